@@ -1,0 +1,3 @@
+"""dlperf-orch: containerized orchestration of distributed deep-learning benchmarks."""
+
+__version__ = "0.1.0"

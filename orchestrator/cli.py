@@ -1,0 +1,268 @@
+"""The command line: arguments, exit codes, and nothing else."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator import __version__, errors
+
+if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
+    from orchestrator.console import Voice
+    from orchestrator.store import Store
+
+app = typer.Typer(
+    name="dlperf-orch",
+    help="Run distributed deep-learning benchmarks on a cluster and measure them so that every"
+    " number can be traced to the bytes that it came from.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+inspecting = typer.Typer(
+    help="What our parsers make of a recorded output, as JSON.", no_args_is_help=True
+)
+app.add_typer(inspecting, name="inspect", rich_help_panel=None)
+
+State = Annotated[
+    Path, typer.Option("--state", envvar="DLPERF_STATE", help="Folder that holds everything.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
+DEFAULT_STATE = Path(".dlperf")
+
+
+def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
+    """Run a command's work, show what stops it, and end with its exit code."""
+    from orchestrator.console import Voice
+
+    voice = Voice(as_json=as_json)
+    try:
+        code = work(voice)
+    except errors.DlperfError as error:
+        voice.error(error)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        voice.line("stopped")
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    raise typer.Exit(code)
+
+
+def _store(state: Path) -> "Store":
+    from orchestrator.store import Store
+
+    return Store(state)
+
+
+def _window(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not (colon and first.isascii() and first.isdecimal() and last.isdecimal()):
+        raise typer.BadParameter(f"{text!r}; needed first:last, such as 20:120")
+    if not int(first) < int(last):
+        raise typer.BadParameter(f"{text!r}; needed the first iteration before the last")
+    return int(first), int(last)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Everything that holds for all commands: files of ours are the user's alone."""
+    os.umask(0o077)
+    if version:
+        typer.echo(f"dlperf-orch {__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command()
+def provision(
+    inventory: Annotated[str, typer.Argument(help="An inventory: path or name.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked.")] = False,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+) -> None:
+    """Are these nodes fit to measure what the inventory says they can?"""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import provision as verb
+
+        return verb.provision(_store(state), inventory, voice, dry_run=dry_run)
+
+    _command(as_json, work)
+
+
+@app.command()
+def sweep(
+    playbook: Annotated[str, typer.Argument(help="A playbook: path or name.")],
+    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
+    case: Annotated[str | None, typer.Option(help="Glob over cases, such as 2x*.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials a case.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Do not go on, start anew.")] = False,
+    max_fail: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+) -> None:
+    """Run every trial of a playbook that has no valid outcome yet, then collect."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import sweep as verb
+
+        wish = verb.Wish(playbook, inventory, case, repeats, new, max_fail)
+        return (verb.dry_run if dry_run else verb.sweep)(_store(state), wish, voice)
+
+    _command(as_json, work)
+
+
+@app.command()
+def collect(
+    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
+    workload: Annotated[str | None, typer.Option(help="What wrote those logs.")] = None,
+    window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+) -> None:
+    """Logs to medians, speedups, tables and reports; the newest sweep unless one is named."""
+    between = _window(window)
+    if (logs is None) != (workload is None) or (logs is None and (window or out)):
+        raise typer.BadParameter("--logs DIR and --workload NAME belong together")
+    if logs is not None and sweep_id is not None:
+        raise typer.BadParameter("either a sweep or --logs DIR")
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import collect as verb
+
+        if logs is not None and workload is not None:
+            return verb.collect_logs(logs, workload, between, out, voice)
+        return verb.collect_sweep(_store(state), sweep_id, voice)
+
+    _command(as_json, work)
+
+
+@app.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...")], as_json: Json = False
+) -> None:
+    """Judge inventories, playbooks and image files without touching anything."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import check as verb
+
+        return verb.check(files, voice)
+
+    _command(as_json, work)
+
+
+@app.command()
+def schema(kind: Annotated[str, typer.Argument(metavar="inventory|playbook")]) -> None:
+    """Print the JSON Schema of a kind of file, for editors."""
+
+    def work(_: "Voice") -> int:
+        from orchestrator.verbs import check as verb
+
+        sys.stdout.write(verb.schema(kind))
+        return 0
+
+    _command(False, work)
+
+
+@app.command(name="list")
+def list_all(
+    kind: Annotated[str, typer.Argument(metavar="playbooks|workloads|images|inventories|sweeps")],
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+) -> None:
+    """What there is, here and shipped."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import list_ as verb
+
+        return verb.list_all(_store(state), kind, voice)
+
+    _command(as_json, work)
+
+
+def _inspect(kind: str, file: str) -> None:
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import inspect as verb
+
+        return verb.inspect_text(kind, file, voice)
+
+    _command(True, work)
+
+
+@inspecting.command()
+def topology(file: FileOrDash) -> None:
+    """Read `nvidia-smi topo -m`."""
+    _inspect("topology", file)
+
+
+@inspecting.command()
+def ibstat(file: FileOrDash) -> None:
+    """Read `ibstat`."""
+    _inspect("ibstat", file)
+
+
+@inspecting.command()
+def gpu(file: FileOrDash) -> None:
+    """Read `nvidia-smi -q -x`."""
+    _inspect("gpu", file)
+
+
+@inspecting.command()
+def log(
+    file: FileOrDash,
+    workload: Annotated[str, typer.Option(help="What wrote the log.")],
+    window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
+    global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,
+) -> None:
+    """Read a training log."""
+    between = _window(window)
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import inspect as verb
+
+        return verb.inspect_log(file, workload, between, global_batch_size, voice)
+
+    _command(True, work)
+
+
+def main() -> None:
+    """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
+    try:
+        app()
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
+        path = _traceback(error)
+        sys.stderr.write(
+            f"ERROR BUG: {type(error).__name__}: {error}. Fix: report it with {path}.\n"
+        )
+        sys.exit(1)
+
+
+def _traceback(error: Exception) -> str:
+    text = "".join(traceback.format_exception(error))
+    for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
+        path = folder / f"traceback-{os.getpid()}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        except OSError:
+            continue
+        return str(path)
+    return "the traceback, which could not be written"

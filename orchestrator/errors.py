@@ -1,0 +1,123 @@
+"""What stops us from finding something out: every exception of ours, with its exit code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Complaint:
+    """One problem of a file that a user wrote; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}:"
+        return f"{where} {self.path}: {self.text}" if self.path else f"{where} {self.text}"
+
+
+class DlperfError(Exception):
+    """An error that is shown without a traceback.
+
+    Args:
+        cause: what was seen and what was needed, in plain words.
+        code: the word that tests and scripts look for, such as ``LOCKED``.
+        fix: one thing that the user can do.
+        where: node, phase and trial, as far as they are known.
+    """
+
+    exit_code = 1
+
+    def __init__(self, cause: str, *, code: str, fix: str = "", **where: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.code = code
+        self.fix = fix
+        self.where = where
+
+    def __str__(self) -> str:
+        where = "".join(f" {key}={value}" for key, value in self.where.items())
+        fix = f" Fix: {self.fix}." if self.fix else ""
+        return f"ERROR {self.code}{where}: {self.cause}.{fix}"
+
+
+class ConfigError(DlperfError):
+    """Files that a user wrote do not hold; carries every complaint about them."""
+
+    exit_code = 2
+
+    def __init__(self, complaints: Sequence[Complaint]) -> None:
+        self.complaints = tuple(sorted(set(complaints)))
+        super().__init__(f"{len(self.complaints)} problem(s) in the files given", code="CONFIG")
+
+    def __str__(self) -> str:
+        return "\n".join(str(complaint) for complaint in self.complaints)
+
+
+class UsageError(DlperfError):
+    """The command line asks for something that is not there."""
+
+    exit_code = 2
+
+
+class NodeError(DlperfError):
+    """A node could not be reached or trusted."""
+
+    exit_code = 4
+
+
+class NodeUnreachable(NodeError):
+    """No session with the node; what was started there may still run."""
+
+
+class CommandTimedOut(NodeError):
+    """A command gave no answer in time; it may still be running on the node."""
+
+
+class UnfitError(DlperfError):
+    """Nodes answer but cannot run what was asked; nothing was launched."""
+
+    exit_code = 5
+
+
+class ImageError(UnfitError):
+    """An image is not what the plan needs."""
+
+
+class StoreError(DlperfError):
+    """The state folder is locked, damaged, full or of another version."""
+
+    exit_code = 6
+
+
+class LocalError(DlperfError):
+    """This machine cannot do its part: files, rights, limits."""
+
+    exit_code = 6
+
+
+class LeftoverError(DlperfError):
+    """It could not be proved that everything we started is gone."""
+
+    exit_code = 7
+
+
+class LogError(DlperfError):
+    """A log cannot be read, or lacks what the window needs."""
+
+    exit_code = 3
+
+
+class Interrupted(DlperfError):
+    """A signal stopped the command; its state is saved and it can go on later."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(
+            f"stopped by signal {signal_number}, state saved",
+            code="INTERRUPTED",
+            fix="run the same command again to go on",
+        )
+        self.exit_code = 130 if signal_number == 2 else 143

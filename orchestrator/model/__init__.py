@@ -1,0 +1,1 @@
+"""Nouns: frozen, validated, arithmetic only."""

@@ -1,0 +1,79 @@
+"""One actual run of a trial: its tasks while they run, and how they ended."""
+
+from dataclasses import dataclass
+
+from orchestrator.model.plan import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a gang is started from; ``folder`` holds the raw logs of its tasks."""
+
+    sweep: str
+    trial: str
+    number: int
+    folder: str
+    port: int
+    tasks: tuple[Task, ...]
+
+    def token(self, task: Task) -> str:
+        """The name that a task carries on its node, unique among all attempts."""
+        return f"dlp-{self.sweep}-{self.trial}-a{self.number}-r{task.node_rank}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that bound an attempt.
+
+    Args:
+        time_s: from the opened gate to the end of the program.
+        stall_s: without a new byte of any task's log.
+        grace_s: between asking a program to end and insisting on it.
+        create_s: until every task waits at its gate.
+    """
+
+    time_s: float
+    stall_s: float
+    grace_s: float
+    create_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ended, in its supervisor's words.
+
+    Args:
+        status: the program's exit status, 128 + n for signal n; None if nobody knows.
+        why: exited, deadline, stopped, or lost where the supervisor is gone too.
+        went_at: when its gate opened, in seconds since the epoch; None if it never did.
+    """
+
+    node: str
+    node_rank: int
+    status: int | None
+    why: str
+    size_bytes: int
+    sha256: str
+    went_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GangEnd:
+    """How all tasks of an attempt ended, leader first.
+
+    Args:
+        reason: done, failed, deadline, stalled, stopped or lost.
+        culprit: node_rank of the task that ended the gang, where there is one.
+        lasted_s: from opening the gates to the last task's end.
+    """
+
+    reason: str
+    culprit: int | None
+    ends: tuple[TaskEnd, ...]
+    lasted_s: float
+
+    @property
+    def start_skew_s(self) -> float | None:
+        """Seconds between the first and the last opened gate; None unless all opened."""
+        went = [end.went_at for end in self.ends if end.went_at is not None]
+        return max(went) - min(went) if len(went) == len(self.ends) else None

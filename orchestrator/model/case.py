@@ -1,0 +1,82 @@
+"""One point of an experiment's matrix, and the arithmetic of batches and parallelism."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.model.text import Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What one point of the matrix asks for; everything else about it is derived."""
+
+    nodes: int
+    gpus_per_node: int
+    micro_batch_size: int
+    precision: str
+    device: str
+    accumulation_steps: int = 1
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    params: tuple[tuple[str, Scalar], ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of the gang: one for each GPU."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def data_parallel(self) -> int:
+        """Replicas of the model that see different samples."""
+        return self.world_size // (self.tensor_parallel * self.pipeline_parallel)
+
+    @property
+    def global_batch_size(self) -> int:
+        """Samples per optimizer step of the whole gang."""
+        return self.micro_batch_size * self.data_parallel * self.accumulation_steps
+
+    @property
+    def token(self) -> str:
+        """DLPerf's folder name of the placement, such as ``4n8g``."""
+        return f"{self.nodes}n{self.gpus_per_node}g"
+
+    @property
+    def placement(self) -> str:
+        """The placement as a playbook writes it, such as ``4x8``."""
+        return f"{self.nodes}x{self.gpus_per_node}"
+
+    @property
+    def given(self) -> Mapping[str, Scalar]:
+        """The workload's parameters by name."""
+        return dict(self.params)
+
+    @property
+    def comparable(self) -> tuple[object, ...]:
+        """Equal for two cases that differ in nothing but their placement."""
+        return (
+            self.micro_batch_size,
+            self.precision,
+            self.device,
+            self.accumulation_steps,
+            self.tensor_parallel,
+            self.pipeline_parallel,
+            self.params,
+        )
+
+    def document(self) -> dict[str, Scalar]:
+        """Every field and derived value by name, for JSON."""
+        return {
+            "placement": self.placement,
+            "nodes": self.nodes,
+            "gpus_per_node": self.gpus_per_node,
+            "world_size": self.world_size,
+            "precision": self.precision,
+            "device": self.device,
+            "micro_batch_size": self.micro_batch_size,
+            "accumulation_steps": self.accumulation_steps,
+            "global_batch_size": self.global_batch_size,
+            "data_parallel": self.data_parallel,
+            "tensor_parallel": self.tensor_parallel,
+            "pipeline_parallel": self.pipeline_parallel,
+            **{f"params.{name}": value for name, value in self.params},
+        }

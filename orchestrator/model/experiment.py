@@ -1,0 +1,117 @@
+"""The experiment: which workload, which cases, and how they are measured."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from orchestrator.model.text import (
+    Contradiction,
+    Count,
+    Name,
+    Noun,
+    PlacementText,
+    Scalar,
+    Seconds,
+    Words,
+)
+
+Precision = Literal["fp32", "amp"]
+Device = Literal["cpu", "cuda"]
+Parallel = Annotated[int, Field(ge=1, le=65536)]
+
+
+class Method(Noun):
+    """How a case is measured."""
+
+    repeats: int = Field(ge=1, le=1000)
+    """Trials of each case; the median over the valid ones is reported."""
+    iterations: int = Field(ge=3, le=10_000_000)
+    """What the program is asked for; programs with NVIDIA's --prof N log N - 1 iterations."""
+    window: tuple[int, int]
+    """First and last iteration, by the log's own numbers, between which time is taken."""
+    time_limit_s: Seconds = 3600.0
+    """Seconds after which a trial is ended, whatever it does."""
+    stall_limit_s: Seconds = 600.0
+    """Seconds without a new line of log after which a trial is ended."""
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """What of window and iterations cannot hold together."""
+        first, last = self.window
+        if first < 1 or first >= last:
+            yield Contradiction(
+                ("method", "window"),
+                f"[{first}, {last}]; needed two iterations from 1 on, the first before the last",
+            )
+        if last > self.iterations - 1:
+            yield Contradiction(
+                ("method", "window"),
+                f"[{first}, {last}] with iterations: {self.iterations}, of which"
+                f" {self.iterations - 1} are logged; needed a window that ends by then",
+            )
+
+
+class Axes(Noun):
+    """The values of each axis of a grid; the cases are their cartesian product."""
+
+    placement: tuple[PlacementText, ...] = Field(min_length=1)
+    precision: tuple[Precision, ...] = Field(min_length=1)
+    micro_batch_size: tuple[Count, ...] = Field(min_length=1)
+    accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
+    tensor_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
+    pipeline_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
+    params: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    """Parameters of the workload that are axes too."""
+
+
+class CaseEntry(Noun):
+    """One case, written out."""
+
+    placement: PlacementText
+    precision: Precision
+    micro_batch_size: Count
+    accumulation_steps: Count = 1
+    tensor_parallel: Parallel = 1
+    pipeline_parallel: Parallel = 1
+    data_parallel: Parallel | None = None
+    """Otherwise derived; where it is written, it is checked."""
+    params: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class Exclusion(Noun):
+    """Cases to leave out: those that agree with every value given here."""
+
+    placement: PlacementText | None = None
+    precision: Precision | None = None
+    micro_batch_size: Count | None = None
+    accumulation_steps: Count | None = None
+    tensor_parallel: Parallel | None = None
+    pipeline_parallel: Parallel | None = None
+    params: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class Experiment(Noun):
+    """The validated playbook."""
+
+    description: Words | None = None
+    workload: Name
+    """A workload that this program knows: `dlperf-orch list workloads`."""
+    image: Name
+    """An image definition, here or shipped: `dlperf-orch list images`."""
+    inventory: Name | None = None
+    """The inventory to use when none is named and none was provisioned."""
+    device: Device | None = None
+    """Where ranks compute; local nodes need it said, others use cuda."""
+    method: Method
+    grid: Axes | None = None
+    cases: tuple[CaseEntry, ...] | None = Field(default=None, min_length=1)
+    exclude: tuple[Exclusion, ...] = ()
+    params: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of the workload that hold for all cases."""
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Everything about this playbook alone that cannot hold together."""
+        yield from self.method.contradictions()
+        if (self.grid is None) == (self.cases is None):
+            both = "both `grid` and `cases`" if self.grid else "neither `grid` nor `cases`"
+            yield Contradiction((), f"{both}; needed exactly one of them")

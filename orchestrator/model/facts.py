@@ -1,0 +1,106 @@
+"""Facts: what nodes answered to our probes, with what could not be read safely."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from orchestrator.model.problem import Problem
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How the GPUs and HCAs of a node are connected.
+
+    Args:
+        hcas: in column order; ``?0``, ``?1``, ... by place where the name is not known.
+        links: by row, then by every other device: the word as printed.
+        cpu_affinity: by GPU; None where blank or unsafe; empty without such a column.
+        numa_affinity: by GPU, as ``cpu_affinity``.
+    """
+
+    gpus: tuple[str, ...]
+    hcas: tuple[str, ...]
+    links: Mapping[str, Mapping[str, str]]
+    cpu_affinity: Mapping[str, str | None]
+    numa_affinity: Mapping[str, str | None]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PortFacts:
+    """One port of an HCA; None where its line is missing or unreadable."""
+
+    port: int
+    state: str | None
+    physical_state: str | None
+    rate_gbps: int | None
+    base_lid: int | None
+    sm_lid: int | None
+    link_layer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HcaFacts:
+    """One InfiniBand adapter; None where its line is missing or unreadable."""
+
+    name: str
+    type: str | None
+    firmware: str | None
+    node_guid: str | None
+    ports: tuple[PortFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InfinibandFacts:
+    """The HCAs of a node, in the order printed."""
+
+    hcas: tuple[HcaFacts, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process that holds a GPU; None where the driver does not say."""
+
+    pid: int | None
+    name: str | None
+    memory_mib: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One GPU; None where the driver does not report a value or it cannot be read.
+
+    Args:
+        index: its place in the driver's document, from 0.
+        memory_mib: all of the GPU's memory, not that of a MIG slice.
+        ecc_uncorrected: over the GPU's life, not since the last boot.
+        power_limit_w: in force now.
+        throttle_reasons: those that are active, ``gpu_idle`` among them.
+        processes: empty where no process is visible, which a container also causes.
+    """
+
+    index: int
+    uuid: str | None
+    bus_id: str | None
+    model: str | None
+    memory_mib: int | None
+    ecc_uncorrected: int | None
+    persistence: bool | None
+    mig: bool | None
+    power_limit_w: float | None
+    sm_clock_mhz: int | None
+    throttle_reasons: tuple[str, ...] | None
+    processes: tuple[GpuProcess, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """The NVIDIA driver of a node and its GPUs, in the driver's order."""
+
+    driver: str | None
+    cuda: str | None
+    gpus: tuple[GpuFacts, ...]
+    problems: tuple[Problem, ...]

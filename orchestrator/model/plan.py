@@ -1,0 +1,106 @@
+"""The plan: for every trial what each node starts, as a value that is shown and then run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One node's place in a gang."""
+
+    node: str
+    address: str
+    gpus: tuple[int, ...]
+    interface: str | None
+    hcas: tuple[str, ...]
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which nodes a gang runs on, leader first, and where its ranks meet.
+
+    Args:
+        code: where the program lies on every node.
+        python: the interpreter that runs it.
+    """
+
+    seats: tuple[Seat, ...]
+    gpus_per_node: int
+    port: int
+    code: str
+    python: str
+
+    @property
+    def leader(self) -> Seat:
+        """The node with node_rank 0."""
+        return self.seats[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program's command line, apart from what differs between nodes.
+
+    Args:
+        agent: what starts one process per GPU and takes node_rank; may be empty.
+        program: the program and its own options.
+    """
+
+    agent: tuple[str, ...]
+    program: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of the node, seen by the task."""
+
+    source: str
+    target: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one node starts: one container or process, which may fork many ranks."""
+
+    node: str
+    node_rank: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    mounts: tuple[Mount, ...]
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """One trial: its case, its tasks with leader first, and where its log will lie.
+
+    ``port`` is the first candidate; each attempt takes a free one and says which.
+    """
+
+    name: str
+    repeat: int
+    case: Case
+    log: str
+    port: int
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every trial of an experiment on a cluster, in the order in which they run."""
+
+    experiment: str
+    workload: str
+    image: str
+    image_digest: str
+    cluster: str
+    method: Method
+    trials: tuple[TrialPlan, ...]
+
+    def only(self, trials: tuple[TrialPlan, ...]) -> "Plan":
+        """The same plan with these trials."""
+        return replace(self, trials=trials)

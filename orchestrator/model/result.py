@@ -1,0 +1,86 @@
+"""Measurements of trials, and the result of a case over them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.model.case import Case
+from orchestrator.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The bytes that a measurement came from; lines count from 1, the window's two ends."""
+
+    log: str
+    lines: tuple[int, int] | None
+    sha256: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one trial gave.
+
+    Args:
+        state: valid; else failed, invalid, infra-lost, interrupted or planned.
+        throughput: samples per second of the gang; None if the log cannot give it.
+        rate: mean of the rates that the log itself prints; None if it prints none.
+        problems: why it is not valid.
+        marks: what a reader should know although it is valid.
+        provenance: must agree within a case before its trials share a median.
+    """
+
+    trial: str
+    repeat: int
+    attempt: int
+    state: str
+    throughput: float | None
+    rate: float | None
+    problems: tuple[Problem, ...]
+    marks: tuple[Problem, ...]
+    evidence: Evidence | None
+    provenance: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An order-statistic interval: it covers the true median with this probability."""
+
+    low: float
+    high: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The valid trials of a case, summed up; rates in samples per second.
+
+    Args:
+        spread: (max - min) / median.
+    """
+
+    n: int
+    median: float
+    mean: float
+    low: float
+    high: float
+    spread: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case and everything measured of it.
+
+    Args:
+        statistics: None without a valid trial.
+        speedup: over the 1x1 case that is equal in everything but placement; None without it.
+        efficiency: speedup / world_size; None likewise.
+    """
+
+    case: Case
+    trials: tuple[Measurement, ...]
+    statistics: Statistics | None
+    speedup: float | None
+    efficiency: float | None
+    marks: tuple[Problem, ...]

@@ -1,0 +1,258 @@
+"""What `nvidia-smi -q -x` says: the driver of a node and the state of its GPUs."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from xml.etree import ElementTree
+
+from orchestrator import errors
+from orchestrator.model.facts import JSON, DriverFacts, GpuFacts, GpuProcess
+from orchestrator.model.problem import Problem
+from orchestrator.probes import Probe
+
+_ROOT = "nvidia_smi_log"
+_UNREPORTED = frozenset(
+    {"", "N/A", "[N/A]", "Not Supported", "[Not Supported]", "[Not Found]"}
+    | {"Requested functionality has been deprecated"}
+)
+_FAULT = re.compile(
+    r"\[?(ERR!|Unknown Error|GPU is lost|GPU requires reset|Insufficient Permissions)\]?"
+)
+_TEXT = re.compile(r"(.+)")
+_VERSION = re.compile(r"([0-9]+(?:\.[0-9]+)+)")
+_UUID = re.compile(r"(GPU-\S+)")
+_BUS_ID = re.compile(r"([0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.[0-9A-Fa-f])")
+_COUNT = re.compile(r"([0-9]{1,15})")
+_MIB = re.compile(r"([0-9]{1,12}) MiB")
+_MHZ = re.compile(r"([0-9]{1,9}) MHz")
+_WATTS = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?) W")
+_SWITCH = re.compile(r"(Enabled|Disabled)")
+_ACTIVITY = re.compile(r"(Active|Not Active)")
+_REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
+_POWER_LIMITS = (
+    "gpu_power_readings/current_power_limit",
+    "gpu_power_readings/power_limit",
+    "power_readings/current_power_limit",
+    "power_readings/power_limit",
+)
+# Old drivers count by severity, later ones by memory, the newest SRAM in two parts.
+_ECC_LAYOUTS = (
+    ("double_bit/total",),
+    ("sram_uncorrectable", "dram_uncorrectable"),
+    ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable"),
+)
+_FIX = "record it with `nvidia-smi -q -x > FILE`"
+
+
+def parse(text: str) -> DriverFacts:
+    """The driver and its GPUs, with a problem for each value that is there but unreadable.
+
+    Raises:
+        LogError: the text is not one whole XML document of nvidia-smi.
+
+    Source:
+        ``nvsmi_device_v4.dtd`` to ``v12.dtd`` as drivers 418 to 58x print them.
+    """
+    root = _document(text)
+    reader = _Reader(root, "driver")
+    elements = root.findall("gpu")
+    attached = reader.number(_COUNT, "attached_gpus")
+    read = [_gpu(index, element) for index, element in enumerate(elements)]
+    gpus = tuple(gpu for gpu, _ in read)
+    return DriverFacts(
+        driver=reader.text(_VERSION, "driver_version"),
+        cuda=reader.text(_VERSION, "cuda_version"),
+        gpus=gpus,
+        problems=(
+            *reader.problems,
+            *_count_problems(attached, len(elements)),
+            *_repeated(gpus),
+            *(problem for _, problems in read for problem in problems),
+        ),
+    )
+
+
+def document(fact: DriverFacts) -> dict[str, JSON]:
+    """The JSON of ``inspect gpu``."""
+    return {
+        "driver": fact.driver,
+        "cuda": fact.cuda,
+        "gpus": [_gpu_document(gpu) for gpu in fact.gpus],
+        "problems": [asdict(problem) for problem in fact.problems],
+    }
+
+
+PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the values of one element and keeps what was wrong with them."""
+
+    element: ElementTree.Element
+    where: str
+    problems: list[Problem] = field(default_factory=list)
+
+    def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
+        """What ``needed`` captures from the first of ``paths`` that the driver reports."""
+        for path in paths:
+            said = {(found.text or "").strip() for found in self.element.findall(path)}
+            reported = said - _UNREPORTED
+            if not reported:
+                continue
+            value = reported.pop()
+            match = needed.fullmatch(value)
+            if len(said) > 1 or not match or _FAULT.fullmatch(value):
+                self.doubt(f"{path}: cannot read {' and '.join(sorted({value, *said}))!r}")
+                return None
+            return match[1]
+        return None
+
+    def number(self, needed: re.Pattern[str], *paths: str) -> int | None:
+        """As ``text``, a whole number."""
+        text = self.text(needed, *paths)
+        return None if text is None else int(text)
+
+    def switch(self, path: str) -> bool | None:
+        """Whether it is enabled."""
+        text = self.text(_SWITCH, path)
+        return None if text is None else text == "Enabled"
+
+    def doubt(self, message: str) -> None:
+        """Keep a problem with this element."""
+        self.problems.append(Problem("UNREADABLE", f"{self.where}: {message}"))
+
+
+def _document(text: str) -> ElementTree.Element:
+    if f"<{_ROOT}" not in text:
+        raise _not_xml(text)
+    if "<!entity" in text.lower():
+        raise errors.LogError(
+            "the XML defines entities, which nvidia-smi never does", code="ENTITY", fix=_FIX
+        )
+    start = text.find("<?xml")
+    end = text.rfind(f"</{_ROOT}>")
+    last = end + len(f"</{_ROOT}>") if end >= 0 else len(text)
+    try:
+        root = ElementTree.fromstring(text[max(start, 0) : last])
+    except (ElementTree.ParseError, UnicodeEncodeError) as err:
+        raise errors.LogError(f"not one whole XML document: {err}", code="XML", fix=_FIX) from err
+    if root.tag != _ROOT:
+        raise errors.LogError(f"the XML holds {root.tag}, not {_ROOT}", code="XML", fix=_FIX)
+    return root
+
+
+def _not_xml(text: str) -> errors.LogError:
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    if not said:
+        return errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
+    cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {said[0][:80]!r}"
+    return errors.LogError(cause, code="NO-XML", fix=_FIX)
+
+
+def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
+    reader = _Reader(element, f"GPU {index}")
+    watts = reader.text(_WATTS, *_POWER_LIMITS)
+    gpu = GpuFacts(
+        index=index,
+        uuid=reader.text(_UUID, "uuid"),
+        bus_id=reader.text(_BUS_ID, "pci/pci_bus_id") or _id(element),
+        model=reader.text(_TEXT, "product_name"),
+        memory_mib=reader.number(_MIB, "fb_memory_usage/total"),
+        ecc_uncorrected=_ecc_uncorrected(reader),
+        persistence=reader.switch("persistence_mode"),
+        mig=reader.switch("mig_mode/current_mig"),
+        power_limit_w=None if watts is None else float(watts),
+        sm_clock_mhz=reader.number(_MHZ, "clocks/sm_clock"),
+        throttle_reasons=_throttle_reasons(reader),
+        processes=_processes(reader),
+    )
+    return gpu, reader.problems
+
+
+def _id(element: ElementTree.Element) -> str | None:
+    name = element.get("id", "")
+    return name if _BUS_ID.fullmatch(name) else None
+
+
+def _ecc_uncorrected(reader: _Reader) -> int | None:
+    """The total of uncorrected errors, if it is whole and can be had in one way only."""
+    counted = reader.element.findall("ecc_errors/aggregate")
+    tags = {part.tag for aggregate in counted for part in aggregate}
+    known = [layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)]
+    if not known and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
+        reader.doubt(f"ecc_errors/aggregate: cannot add up {', '.join(sorted(tags))}")
+    totals = {_ecc_total(reader, layout) for layout in known} - {None}
+    if len(totals) > 1:
+        reader.doubt("ecc_errors/aggregate: two ways to count that do not agree")
+        return None
+    return totals.pop() if totals else None
+
+
+def _ecc_total(reader: _Reader, layout: Sequence[str]) -> int | None:
+    counts = [reader.number(_COUNT, f"ecc_errors/aggregate/{part}") for part in layout]
+    reported = [count for count in counts if count is not None]
+    if 0 < len(reported) < len(counts):
+        reader.doubt(f"ecc_errors/aggregate: only some of {', '.join(layout)} can be read")
+    return sum(reported) if len(reported) == len(counts) else None
+
+
+def _throttle_reasons(reader: _Reader) -> tuple[str, ...] | None:
+    known_problems = len(reader.problems)
+    states = {
+        child.tag: reader.text(_ACTIVITY, f"{parent}/{child.tag}")
+        for parent in ("clocks_event_reasons", "clocks_throttle_reasons")
+        for child in reader.element.iterfind(f"{parent}/*")
+    }
+    if len(reader.problems) > known_problems or not any(states.values()):
+        return None
+    active = (tag for tag, state in states.items() if state == "Active")
+    return tuple(_REASON_PREFIX.sub("", tag) for tag in active)
+
+
+def _processes(reader: _Reader) -> tuple[GpuProcess, ...] | None:
+    element = reader.element.find("processes")
+    if element is None:
+        return None
+    infos = element.findall("process_info")
+    said = (element.text or "").strip()
+    if said and not infos:
+        if said not in _UNREPORTED:
+            reader.doubt(f"processes: cannot read {said!r}")
+        return None
+    return tuple(
+        _process(_Reader(info, f"{reader.where} process {at}", reader.problems))
+        for at, info in enumerate(infos)
+    )
+
+
+def _process(reader: _Reader) -> GpuProcess:
+    return GpuProcess(
+        pid=reader.number(_COUNT, "pid"),
+        name=reader.text(_TEXT, "process_name"),
+        memory_mib=reader.number(_MIB, "used_memory"),
+    )
+
+
+def _count_problems(attached: int | None, shown: int) -> Iterator[Problem]:
+    if attached is not None and attached != shown:
+        message = f"the driver has {attached} GPUs attached; the text describes {shown}"
+        yield Problem("ATTACHED-GPUS", message)
+    elif not shown:
+        yield Problem("NO-GPU", "the text describes no GPU")
+
+
+def _repeated(gpus: Sequence[GpuFacts]) -> Iterator[Problem]:
+    for uuid, times in Counter(gpu.uuid for gpu in gpus if gpu.uuid).items():
+        if times > 1:
+            yield Problem("REPEATED-GPU", f"{uuid}: {times} GPUs have this uuid")
+
+
+def _gpu_document(gpu: GpuFacts) -> dict[str, JSON]:
+    reasons, processes = gpu.throttle_reasons, gpu.processes
+    return {
+        **asdict(gpu),
+        "throttle_reasons": None if reasons is None else list(reasons),
+        "processes": None if processes is None else [asdict(process) for process in processes],
+    }

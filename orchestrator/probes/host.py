@@ -1,0 +1,99 @@
+"""What a node says of itself: system, memory, disk, limits, clock, load, in one round trip."""
+
+import re
+from collections.abc import Mapping
+
+from orchestrator import errors
+from orchestrator.model.site import HostFacts
+from orchestrator.probes import Probe
+
+# One line a fact, `key value`; what cannot be read stays empty and is judged here, not there.
+SCRIPT = r"""
+python=$1 folder=$2; shift 2
+while [ ! -d "$folder" ] && [ "$folder" != / ]; do folder=$(dirname "$folder"); done
+say() { printf '%s %s\n' "$1" "$2"; }
+say clock "$(date +%s.%N)"
+say hostname "$(uname -n)"
+say kernel "$(uname -sr)"
+say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
+say system "$(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"')"
+say cpu_model "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
+say cpus "$(nproc)"
+say memory_kib "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+say free_disk_kib "$(df -Pk "$folder" | awk 'NR == 2 {print $4}')"
+say shm_kib "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $2}')"
+say open_files "$(ulimit -n)"
+say load "$(cut -d' ' -f1 /proc/loadavg)"
+say interfaces "$(ls /sys/class/net 2>/dev/null | tr '\n' ' ')"
+for module in "$@"; do
+    "$python" - "$module" <<'END' 2>/dev/null || say missing_module "$module"
+import importlib.metadata, importlib.util, sys
+name = sys.argv[1]
+if importlib.util.find_spec(name) is None:
+    sys.exit(1)
+print("module", name, importlib.metadata.version(name))
+END
+done
+exit 0
+"""
+
+
+def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts]:
+    """The question to a node.
+
+    Args:
+        python: the interpreter whose modules are asked for.
+        folder: where attempts will lie; its disk counts.
+        modules: Python modules that must be importable.
+    """
+    return Probe("host", ("sh", "-c", SCRIPT, "sh", python, folder, *modules), parse)
+
+
+def parse(text: str) -> HostFacts:
+    """The facts in the script's answer.
+
+    Raises:
+        LogError: a fact that every Linux node has is not there.
+    """
+    said: dict[str, str] = {}
+    missing: list[str] = []
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "missing_module":
+            missing.append(value)
+        elif key == "module":
+            name, _, version = value.partition(" ")
+            said[f"module {name}"] = version
+        else:
+            said[key] = value.strip()
+    open_files = said.get("open_files", "")
+    return HostFacts(
+        hostname=_word(said, "hostname"),
+        boot_id=_word(said, "boot_id"),
+        kernel=_word(said, "kernel"),
+        system=said.get("system", ""),
+        cpu_model=said.get("cpu_model", ""),
+        cpus=_whole(said, "cpus"),
+        memory_mib=_whole(said, "memory_kib") // 1024,
+        free_disk_mib=_whole(said, "free_disk_kib") // 1024,
+        shm_mib=int(said["shm_kib"]) // 1024 if said.get("shm_kib", "").isdecimal() else 0,
+        open_files=int(open_files) if open_files.isdecimal() else None,
+        load=float(_word(said, "load")),
+        clock_s=float(_word(said, "clock")),
+        interfaces=tuple(said.get("interfaces", "").split()),
+        missing_modules=tuple(missing),
+        torch=said.get("module torch", ""),
+    )
+
+
+def _word(said: Mapping[str, str], key: str) -> str:
+    if not said.get(key):
+        raise errors.LogError(f"the node said nothing of its {key}", code="HOST-FACTS")
+    return said[key]
+
+
+def _whole(said: Mapping[str, str], key: str) -> int:
+    word = _word(said, key)
+    if not re.fullmatch(r"[0-9]+", word):
+        raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
+    return int(word)

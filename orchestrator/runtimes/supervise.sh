@@ -1,0 +1,80 @@
+#!/bin/sh
+# One task of a gang: waits at a gate, runs the program in a session of its own, keeps its
+# deadline whatever becomes of the controller, and leaves behind how it ended.
+#
+# usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S PROGRAM [ARGUMENT...]
+#
+# In FOLDER it leaves, each written aside and then renamed:
+#   rR.pid   its own pid, start time in clock ticks since boot, boot id
+#   rR.gate  a FIFO; a line written to it starts the program
+#   rR.go    when the gate opened, in seconds since the epoch
+#   rR.log   the program's own bytes, standard output and error as they come
+#   rR.exit  exit status, and why it ended: exited, deadline or stopped
+#   rR.end   size and sha256 of rR.log; where it is, nothing more will come
+# It needs Linux, a POSIX shell, coreutils, grep and setsid.
+umask 077
+folder=$1 rank=$2 token=$3 limit_s=$4 grace_s=$5
+shift 5
+base=$folder/r$rank
+why=exited
+program=
+
+write() { # NAME TEXT
+    printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1"
+}
+
+start_time() { # PID
+    read -r stat 2>/dev/null <"/proc/$1/stat" && printf '%s' "${stat##*) }" | cut -d' ' -f20
+}
+
+ours() { # pids of the program, whatever session its processes have moved to
+    grep -lzxF "DLPERF_TASK=$token" /proc/[0-9]*/environ 2>/dev/null |
+        sed 's,/proc/\([0-9]*\)/environ,\1,'
+}
+
+end() { # WHY: asks the program to end, and insists after the grace
+    [ "$why" = exited ] && why=$1
+    [ -n "$program" ] || finish 143
+    kill -TERM "-$program" 2>/dev/null || kill -TERM "$program" 2>/dev/null
+    ( sleep "$grace_s"; for pid in $(ours); do kill -KILL "$pid"; done ) 2>/dev/null &
+}
+
+finish() { # STATUS
+    trap '' TERM INT HUP ALRM
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        left=$(ours)
+        [ -n "$left" ] || break
+        for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
+        sleep 0.02
+    done
+    [ -e "$base.log" ] || : >"$base.log"
+    write exit "$1 $why"
+    sync "$base.log" "$base.exit"
+    write end "$(wc -c <"$base.log") $(sha256sum <"$base.log" | cut -d' ' -f1)"
+    sync "$base.end" "$folder"
+    rm -f "$base.gate"
+    [ -s "$base.err" ] || rm -f "$base.err"
+    kill -TERM 0 # the sleeping watches, which share this process group; TERM is ignored here
+    exit 0
+}
+
+trap 'end stopped' TERM INT HUP
+trap 'end deadline' ALRM
+
+start=$(start_time $$)
+read -r boot </proc/sys/kernel/random/boot_id
+mkfifo "$base.gate"
+exec 3<>"$base.gate"
+( exec 3<&-; sleep "$limit_s"; [ "$(start_time $$)" = "$start" ] && kill -ALRM $$ ) &
+write pid "$$ $start $boot"
+read -r _ <&3
+exec 3<&-
+write go "$(date +%s.%N)"
+env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null &
+program=$!
+while :; do
+    wait "$program"
+    status=$?
+    kill -0 "$program" 2>/dev/null || break # else a signal ended the wait, not the program
+done
+finish "$status"

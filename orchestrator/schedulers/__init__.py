@@ -1,0 +1,1 @@
+"""How the tasks of a gang are brought to life together."""

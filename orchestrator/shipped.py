@@ -1,0 +1,39 @@
+"""Playbooks, inventories and images: those that lie here, then those that ship with the package."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["playbooks", "inventory", "images"]
+
+_PACKAGE = Path(__file__).resolve().parent
+# A wheel carries the folders inside the package; a checkout has them beside it.
+_ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
+
+
+def find(kind: Kind, name: str) -> Path | None:
+    """The file that ``name`` means: a path as it stands, else by name here, else as shipped."""
+    if Path(name).is_file() or (Path(name).exists() and not Path(name).is_dir()):
+        return Path(name)
+    for candidate in _candidates(kind, name):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def names(kind: Kind) -> dict[str, Path]:
+    """Every file of a kind by its name, what lies here before what is shipped."""
+    found: dict[str, Path] = {}
+    for root in (Path(), _ROOT):
+        pattern = "*/image.yaml" if kind == "images" else "*.yaml"
+        for path in sorted((root / kind).glob(pattern)):
+            found.setdefault(path.parent.name if kind == "images" else path.stem, path)
+    return found
+
+
+def _candidates(kind: Kind, name: str) -> Iterator[Path]:
+    plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
+    if "/" in plain or plain in ("", ".", ".."):
+        return
+    for root in (Path(), _ROOT):
+        yield root / kind / (f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml")

@@ -1,0 +1,304 @@
+"""The state folder: plans, events, logs, results, written so that a crash leaves them whole."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator import errors
+from orchestrator.model.facts import JSON
+
+VERSION = 1
+
+
+def now() -> str:
+    """The time as every file of ours writes it: UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def dumps(document: JSON, *, indent: int | None = 1) -> str:
+    """JSON without NaN, in the order in which the document was made."""
+    return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=indent)
+
+
+@contextlib.contextmanager
+def _ours(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.StoreError(
+                f"no space left to write {path}", code="STORE-FULL", fix="free some disk"
+            ) from error
+        raise errors.LocalError(
+            f"{path}: {error.strerror}",
+            code="STORE-RIGHTS",
+            fix="choose another folder with --state",
+        ) from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a whole file: aside, synced, renamed, and the folder synced.
+
+    Raises:
+        StoreError, LocalError: the old file, if any, is untouched.
+    """
+    aside = path.with_name(f"{path.name}.new")
+    with _ours(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Leave the file at its end, without a last line that a crash cut short."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.seek(file.read().rfind(b"\n") + 1)
+        file.truncate()
+
+
+class Lock:
+    """An exclusive lock that ends with its holder, however that ends."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path, self._what = path, what
+        self._handle = -1
+
+    def __enter__(self) -> "Lock":
+        """Take the lock.
+
+        Raises:
+            StoreError: LOCKED, by whom and since when.
+        """
+        with _ours(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._handle, 200, 0).decode(errors="replace").strip()
+            os.close(self._handle)
+            raise errors.StoreError(
+                f"{self._what} is in use by {holder or 'another dlperf-orch'}",
+                code="LOCKED",
+                fix="wait for it, or stop it with Ctrl-C where it runs",
+            ) from None
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"pid {os.getpid()} since {now()}\n".encode(), 0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the lock back; the file stays, since removing it could race with the next."""
+        os.close(self._handle)
+
+
+class Sweep:
+    """The folder of one sweep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.id = folder.name
+        self.folder = folder
+
+    def lock(self) -> Lock:
+        """The lock that a process holds while it runs this sweep."""
+        return Lock(self.folder / "lock", f"sweep {self.id}")
+
+    def record(self) -> dict[str, JSON]:
+        """sweep.json as it stands.
+
+        Raises:
+            StoreError: it is damaged, or of another version.
+        """
+        path = self.folder / "sweep.json"
+        document = _document(path)
+        if document.get("version") != VERSION:
+            raise errors.StoreError(
+                f"{path} has version {document.get('version')}; this program writes {VERSION}",
+                code="STORE-VERSION",
+                fix="use the version of dlperf-orch that made it",
+            )
+        return document
+
+    def keep_record(self, document: Mapping[str, JSON]) -> None:
+        """Write sweep.json."""
+        write(self.folder / "sweep.json", dumps({"version": VERSION, **document}).encode())
+
+    def append(self, event: str, **said: JSON) -> None:
+        """Add a line to events.jsonl; when this returns it outlives a power cut."""
+        path = self.folder / "events.jsonl"
+        line = dumps({"at": now(), "event": event, **said}, indent=None)
+        with _ours(path):
+            new = not path.exists()
+            with open(path, "w+b" if new else "r+b") as file:
+                _cut_torn_line(file)
+                file.write(line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if new:
+                _sync_folder(self.folder)
+
+    def events(self) -> list[dict[str, JSON]]:
+        """Every event so far; a last line that a crash cut short was never acknowledged.
+
+        Raises:
+            StoreError: a line before that is damaged; the file is left as it is.
+        """
+        path = self.folder / "events.jsonl"
+        if not path.exists():
+            return []
+        with _ours(path):
+            content = path.read_bytes()
+        lines = content[: content.rfind(b"\n") + 1].splitlines()
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise errors.StoreError(
+                f"{path} is damaged: {error}",
+                code="STORE-DAMAGED",
+                fix="restore the file, or start anew with sweep --new; the logs are untouched",
+            ) from error
+
+    def attempt_folder(self, trial: str, number: int) -> Path:
+        """Where an attempt's raw logs lie."""
+        return self.folder / "attempts" / trial / f"a{number}"
+
+    def log(self, name: str) -> Path:
+        """The log of the attempt that counts, by its name in the plan."""
+        return self.folder / "logs" / name
+
+    def keep_log(self, name: str, source: Path) -> None:
+        """Copy an attempt's log to the place of the one that counts, synced and renamed.
+
+        Raises:
+            StoreError, LocalError: the place holds what it held before.
+        """
+        target = self.log(name)
+        aside = target.with_name(f"{target.name}.new")
+        with _ours(target):
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.copyfile(source, aside)
+            handle = os.open(aside, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            aside.rename(target)
+            _sync_folder(target.parent)
+
+    def outcome(self, name: str) -> dict[str, JSON] | None:
+        """The outcome that lies beside a log, or None."""
+        path = self.log(name).with_suffix(".json")
+        return _document(path) if path.exists() else None
+
+    def keep_outcome(self, name: str, document: Mapping[str, JSON]) -> None:
+        """Write the outcome that lies beside a log."""
+        write(self.log(name).with_suffix(".json"), dumps(document).encode())
+
+
+class Store:
+    """A state folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def sweeps(self) -> list[Sweep]:
+        """All sweeps that have a plan, newest first."""
+        folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
+        return [Sweep(folder) for folder in sorted(folders, key=_age, reverse=True)]
+
+    def sweep(self, sweep_id: str) -> Sweep:
+        """The sweep of that id.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for sweep in self.sweeps():
+            if sweep.id == sweep_id:
+                return sweep
+        raise errors.UsageError(
+            f"no sweep {sweep_id!r} in {self.root}",
+            code="NO-SWEEP",
+            fix="see `dlperf-orch list sweeps`",
+        )
+
+    def new_sweep(self, experiment: str, document: Mapping[str, JSON]) -> Sweep:
+        """A new folder named by experiment and time, with its record already written."""
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        for number in range(1000):
+            suffix = f"-{number}" if number else ""
+            folder = self.root / "sweeps" / f"{experiment}-{moment}{suffix}"
+            with _ours(folder):
+                try:
+                    folder.mkdir(parents=True, mode=0o700)
+                except FileExistsError:
+                    continue
+            sweep = Sweep(folder)
+            sweep.keep_record({"id": sweep.id, "created": now(), **document})
+            return sweep
+        raise errors.StoreError(f"no free name in {self.root}/sweeps", code="STORE-FULL")
+
+    def lock(self, cluster: str) -> Lock:
+        """The lock that a process holds while it measures on a cluster."""
+        return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}")
+
+    def site(self, cluster: str) -> bytes | None:
+        """What provisioning left about a cluster, or None."""
+        path = self.root / "sites" / f"{cluster}.json"
+        with _ours(path):
+            return path.read_bytes() if path.exists() else None
+
+    def keep_site(self, cluster: str, content: bytes) -> Path:
+        """Write what provisioning found out about a cluster."""
+        path = self.root / "sites" / f"{cluster}.json"
+        write(path, content)
+        return path
+
+    def newest_site(self) -> bytes | None:
+        """The site that was provisioned last, or None."""
+        paths = sorted((self.root / "sites").glob("*.json"), key=lambda path: path.stat().st_mtime)
+        return paths[-1].read_bytes() if paths else None
+
+
+def _age(folder: Path) -> tuple[str, str]:
+    """Newest by the record's own word: file times change when a folder is copied."""
+    return (str(_document(folder / "sweep.json").get("created", "")), folder.name)
+
+
+def _document(path: Path) -> dict[str, JSON]:
+    with _ours(path):
+        content = path.read_bytes()
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise errors.StoreError(
+            f"{path} is damaged: {error}",
+            code="STORE-DAMAGED",
+            fix="restore the file, or start anew with sweep --new; the logs are untouched",
+        ) from error
+    if not isinstance(document, dict):
+        raise errors.StoreError(f"{path} holds no JSON object", code="STORE-DAMAGED")
+    return document

@@ -1,0 +1,1 @@
+"""What the program can do, one module a command; they alone see both rules and edges."""

@@ -1,0 +1,149 @@
+"""inspect: what our parsers make of a recorded output, as JSON."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator import errors, measure, workloads
+from orchestrator.console import Voice
+from orchestrator.model.facts import JSON
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.problem import Problem
+from orchestrator.probes import gpu, infiniband, topology
+
+CHUNK_BYTES = 1 << 20
+MOST_TEXT_BYTES = 64 << 20
+
+
+def topology_document(text: str) -> dict[str, JSON]:
+    """`nvidia-smi topo -m`."""
+    return topology.document(topology.parse(text))
+
+
+def ibstat_document(text: str) -> dict[str, JSON]:
+    """`ibstat`."""
+    return infiniband.document(infiniband.parse(text))
+
+
+def gpu_document(text: str) -> dict[str, JSON]:
+    """`nvidia-smi -q -x`."""
+    return gpu.document(gpu.parse(text))
+
+
+TEXTS: dict[str, Callable[[str], dict[str, JSON]]] = {
+    "topology": topology_document,
+    "ibstat": ibstat_document,
+    "gpu": gpu_document,
+}
+
+
+def inspect_text(kind: str, file: str, voice: Voice) -> int:
+    """Print what a recorded output says; 0 read, 3 read with problems, 2 not readable."""
+    with _opened(file) as content:
+        raw = content.read(MOST_TEXT_BYTES)
+    try:
+        document = TEXTS[kind](raw.decode(errors="replace"))
+    except errors.LogError as error:
+        raise _unreadable(error, file) from error
+    voice.document(document)
+    return 3 if document["problems"] else 0
+
+
+def inspect_log(
+    file: str,
+    workload: str,
+    window: tuple[int, int] | None,
+    global_batch_size: int | None,
+    voice: Voice,
+) -> int:
+    """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
+    how = workloads.find(workload)
+    if how is None:
+        raise errors.UsageError(
+            f"there is no workload {workload!r}",
+            code="NO-WORKLOAD",
+            fix=f"needed one of {', '.join(workloads.names())}",
+        )
+    wanted = window or how.window
+    with _opened(file) as content:
+        log = how.read(_chunks(content), wanted)
+    if log.steps == 0 and not log.config:
+        raise errors.LogError(
+            f"{file} has no line that {workload} prints", code="NO-STEPS", fix="look at the file"
+        ) from None
+    value, problems = _throughput(log, wanted, global_batch_size)
+    found = tuple(dict.fromkeys((*log.problems, *problems)))
+    voice.document(log_document(workload, log, wanted, value, found) | {"unit": how.unit})
+    return 3 if found else 0
+
+
+def log_document(
+    workload: str,
+    log: TrainingLog,
+    window: tuple[int, int],
+    throughput: float | None,
+    problems: Iterable[Problem],
+) -> dict[str, JSON]:
+    """The document of `inspect log`."""
+    rate: dict[str, JSON] | None = None
+    if log.rate is not None:
+        rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
+    return {
+        "workload": workload,
+        "runs": log.runs,
+        "steps": log.steps,
+        "first_iteration": log.first_iteration,
+        "last_iteration": log.last_iteration,
+        "config": dict(log.config),
+        "window": list(window),
+        "throughput": throughput,
+        "unit": log.unit,
+        "rate": rate,
+        "reported": dict(log.reported),
+        "problems": [{"code": each.code, "message": each.message} for each in problems],
+    }
+
+
+def _throughput(
+    log: TrainingLog, window: tuple[int, int], given: int | None
+) -> tuple[float | None, list[Problem]]:
+    said = measure.global_batch_size(log)
+    if given is not None and said is not None and given != said:
+        words = f"the header says global batch size {said}, --global-batch-size {given}"
+        return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
+    batch = given if said is None else said
+    if log.runs > 1 or log.steps == 0:
+        return None, []
+    if batch is None:
+        words = "the log has no header that says the global batch size"
+        return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
+    try:
+        value = measure.throughput(log, batch, window)
+    except errors.LogError as error:
+        return None, [Problem(error.code, error.cause)]
+    mismatch = measure.rate_problem(log, value)
+    return value, [mismatch] if mismatch else []
+
+
+def _chunks(content: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: content.read(CHUNK_BYTES), b"")
+
+
+def _opened(file: str) -> BinaryIO:
+    if file == "-":
+        return sys.stdin.buffer
+    try:
+        if Path(file).is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        return open(file, "rb")
+    except OSError as error:
+        raise errors.UsageError(
+            f"{file}: {error.strerror}", code="READ", fix="give a file, or - for standard input"
+        ) from error
+
+
+def _unreadable(error: errors.LogError, file: str) -> errors.LogError:
+    again = errors.LogError(f"{file}: {error.cause}", code=error.code, fix=error.fix)
+    again.exit_code = 2
+    return again

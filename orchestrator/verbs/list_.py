@@ -1,0 +1,55 @@
+"""list: which playbooks, workloads, images, inventories and sweeps there are."""
+
+from orchestrator import errors, shipped, workloads
+from orchestrator.console import Voice
+from orchestrator.store import Store
+from orchestrator.verbs import _trials
+
+KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
+
+
+def list_all(store: Store, kind: str, voice: Voice) -> int:
+    """Show everything of a kind; exit code."""
+    if kind not in KINDS:
+        raise errors.UsageError(
+            f"there are no {kind!r} to list", code="NO-KIND", fix=f"one of {', '.join(KINDS)}"
+        )
+    if kind == "sweeps":
+        head: tuple[str, ...] = ("sweep", "cluster", "created", "trials", "valid")
+        rows = _sweeps(store)
+    elif kind == "workloads":
+        head, rows = ("workload", "title"), _workloads()
+    else:
+        folder: shipped.Kind = "inventory" if kind == "inventories" else _kind(kind)
+        head = ("name", "file")
+        rows = [(name, str(path)) for name, path in sorted(shipped.names(folder).items())]
+    voice.table(kind, head, rows)
+    voice.document([dict(zip(head, row, strict=True)) for row in rows])
+    return 0
+
+
+def _kind(kind: str) -> shipped.Kind:
+    return "playbooks" if kind == "playbooks" else "images"
+
+
+def _workloads() -> list[tuple[str, ...]]:
+    found = ((name, workloads.find(name)) for name in workloads.names())
+    return [(name, workload.title if workload else "?") for name, workload in found]
+
+
+def _sweeps(store: Store) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for sweep in store.sweeps():
+        record, histories = sweep.record(), _trials.histories(sweep)
+        planned = record.get("plan")
+        trials = planned.get("trials") if isinstance(planned, dict) else ()
+        rows.append(
+            (
+                sweep.id,
+                str(record.get("cluster")),
+                str(record.get("created")),
+                str(len(trials) if isinstance(trials, list) else "?"),
+                str(sum(history.state == "valid" for history in histories.values())),
+            )
+        )
+    return rows

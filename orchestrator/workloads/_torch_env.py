@@ -1,0 +1,26 @@
+"""Environment that PyTorch's gangs share."""
+
+from collections.abc import Mapping
+
+from orchestrator.model.case import Case
+from orchestrator.model.plan import Placement, Seat
+
+
+def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
+    """Visible devices and, for gangs of several nodes, how NCCL and gloo find each other.
+
+    NCCL_DEBUG=INFO makes the log itself prove which transport was used. A leading ``=`` makes
+    NCCL compare HCA names whole, or mlx5_1 would also take mlx5_10.
+    Source: NCCL user guide, environment variables.
+    """
+    env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, seat.gpus)) if case.device == "cuda" else ""}
+    several = len(placement.seats) > 1
+    if seat.interface and several:
+        env["NCCL_SOCKET_IFNAME" if case.device == "cuda" else "GLOO_SOCKET_IFNAME"] = (
+            seat.interface
+        )
+    if several and case.device == "cuda":
+        env["NCCL_DEBUG"] = "INFO"
+        if seat.hcas:
+            env["NCCL_IB_HCA"] = "=" + ",".join(seat.hcas)
+    return env

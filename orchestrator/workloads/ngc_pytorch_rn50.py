@@ -1,0 +1,86 @@
+"""NVIDIA's ResNet-50 v1.5 in PyTorch (DeepLearningExamples, ConvNets) in the NGC 20.03 image.
+
+Source: seed 003 and DLPerf's single_node_train.sh, whose command line this gives word for word.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.launchers import torch
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Noun
+from orchestrator.workloads import Workload, _dllogger, _torch_env
+
+CODE = "/workspace/rn50"
+DATA = "/data/image"
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    loss_scale: Literal["dynamic"] | float = Field(default="dynamic", union_mode="left_to_right")
+    """With AMP: dynamic, or a static loss scale such as 128."""
+
+
+def learning_rate(case: Case) -> str:
+    """The scripts' learning rate: micro batch size x GPUs per node / 1000, not x nodes."""
+    return f"{case.micro_batch_size * case.gpus_per_node / 1000:.6g}"
+
+
+def command(case: Case, method: Method, _: Placement) -> Command:
+    """The command line of seed 003; node_rank and the meeting point are the launcher's."""
+    precision: tuple[str, ...] = ()
+    if case.precision == "amp":
+        scale = Params.model_validate(case.given).loss_scale
+        precision = ("--amp", "--dynamic-loss-scale")
+        if scale != "dynamic":
+            precision = ("--amp", "--static-loss-scale", f"{scale:g}")
+    return Command(
+        agent=("python", f"{CODE}/multiproc.py"),
+        program=(
+            f"{CODE}/main.py",
+            *("--data-backend", "dali-cpu"),
+            *("--raport-file", f"{CODE}/raport.json"),
+            *("-j8", "-p", "1"),
+            *("--lr", learning_rate(case)),
+            *("--optimizer-batch-size", "-1"),
+            *("--warmup", "8"),
+            *("--arch", "resnet50", "-c", "fanin"),
+            *("--label-smoothing", "0.1"),
+            *("--lr-schedule", "cosine"),
+            *("--mom", "0.125", "--wd", "3.0517578125e-05"),
+            *("--workspace", CODE),
+            *("-b", str(case.micro_batch_size)),
+            *("--epochs", "1", "--prof", str(method.iterations)),
+            *("--training-only", "--no-checkpoints"),
+            *precision,
+            DATA,
+        ),
+    )
+
+
+def mounts(seat: Seat) -> tuple[Mount, ...]:
+    """ImageNet as raw JPEGs, where the scripts look for it."""
+    return (Mount(seat.data["imagenet"], DATA, read_only=True),)
+
+
+WORKLOAD = Workload(
+    name="ngc_pytorch_rn50",
+    title="ResNet-50 v1.5, NVIDIA DeepLearningExamples, PyTorch",
+    params=Params,
+    unit="images/s",
+    window=(25, 125),
+    launcher=torch.launch,
+    port=lambda nodes: 22333 if nodes > 1 else 29500,
+    command=command,
+    env=_torch_env.environment,
+    mounts=mounts,
+    data=("imagenet",),
+    axes=frozenset(),
+    log_prefix="r50",
+    read=_dllogger.read,
+    progress=_dllogger.progress,
+)

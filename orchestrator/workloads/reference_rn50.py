@@ -1,0 +1,89 @@
+"""Our own ResNet-50 v1.5 in PyTorch 2, on synthetic data, for GPUs of today and for CPUs."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.launchers import torch
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Count, Noun
+from orchestrator.workloads import Workload, _dllogger, _torch_env
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    loss_scale: Literal["dynamic"] | float = Field(default="dynamic", union_mode="left_to_right")
+    """With AMP on GPUs: dynamic, or a static loss scale such as 128."""
+    image_size: int = Field(default=224, ge=32, le=4096)
+    """Height and width of the images, in pixels."""
+    num_classes: Count = 1000
+    memory_format: Literal["nhwc", "nchw"] = "nhwc"
+    threads: Count = 1
+    """Threads of each process, on CPUs."""
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """torchrun as the agent, our program with what the case asks for."""
+    params = Params.model_validate(case.given)
+    return Command(
+        agent=(placement.python, "-m", "torch.distributed.run"),
+        program=(
+            f"{placement.code}/train.py",
+            *("--device", case.device),
+            *("--arch", "resnet50"),
+            *("--image-size", str(params.image_size)),
+            *("--num-classes", str(params.num_classes)),
+            *("--memory-format", params.memory_format),
+            *(("--threads", str(params.threads)) if case.device == "cpu" else ()),
+            *("-b", str(case.micro_batch_size)),
+            *("--accumulation-steps", str(case.accumulation_steps)),
+            *("--prof", str(method.iterations)),
+            *_precision(case, params),
+        ),
+    )
+
+
+def _precision(case: Case, params: Params) -> tuple[str, ...]:
+    if case.precision == "fp32":
+        return ()
+    if case.device == "cpu":  # bfloat16 has the exponent of float32: there is nothing to scale
+        return ("--amp",)
+    if params.loss_scale == "dynamic":
+        return ("--amp", "--dynamic-loss-scale")
+    return ("--amp", "--static-loss-scale", f"{params.loss_scale:g}")
+
+
+def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
+    """PyTorch's common environment; threads on CPUs belong to the case, not to torchrun."""
+    common = dict(_torch_env.environment(case, placement, seat))
+    if case.device == "cpu":
+        common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
+    return common
+
+
+def mounts(_: Seat) -> tuple[Mount, ...]:
+    """None: its data is made on the device."""
+    return ()
+
+
+WORKLOAD = Workload(
+    name="reference_rn50",
+    title="ResNet-50 v1.5, reference program of dlperf-orch, PyTorch 2",
+    params=Params,
+    unit="images/s",
+    window=(25, 125),
+    launcher=torch.launch,
+    port=lambda _: 22333,
+    command=command,
+    env=env,
+    mounts=mounts,
+    data=(),
+    axes=frozenset({"accumulation_steps"}),
+    log_prefix="r50",
+    read=_dllogger.read,
+    progress=_dllogger.progress,
+)

@@ -1,0 +1,636 @@
+"""The strict YAML loader: what is read, what is refused, and where and how that is said."""
+
+import enum
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    model_validator,
+)
+
+from orchestrator import errors, load
+
+# Values that YAML 1.1 and YAML 1.2 read differently, from the two specifications.
+SURPRISES = (
+    *("yes", "no", "on", "off", "y", "n", "YES", "No", "oFF", "Y"),
+    *("010", "05", "-07", "08", "00", "05.5", "00.1", "01e5"),
+    *("22:22", "1:30:00", "-1:30", "1:30.5", "0x16", "0o17", "0b1", "0XfF", "-0x1"),
+    *("1_000", "1_000.5", "+1_0", "1e1_0"),
+    *("2020-01-01", "2020-1-1 10:00:00", "2020-01-01T10:00:00Z"),
+    *(".nan", ".NaN", ".inf", "-.inf", "+.INF", "=", "<<", "１２", "1.５", "٣"),  # noqa: RUF001 - digits that only look like 0 to 9
+)
+BAD = (
+    *((f"first: x\nkey: {text}\n", 2, "quote it if it is text") for text in SURPRISES),
+    ("", 1, "nothing in the file"),
+    ("# only a comment\n", 1, "nothing in the file"),
+    ("---\n", 2, "nothing in the file"),
+    ("word\n", 1, "got a single value; needed `key: value` lines"),
+    ("- a\n- b\n", 1, "got a list; needed `key: value` lines"),
+    ("no\n", 1, "got a single value"),
+    ("a: 1\n---\nb: 2\n", 2, "a second document"),
+    ("a: 1\n...\nfoo\n", 3, "text after the document's end"),
+    ("%YAML 1.2\n---\na: 1\n", 1, "a YAML directive"),
+    ("# c\n%TAG ! tag:x,2000:\n---\na: 1\n", 2, "a YAML directive"),
+    ("%FOO bar\n---\na: 1\n", 1, "a YAML directive"),
+    ("a: &x 1\n", 1, "a: an anchor"),
+    ("a: &x [1]\n", 1, "a: an anchor"),
+    ("&x a: 1\n", 1, "an anchor"),
+    ("&x\na: 1\n", 1, "an anchor"),
+    ("a: 1\nb: *x\n", 2, "b: an alias"),
+    ("*x : 1\n", 1, "an alias"),
+    ("a: *.log\n", 1, "begins with a sign of YAML's; needed quotes"),
+    ("a: >=2.0\n", 1, "begins with a sign of YAML's; needed quotes"),
+    ("a: !!str 1\n", 1, "a: a tag"),
+    ("a: ! x\n", 1, "a: a tag"),
+    ("a: !py/object x\n", 1, "a: a tag"),
+    ("a: !x!y z\n", 1, "begins with a sign of YAML's"),
+    ("!!map\na: 1\n", 1, "a tag"),
+    ("b: {}\n<<: {a: 1}\n", 2, "a merge key; needed the keys written out"),
+    ("a: 1\nb: 2\na: 3\n", 3, r"a: a key for the second time \(first in line 1\)"),
+    ("a: 1\n'a': 2\n", 2, r"a key for the second time \(first in line 1\)"),
+    ("a:\n- {b: 1, b: 2}\n", 2, r"a\[0\]\.b: a key for the second time"),
+    ("1: x\n", 1, "got 1 as a key; needed text: quote it"),
+    ("1.5: x\n", 1, "got 1.5 as a key"),
+    ("no: x\n", 1, "got no as a key"),
+    ("true: x\n", 1, "got true as a key"),
+    ("~: x\n", 1, "got ~ as a key"),
+    ("?\n: x\n", 1, "got nothing as a key"),
+    ("010: x\n", 1, "got 010 as a key"),
+    ("? [a, b]\n: x\n", 1, "a list or mapping as a key"),
+    ("{{a: 1}: x}\n", 1, "a list or mapping as a key"),
+    ("? a\n: x\n", 1, "a key written with '[?]'"),
+    ("a: {b, c: 1}\n", 1, "a.b: a key without a value"),
+    ("a: {b:1, c: 2}\n", 1, "a key without a value; .*a blank after the colon"),
+    ("a:\tb\n", 1, "a tab; needed spaces"),
+    ("a:\n\tb: 1\n", 2, "a tab; needed spaces"),
+    ("a: [1,\n\t2]\n", 2, "a tab; needed spaces"),
+    ("a: 'x\ty'\n", 1, "a tab; needed spaces"),
+    ("a: |\n  x #\ty\n", 1, r"control character U\+0009 in a text"),
+    ('a: "x\\ty"\n', 1, r"control character U\+0009 in a text"),
+    ('a: "x\\u0007y"\n', 1, r"control character U\+0007 in a text"),
+    ('a: "x\\u202ey"\n', 1, r"control character U\+202E in a text"),
+    ('"a\\x1b": 1\n', 1, r"control character U\+001B in a text"),
+    ("a: 1\nb: x\x00y\n", 2, "a NUL character"),
+    ("a: 1\nb: x\x1b[31m\n", 2, r"control character U\+001B"),
+    ("a: 1\nb: x\x85y\n", 2, r"control character U\+0085"),
+    ("a: x\u2028b: 1\n", 1, r"control character U\+2028"),
+    ("a: x\u202ey\n", 1, r"control character U\+202E"),
+    ("a: 1\rb: 2\r", 1, r"control character U\+000D"),
+    ("a: 1\nb: \ufeffx\n", 2, r"control character U\+FEFF"),
+    ("a: 9223372036854775808\n", 1, "needed a whole number of 64 bits"),
+    ("a: -9223372036854775809\n", 1, "needed a whole number of 64 bits"),
+    (f"a: {'9' * 5000}\n", 1, "needed a whole number of 64 bits"),
+    ("a: 1e999\n", 1, "needed a number of 64 bits"),
+    ("a: 1e-999\n", 1, "needed a number of 64 bits"),
+    ("a: [1,\n", 1, "no value; needed one, or a bracket's other end"),
+    ("a: [1, 2\nb: 3\n", 1, "a list that begins here"),
+    ("a: {b: 1\nc: 2\n", 1, "a mapping that begins here"),
+    ("a: 1\nb: ]\n", 2, "no value"),
+    ("a: 'x\nb: 1\n", 1, "a quote that is never closed"),
+    ('a: "x\n---\ny"\n', 1, "a quote that is never closed"),
+    ("a: b: c\n", 1, "a colon that ends no key"),
+    ("a: 1\n  b: 2\n", 2, "a colon that ends no key"),
+    ("a: @x\n", 1, "got '@' where a value begins"),
+    ("a: `x`\n", 1, "got '`' where a value begins"),
+    ("a: 1\nb\n", 2, "a line that is neither `key: value` nor `- item`"),
+    ("a:\n  b: 1\n c: 2\n", 3, "no key of the mapping that it is in"),
+    ("a:\n- b\n c\nd: 1\n- e\n", 5, "no key of the mapping that it is in"),
+    ("- a\nb: 1\n", 2, "no item of the list that it is in"),
+    ("a: - b\n", 1, "a list on its key's line"),
+    ('a: "\\UFFFFFFFF"\n', 1, "an escape that YAML does not know|cannot be read as YAML"),
+    ('a: "\\q"\n', 1, "an escape that YAML does not know"),
+    ("password: 0123\n", 1, "password: a value that is not shown; secrets do not belong"),
+)
+GOOD: tuple[tuple[str, object], ...] = (
+    ("a:\n", {"a": None}),
+    ("a: [null, Null, NULL, ~]\n", {"a": [None] * 4}),
+    ("a: [true, True, TRUE, false, False, FALSE]\n", {"a": [True] * 3 + [False] * 3}),
+    ("a: [0, -0, 7, -12, +5]\n", {"a": [0, 0, 7, -12, 5]}),
+    ("a: [9223372036854775807, -9223372036854775808]\n", {"a": [2**63 - 1, -(2**63)]}),
+    ("a: [1e-4, 1E5, .5, 1., -0.25, 6.02e+23]\n", {"a": [1e-4, 1e5, 0.5, 1.0, -0.25, 6.02e23]}),
+    ("a: [0.0, 0e7]\n", {"a": [0.0, 0.0]}),
+    ("a: ['no', \"010\", '22:22', '', '~', '<<']\n", {"a": ["no", "010", "22:22", "", "~", "<<"]}),
+    (
+        "a: [1x8, 16g, 10.11.0.2, v1.2, nan, inf, e5]\n",
+        {"a": ["1x8", "16g", "10.11.0.2", "v1.2", "nan", "inf", "e5"]},
+    ),
+    (
+        "a: [10.11.0.1:5000, fe80::1, _1, tRue, x=y]\n",
+        {"a": ["10.11.0.1:5000", "fe80::1", "_1", "tRue", "x=y"]},
+    ),
+    ("a: |\n  010\n  x\n", {"a": "010\nx\n"}),
+    ("a: >-\n  one\n  line\n", {"a": "one line"}),
+    ("a: one\n  line\n", {"a": "one line"}),
+    ("a: 1 # a\tcomment\n#\ta comment\n", {"a": 1}),
+    ("a: x#y\n", {"a": "x#y"}),
+    ("'1': x\n\"no\": z\n'': z\n", {"1": "x", "no": "z", "": "z"}),
+    ("---\na: 1\n...\n", {"a": 1}),
+    ("{}\n", {}),
+    ("a: [b: c]\n", {"a": [{"b": "c"}]}),
+    ("größe: 日本語 🚀\n", {"größe": "日本語 🚀"}),
+    ('a: "\\u00e9 \\U0001F680 \\n"\n', {"a": "é 🚀 \n"}),
+    (f"a: {'x' * 300_000}\n", {"a": "x" * 300_000}),
+)
+
+
+def read(folder: Path, text: str) -> load.Document:
+    """The document that ``text`` is, byte for byte."""
+    file = folder / "file.yaml"
+    file.write_bytes(text.encode())
+    return load.read(file)
+
+
+def refusal(path: Path) -> errors.ConfigError:
+    """The one way in which ``path`` fails to be read."""
+    with pytest.raises(errors.ConfigError) as caught:
+        load.read(path)
+    return caught.value
+
+
+@pytest.mark.parametrize(("text", "line", "words"), BAD)
+def test_doubtful_text_is_refused_in_its_line(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    """What two readers of YAML could read differently is refused; line and words say where."""
+    with pytest.raises(errors.ConfigError, match=f"file.yaml:{line}:[0-9]+: .*({words})"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(("text", "data"), GOOD)
+def test_clear_text_is_read_as_it_looks(tmp_path: Path, text: str, data: object) -> None:
+    """Plain scalars follow YAML 1.2's core schema; whatever is quoted is text."""
+    found = read(tmp_path, text).data
+    assert repr(found) == repr(data)  # 1 == 1.0 == True, but they are not the same
+
+
+def test_columns_count_from_one_in_characters(tmp_path: Path) -> None:
+    """A complaint points at the value itself, behind wide characters and behind CRLF."""
+    with pytest.raises(errors.ConfigError) as caught:
+        read(tmp_path, "größe: 🚀\r\nmaße: [1, {ü: 010}, no]\r\n")
+    assert [(each.line, each.column, each.path) for each in caught.value.complaints] == [
+        (2, 15, "['maße'][1]['ü']"),
+        (2, 21, "['maße'][2]"),
+    ]
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    """Everything before the place where the syntax breaks is reported with it."""
+    with pytest.raises(errors.ConfigError) as caught:
+        read(tmp_path, "a: no\nb: [010, &x 1]\na: 2\nc: 22:22\nd: @e\nf: no\n")
+    assert [each.line for each in caught.value.complaints] == [1, 2, 2, 3, 4, 5]
+
+
+def test_tab_is_complained_about_once(tmp_path: Path) -> None:
+    """A tab that also breaks the syntax is one problem, and does not hide those before it."""
+    with pytest.raises(errors.ConfigError) as caught:
+        read(tmp_path, "a: 010\nb:\n\tc: 1\n")
+    assert [(each.line, each.column) for each in caught.value.complaints] == [(1, 4), (3, 1)]
+
+
+NESTED = """\
+name: v100x4
+nodes:
+  - {name: a, gpus: {count: 8}}
+  - name: b
+    data:
+      imagenet: /data
+hcas:
+- |
+  text
+last:
+"""
+PLACES = {
+    (): (1, 1),
+    ("name",): (1, 7),
+    ("nodes",): (3, 3),
+    ("nodes", 0): (3, 5),
+    ("nodes", 0, "name"): (3, 12),
+    ("nodes", 0, "gpus"): (3, 21),
+    ("nodes", 0, "gpus", "count"): (3, 29),
+    ("nodes", 1): (4, 5),
+    ("nodes", 1, "name"): (4, 11),
+    ("nodes", 1, "data"): (6, 7),
+    ("nodes", 1, "data", "imagenet"): (6, 17),
+    ("hcas",): (8, 1),
+    ("hcas", 0): (8, 3),
+    ("last",): (10, 6),
+}
+KEY_PLACES = {
+    ("name",): (1, 1),
+    ("nodes",): (2, 1),
+    ("nodes", 0, "name"): (3, 6),
+    ("nodes", 0, "gpus"): (3, 15),
+    ("nodes", 0, "gpus", "count"): (3, 22),
+    ("nodes", 1, "name"): (4, 5),
+    ("nodes", 1, "data"): (5, 5),
+    ("nodes", 1, "data", "imagenet"): (6, 7),
+    ("hcas",): (7, 1),
+    ("last",): (10, 1),
+}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_every_value_and_key_has_its_place(tmp_path: Path, line_end: str) -> None:
+    """Marks are the lines and columns that an editor shows, whatever ends the lines."""
+    document = read(tmp_path, NESTED.replace("\n", line_end))
+    assert {path: (mark.line, mark.column) for path, mark in document.marks.items()} == PLACES
+    found = {path: (mark.line, mark.column) for path, mark in document.key_marks.items()}
+    assert found == KEY_PLACES
+
+
+def test_complaint_about_what_is_absent_points_to_what_is_around_it(tmp_path: Path) -> None:
+    """A path that the file lacks is placed at its nearest ancestor, and written in full."""
+    document = read(tmp_path, NESTED)
+    absent = document.complaint(("nodes", 1, "gpus", "use", 0), "none; needed one")
+    assert str(absent).endswith("file.yaml:4:5: nodes[1].gpus.use[0]: none; needed one")
+    key = document.complaint(("nodes", 1, "data"), "unknown", key=True)
+    assert (key.line, key.column) == (5, 5)
+    item = document.complaint(("nodes", 1), "an item has no key", key=True)
+    assert (item.line, item.column) == (4, 5)
+
+
+def test_complaint_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    """Control characters in a message or a key come out escaped."""
+    document = read(tmp_path, "a: 1\n")
+    shown = str(document.complaint(("a\x1b[2J",), "got \x1b]0;x\x07\nnext"))
+    assert shown.endswith(r"""['a\x1b[2J']: got \x1b]0;x\x07\nnext""")
+
+
+def test_depth_of_32_is_read_and_33_is_not(tmp_path: Path) -> None:
+    """The root mapping counts as the first level."""
+    assert read(tmp_path, f"a: {'[' * 31}{']' * 31}\n").data
+    with pytest.raises(errors.ConfigError, match="more than 32 lists and mappings"):
+        read(tmp_path, f"a: {'[' * 32}{']' * 32}\n")
+
+
+BOMBS = {
+    "brackets": "a: " + "[" * 20_000,
+    "braces": "{a: " * 20_000,
+    "dashes": "a:\n" + "- " * 20_000,
+    "aliases": "a0: &a0 [x, x]\n"
+    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)),
+    "merges": "a0: &a0 {x: 1}\n"
+    + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
+    "digits": "a: " + "9" * 1_000_000,
+    "zeros": "a: [" + "0" * 1_000_000,
+    "sixties": "a: [" + "1:" * 500_000,
+    "underscores": "a: [" + "1_" * 500_000,
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS.keys())
+def test_bomb_is_refused_within_a_second(tmp_path: Path, text: str) -> None:
+    """Small files that grow, nest or backtrack without end cost no more than others."""
+    began = time.process_time()
+    with pytest.raises(errors.ConfigError):
+        read(tmp_path, text)
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xef\xbb\xbfa: 1\n", "1:1: a byte order mark"),
+        ("a: 1\n".encode("utf-16"), "1:1: UTF-16 or UTF-32; needed UTF-8"),
+        ("a: 1\n".encode("utf-32"), "1:1: UTF-16 or UTF-32; needed UTF-8"),
+        ("a: 1\n".encode("utf-16-le"), "1:2: a NUL character"),
+        ("a: ü\nb: ß\n".encode("latin-1"), "1:4: byte 0xfc is not UTF-8"),
+        ("a: ü\nb: é".encode() + b"\xc3", "2:5: byte 0xc3 is not UTF-8"),
+        (b"a: \xed\xa0\x80\n", "1:4: byte 0xed is not UTF-8"),
+        (b"a: \xc0\xaf\n", "1:4: byte 0xc0 is not UTF-8"),
+    ],
+)
+def test_other_encodings_than_utf_8_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    """The place of the first wrong byte is named in characters."""
+    file = tmp_path / "file.yaml"
+    file.write_bytes(content)
+    assert f"file.yaml:{words}" in str(refusal(file))
+
+
+def test_every_line_with_a_wrong_byte_is_named(tmp_path: Path) -> None:
+    """A Latin-1 file is reported whole, not one run after the other."""
+    file = tmp_path / "file.yaml"
+    file.write_bytes("a: ü\nb: x\nc: ß\n".encode("latin-1"))
+    assert [each.line for each in refusal(file).complaints] == [1, 3]
+
+
+def test_path_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    """Folders, pipes, devices, sockets and absent files say what they are."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        assert "1:1: a socket; needed a regular file" in str(refusal(tmp_path / "socket"))
+    assert "1:1: a pipe; needed a regular file" in str(refusal(tmp_path / "pipe"))
+    assert "1:1: a directory; needed a regular file" in str(refusal(tmp_path))
+    assert "1:1: a device; needed a regular file" in str(refusal(Path("/dev/zero")))
+    assert "1:1: cannot be read: No such file" in str(refusal(tmp_path / "absent"))
+    assert "1:1: cannot be read: Too many levels" in str(refusal(tmp_path / "loop"))
+    assert "1:1: not a file name" in str(refusal(tmp_path / "nul\0"))
+
+
+def test_file_over_one_mebibyte_is_refused_unread(tmp_path: Path) -> None:
+    """Two sparse gigabytes cost nothing; exactly one mebibyte is read."""
+    huge = tmp_path / "huge"
+    with huge.open("wb") as stream:
+        stream.truncate(2 << 30)
+    assert "2147483648 bytes or more; needed at most 1048576" in str(refusal(huge))
+    assert read(tmp_path, "a: 1\n" + "#" * ((1 << 20) - 5)).data == {"a": 1}
+    with pytest.raises(errors.ConfigError, match="1048577 bytes or more"):
+        read(tmp_path, "a: 1\n" + "#" * ((1 << 20) - 4))
+
+
+def test_file_that_everyone_may_write_is_refused(tmp_path: Path) -> None:
+    """The mode is one problem among the others of the file."""
+    file = tmp_path / "file.yaml"
+    file.write_text("a: 010\n")
+    file.chmod(0o666)
+    assert [each.column for each in refusal(file).complaints] == [1, 4]
+    assert "everyone may write to it (mode 0666); needed chmod o-w" in str(refusal(file))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_unreadable_file_says_so(tmp_path: Path) -> None:
+    """The system's own words, at the file's first character."""
+    file = tmp_path / "file.yaml"
+    file.write_text("a: 1\n")
+    file.chmod(0)
+    assert "1:1: cannot be read: Permission denied" in str(refusal(file))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token: 0123",
+        "a: {api_secret: [010, 2020-01-01]}",
+        "a: {token:0123, b: 1}",
+        "password: *0123",
+        "password: &0123 x",
+        "password: !0123 x",
+        "hf_token: '0123\n",
+    ],
+)
+def test_secret_is_not_shown_with_its_problem(tmp_path: Path, text: str) -> None:
+    """Complaints end up in logs and issues; a secret that stands in a file must not."""
+    with pytest.raises(errors.ConfigError) as caught:
+        read(tmp_path, text)
+    problem = str(caught.value).partition("file.yaml:")[2]
+    assert "010" not in problem
+    assert "0123" not in problem
+    assert "2020" not in problem
+
+
+def test_file_is_named_as_the_user_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path stays relative in every complaint."""
+    (tmp_path / "here.yaml").write_text("a: no\n")
+    monkeypatch.chdir(tmp_path)
+    assert str(refusal(Path("here.yaml"))).startswith("here.yaml:1:4: a: got no")
+
+
+class Strict(BaseModel):
+    """What all models of this project are."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Size(enum.Enum):
+    """An enumeration, as a file writes it."""
+
+    SMALL = "small"
+    LARGE = "large"
+
+
+def even(number: int) -> int:
+    """A validator of ours, with a message of ours."""
+    if number % 2:
+        raise ValueError(f"got {number}; needed an even number")
+    return number
+
+
+class Gpus(Strict):
+    """A mapping inside a mapping."""
+
+    count: int = Field(default=8, ge=1, lt=65)
+    use: tuple[Annotated[int, AfterValidator(even)], ...] = ()
+
+
+class Ssh(Strict):
+    """One branch of a union that a word tells apart."""
+
+    kind: Literal["ssh"]
+    user: str = "root"
+
+
+class Local(Strict):
+    """The other branch."""
+
+    kind: Literal["local"]
+    cores: int
+
+
+class Names(RootModel[tuple[str, ...]]):
+    """A list with a name of its own."""
+
+
+class Entry(Strict):
+    """One item of a list."""
+
+    name: str = Field(pattern="^[a-z0-9]+$", max_length=8)
+    gpus: Gpus | None = None
+    reach: Annotated[Ssh | Local, Field(discriminator="kind")] | None = None
+    batch: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
+    port: int = Field(default=22, validation_alias=AliasChoices("port", "ssh_port"))
+
+
+class File(Strict):
+    """The family's head: one field for each kind of complaint."""
+
+    nodes: tuple[Entry, ...] = Field(min_length=1, max_length=3)
+    precision: Literal["amp", "fp32"] = "amp"
+    size: Size = Size.SMALL
+    rate: float = Field(default=1.0, gt=0)
+    window: tuple[int, int] = (1, 2)
+    sudo: bool = False
+    names: Names = Names(())
+    limits: dict[Annotated[str, Field(min_length=2)], int] = Field(default_factory=dict)
+    params: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    either: Ssh | Local | str | None = None
+    lists: list[list[Gpus]] = Field(default_factory=list)
+    pad_token: int = 0
+    mirror: str | None = Field(default=None, alias="registry-mirror")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "File":
+        if self.window[0] > self.window[1]:
+            raise ValueError("the window ends before it begins; needed two rising numbers")
+        return self
+
+
+def said(folder: Path, text: str) -> list[str]:
+    """What is complained about, as ``line:column: path: text``."""
+    with pytest.raises(errors.ConfigError) as caught:
+        load.validated(read(folder, text), File)
+    return [str(each).partition("file.yaml:")[2] for each in caught.value.complaints]
+
+
+MISFITS = (
+    ("sud: true", "2:1: sud: unknown key 'sud'; did you mean 'sudo'?"),
+    ("registry_mirror: x", "2:1: registry_mirror: unknown key 'registry_mirror';"
+     " did you mean 'registry-mirror'?"),
+    ("Precision: amp", "2:1: Precision: unknown key 'Precision'; did you mean 'precision'?"),
+    ("reg_password: hunter2", "2:1: reg_password: unknown key 'reg_password';"
+     " secrets do not belong into these files"),
+    ("authToken: abc", "2:1: authToken: unknown key 'authToken';"
+     " secrets do not belong into these files"),
+    ("pad_token: abc", "2:12: pad_token: got a value that is not shown;"
+     " secrets do not belong into these files; needed a whole number"),
+    ("precision: fp8", "2:12: precision: got 'fp8'; needed one of 'amp', 'fp32'"),
+    ("precision: fp23", "2:12: precision: got 'fp23'; needed one of 'amp', 'fp32';"
+     " did you mean 'fp32'?"),
+    ("precision: 32", "2:12: precision: got 32; needed one of 'amp', 'fp32'"),
+    ("size: smal", "2:7: size: got 'smal'; needed one of 'small', 'large'; did you mean 'small'?"),
+    ("rate: '8'", "2:7: rate: got '8' (text); needed a number"),
+    ("rate: true", "2:7: rate: got true; needed a number"),
+    ("rate: -0.5", "2:7: rate: got -0.5; needed more than 0"),
+    ("rate:", "2:6: rate: got nothing; needed a number"),
+    ("rate: [1]", "2:7: rate: got a list of 1; needed a number"),
+    ("sudo: 1", "2:7: sudo: got 1 (a whole number); needed true or false"),
+    ("sudo: 'no'", "2:7: sudo: got 'no' (text); needed true or false"),
+    ("window: [1]", "2:9: window: got a list of 1; needed 2 in it"),
+    ("window: []", "2:9: window: got an empty list; needed 2 in it"),
+    ("window: [1, 2, 3]", "2:9: window: got a list of 3; needed at most 2 in it"),
+    ("window: [1, 2.0]", "2:13: window[1]: got 2.0 (a number); needed a whole number"),
+    ("window: [9, 2]", "1:1: the window ends before it begins; needed two rising numbers"),
+    ("window: 5", "2:9: window: got a single value; needed a list, such as [5]"),
+    ("window: {}", "2:9: window: got an empty mapping; needed a list"),
+    ("names: x", "2:8: names: got a single value; needed a list, such as ['x']"),
+    ("names: [x, 20.10]", "2:12: names[1]: got 20.1 (a number); needed text; quote it"),
+    ("names: [true]", "2:9: names[0]: got true; needed text; quote it"),
+    ("limits: {memlock: x}", "2:19: limits.memlock: got 'x' (text); needed a whole number"),
+    ("limits: {a: 1}", "2:10: limits.a: got 'a'; needed at least 2 characters"),
+    ("limits: {'a b': x}", "2:17: limits['a b']: got 'x' (text); needed a whole number"),
+    ("params: {x: [1]}", "2:13: params.x: got a list of 1;"
+     " needed true or false, a whole number, a number or text"),
+    ("params: 5", "2:9: params: got 5 (a whole number); needed a mapping"),
+    ("either: 5", "2:9: either: got 5 (a whole number); needed a mapping or text"),
+    ("either: {kind: local, core: 1}", "2:9: either: key 'cores' is missing;"
+     " needed: a whole number | 2:23: either.core: unknown key 'core'; did you mean 'cores'?"),
+    ("either: {kind: ssh, user: 1}", "2:27: either.user: got 1 (a whole number);"
+     " needed text; quote it"),
+    ("lists: [[], [{}, {cuont: 1}]]", "2:19: lists[1][1].cuont: unknown key 'cuont';"
+     " did you mean 'count'?"),
+    ("rate: '" + "x" * 90 + "'", f"2:7: rate: got '{'x' * 56}... (text); needed a number"),
+)  # fmt: skip
+NODE_MISFITS = (
+    ("{}", "1:10: nodes[0]: key 'name' is missing; needed: text"),
+    ("{name: A}", "1:17: nodes[0].name: got 'A'; needed text that matches ^[a-z0-9]+$"),
+    ("{name: aaaaaaaaa}", "1:17: nodes[0].name: got 'aaaaaaaaa'; needed at most 8 characters"),
+    ("x", "1:10: nodes[0]: got 'x' (text); needed a mapping"),
+    ("{name: a, gpu: {}}", "1:20: nodes[0].gpu: unknown key 'gpu'; did you mean 'gpus'?"),
+    ("{name: a, ssh_prot: 1}", "1:20: nodes[0].ssh_prot: unknown key 'ssh_prot';"
+     " did you mean 'ssh_port'?"),
+    ("{name: a, gpus: {counts: 1}}", "1:27: nodes[0].gpus.counts: unknown key 'counts';"
+     " did you mean 'count'?"),
+    ("{name: a, gpus: {zzz: 1}}", "1:27: nodes[0].gpus.zzz: unknown key 'zzz';"
+     " needed one of count, use"),
+    ("{name: a, gpus: {count: 0}}", "1:34: nodes[0].gpus.count: got 0; needed at least 1"),
+    ("{name: a, gpus: {count: 65}}", "1:34: nodes[0].gpus.count: got 65; needed less than 65"),
+    ("{name: a, gpus: {use: [0, 3]}}", "1:36: nodes[0].gpus.use[1]: got 3; needed an even number"),
+    ("{name: a, gpus: 8}", "1:26: nodes[0].gpus: got 8 (a whole number); needed a mapping"),
+    ("{name: a, reach: {}}", "1:27: nodes[0].reach: key 'kind' is missing;"
+     " needed: one of 'ssh', 'local'"),
+    ("{name: a, reach: {kind: shh}}", "1:34: nodes[0].reach.kind: got 'shh';"
+     " needed one of 'ssh', 'local'; did you mean 'ssh'?"),
+    ("{name: a, reach: {kind: local}}", "1:27: nodes[0].reach: key 'cores' is missing;"
+     " needed: a whole number"),
+    ("{name: a, reach: {kind: ssh, local: 1}}", "1:39: nodes[0].reach.local:"
+     " unknown key 'local'; needed one of kind, user"),
+    ("{name: a, reach: 5}", "1:27: nodes[0].reach: got 5 (a whole number); needed a mapping"),
+    ("{name: a, batch: 0}", "1:27: nodes[0].batch: got 0;"
+     " needed at least 1 or 'auto'"),
+    ("{name: a, batch: aut}", "1:27: nodes[0].batch: got 'aut' (text);"
+     " needed a whole number or 'auto'; did you mean 'auto'?"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "complaint"), MISFITS)
+def test_misfit_is_told_in_plain_words(tmp_path: Path, line: str, complaint: str) -> None:
+    """One complaint for each value: its place, what was seen, what was needed, nothing else."""
+    assert " | ".join(said(tmp_path, f"nodes: [{{name: a}}]\n{line}\n")) == complaint
+
+
+@pytest.mark.parametrize(("node", "complaint"), NODE_MISFITS)
+def test_misfit_inside_a_list_is_told_by_index(tmp_path: Path, node: str, complaint: str) -> None:
+    """Branches of unions leave no trace in the path; guesses come from the model at that place."""
+    assert said(tmp_path, f"nodes: [ {node} ]\n") == [complaint]
+
+
+def test_missing_list_is_told_at_the_root(tmp_path: Path) -> None:
+    """A missing key is placed at the mapping that lacks it."""
+    assert said(tmp_path, "sudo: true\n") == ["1:1: key 'nodes' is missing; needed: a list"]
+    assert said(tmp_path, "nodes: []\n") == [
+        "1:8: nodes: got an empty list; needed at least 1 in it"
+    ]
+
+
+def test_bad_items_do_not_make_a_list_too_short(tmp_path: Path) -> None:
+    """pydantic does not count the items that it refused; nobody else would call the list short."""
+    assert said(tmp_path, "nodes: [1, 2]\n") == [
+        "1:9: nodes[0]: got 1 (a whole number); needed a mapping",
+        "1:12: nodes[1]: got 2 (a whole number); needed a mapping",
+    ]
+
+
+def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
+    """One run shows everything that there is to correct."""
+    text = "sudo: 1\nnodes:\n- {name: A, gpus: {count: 0}}\n- {nam: b}\nrate: x\n"
+    places = [line.split(": ")[0] for line in said(tmp_path, text)]
+    assert places == ["1:7", "3:10", "3:27", "4:3", "4:4", "5:7"]
+
+
+def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
+    """``at`` names the part; complaints still carry the path from the root."""
+    document = read(tmp_path, "a:\n- {count: 4, use: [0, 2]}\n- {count: x}\n")
+    assert load.validated(document, Gpus, ("a", 0)) == Gpus(count=4, use=(0, 2))
+    with pytest.raises(errors.ConfigError, match=r"3:11: a\[1\]\.count: got 'x' \(text\)"):
+        load.validated(document, Gpus, ("a", 1))
+    with pytest.raises(errors.ConfigError, match="1:1: key 'b' is missing; needed a mapping"):
+        load.validated(document, Gpus, ("b",))
+
+
+def test_complaints_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
+    """An error from elsewhere about the same data gets the same places and words."""
+    document = read(tmp_path, "count: 0\n")
+    with pytest.raises(ValidationError) as caught:
+        Gpus.model_validate_json(json.dumps(document.data))
+    assert [str(each).partition("file.yaml:")[2] for each in load.complaints(
+        document, caught.value, Gpus
+    )] == ["1:8: count: got 0; needed at least 1"]  # fmt: skip
+
+
+def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:
+    """Lists become tuples, words of an enumeration its members; a whole number may be a rate."""
+    text = (
+        "nodes: [{name: a, batch: auto, ssh_port: 2222, reach: {kind: local, cores: 2}}]\n"
+        "rate: 2\nsize: large\nparams: {a: 1, b: 0.5, c: true, d: '1'}\nnames: [x]\n"
+    )
+    file = load.validated(read(tmp_path, text), File)
+    assert file.nodes == (
+        Entry.model_validate(
+            {"name": "a", "batch": "auto", "port": 2222, "reach": Local(kind="local", cores=2)}
+        ),
+    )
+    assert (file.rate, file.size, file.names.root) == (2.0, Size.LARGE, ("x",))
+    assert repr(file.params) == "{'a': 1, 'b': 0.5, 'c': True, 'd': '1'}"
