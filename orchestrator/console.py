@@ -6,7 +6,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
+from typing import Literal
 
+from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -20,6 +22,7 @@ from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
 
 PLAIN_EVERY_S = 30.0
+PLAIN_COLUMNS = 200
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -38,6 +41,8 @@ class Voice:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._out = Console(highlight=False, soft_wrap=True)
+        if not self._out.is_terminal:  # a file or a pipe has no width to fold to
+            self._out = Console(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def line(self, text: str) -> None:
@@ -75,16 +80,20 @@ class Voice:
         self.document({"exit_code": error.exit_code, "errors": problems})
 
     def table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table as a result; its last column folds, numbers stand right."""
+        """A table as a result; numbers stand right, columns without a word are left out."""
         if self.as_json:
             return
-        table = Table(title=Text(title), title_justify="left")
         cells = [[harmless(cell) for cell in row] for row in rows]
-        for column, name in enumerate(head):
+        table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        shown = [
+            column for column in range(len(head)) if not cells or any(r[column] for r in cells)
+        ]
+        for column in shown:
             numbers = all(re.fullmatch(r"[-0-9.,:%x/ ]*|n/a", row[column]) for row in cells)
-            table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            justify: Literal["left", "right"] = "right" if numbers else "left"
+            table.add_column(head[column], justify=justify, overflow="fold")
         for row in cells:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(row[column]) for column in shown))
         self._out.print(table, soft_wrap=False)
 
     def findings(self, findings: Sequence[Finding]) -> None:
@@ -114,10 +123,10 @@ class Voice:
     def results(self, report: Report) -> None:
         """The table of medians and speedups, or of logs."""
         if report.results:
-            head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
-            more = ("trials", "spread", "interval (coverage)", "marks")
+            head = ("case", "batch", "precision", report.unit, "speedup", "effic.")
+            more = ("trials", "spread", "interval", "cover", "marks")
             rows = [_row(report, result) for result in report.results]
-            self.table(f"{report.title}: {report.source}", (*head, *more), rows)
+            self.table(report.source, (*head, *more), rows)
         if report.lone:
             columns = ("world size", "batch", "precision", report.unit, "mean of printed")
             logs = [
@@ -166,9 +175,8 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
         f"{said.n if said else 0}/{report.trials_planned or len(result.trials)}",
         f"{said.spread:.1%}" if said else "n/a",
-        f"{interval.low:.2f} to {interval.high:.2f} ({interval.coverage:.1%})"
-        if interval
-        else "n/a",
+        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "n/a",
+        f"{interval.coverage:.1%}" if interval else "n/a",
         " ".join(mark.code for mark in result.marks),
     )
 

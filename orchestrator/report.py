@@ -296,9 +296,17 @@ def _logs(report: Report) -> str:
 
 
 def _reasons(report: Report) -> Iterable[str]:
+    planned = [
+        trial.trial
+        for result in report.results
+        for trial in result.trials
+        if trial.state == "planned"
+    ]
+    if planned:
+        yield f"- not run: {_escaped(', '.join(planned))}"
     for result in report.results:
         for trial in result.trials:
-            for problem in (*trial.problems, *trial.marks):
+            for problem in (*trial.problems, *trial.marks) if trial.state != "planned" else ():
                 yield f"- {_escaped(trial.trial)}: {problem.code}: {_escaped(problem.message)}"
         for mark in result.marks:
             yield f"- {result.case.token}: {mark.code}: {_escaped(mark.message)}"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep, dumps, write
 from orchestrator.transports import Transport
 from orchestrator.verbs import collect
-from orchestrator.verbs._signals import Signals
+from orchestrator.verbs._signals import Abandoned, Signals
 
 GRACE_S = 10.0
 CREATE_S = 60.0
@@ -153,8 +154,10 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
     _describe(attempt)
     try:
         opened = bench.fanout.launch(attempt, _limits(bench))
-    except errors.NodeError as error:
+    except errors.DlperfError as error:
         bench.fanout.clear(attempt)
+        if not isinstance(error, errors.NodeError):
+            raise
         return _keep(bench, trial, attempt, Verdict("infra-lost", (Problem("START", error.cause),)))
     if not opened:
         if bench.signals.stopping():
@@ -167,8 +170,11 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
 
 def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tuple[str, str]:
     read = _Progress(bench, view)
-    gang = bench.fanout.wait(attempt, _limits(bench), read)
-    bench.fanout.clear(attempt)
+    try:
+        gang = bench.fanout.wait(attempt, _limits(bench), read)
+    finally:
+        if not isinstance(sys.exception(), Abandoned):
+            bench.fanout.clear(attempt)
     if gang.reason == "done":
         return _keep_measured(bench, trial, attempt, gang)
     state, problem = _failure(attempt, gang)

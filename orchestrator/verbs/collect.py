@@ -60,15 +60,21 @@ def collect_logs(
     return code
 
 
-def present(sweep: Sweep, found: Report, voice: Voice) -> int:
-    """Write a sweep's reports, show its table and where they are; exit code."""
+def present(sweep: Sweep, found: Report, voice: Voice, wanted: frozenset[str] | None = None) -> int:
+    """Write a sweep's reports, show its table and where they are; exit code.
+
+    Args:
+        wanted: names of the trials that the exit code is about; None for all.
+    """
     _write_reports(sweep.folder, found)
     if found.shared_machine:
         voice.result(report.SHARED_MACHINE)
     voice.results(found)
     _say_reasons(found, voice)
     voice.result(f"Report: {sweep.folder / 'report.md'}")
-    code = 3 if found.incomplete else 0
+    trials = [trial for result in found.results for trial in result.trials]
+    asked = [trial for trial in trials if wanted is None or trial.trial in wanted]
+    code = 3 if any(trial.state != "valid" for trial in asked) else 0
     voice.document({"exit_code": code, "sweep": sweep.id, **report.document(found)})
     return code
 
@@ -286,10 +292,14 @@ def _write_reports(folder: Path, found: Report) -> None:
 
 
 def _say_reasons(found: Report, voice: Voice) -> None:
-    for result in found.results:
-        for trial in result.trials:
-            for problem in trial.problems:
+    trials = [trial for result in found.results for trial in result.trials]
+    for trial in trials:
+        for problem in trial.problems:
+            if trial.state != "planned":
                 voice.line(f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}")
+    missing = sum(trial.state == "planned" for trial in trials)
+    if missing:
+        voice.line(f"{missing} of {len(trials)} planned trials have not been run")
     for lone in found.lone:
         for problem in lone.problems:
             voice.line(f"{lone.path}: {problem.code}: {problem.message}")

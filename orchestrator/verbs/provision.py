@@ -136,17 +136,16 @@ def _summary(facts: DriverFacts | None) -> GpuSummary | None:
 
 
 def _show(voice: Voice, site: Site) -> None:
-    head = ("node", "hostname", "system", "kernel", "CPUs", "memory MiB", "GPUs", "driver")
+    head = ("node", "hostname", "kernel", "CPUs", "memory MiB", "GPUs", "driver")
     rows = [
         (
             name,
             facts.host.hostname,
-            facts.host.system,
             facts.host.kernel,
             str(facts.host.cpus),
             str(facts.host.memory_mib),
-            str(len(facts.gpu.models)) if facts.gpu else "not asked",
-            (facts.gpu.driver or "?") if facts.gpu else "not asked",
+            str(len(facts.gpu.models)) if facts.gpu else "-",
+            (facts.gpu.driver or "?") if facts.gpu else "-",
         )
         for name, facts in site.nodes.items()
     ]

@@ -69,7 +69,8 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
                 raise _abandoned(opened) from None
             if signals.received:
                 raise errors.Interrupted(signals.received)
-            return collect.present(opened, collect.measured(opened), voice)
+            names = frozenset(trial.name for trial in wanted.trials)
+            return collect.present(opened, collect.measured(opened), voice, names)
 
 
 def _run(

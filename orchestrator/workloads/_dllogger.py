@@ -47,9 +47,6 @@ _OTHER = re.compile(
     rb"|Epoch: \d{1,9} Iteration: \d{1,15} Validation Iteration: \d"
     rb"|(?!PARAM|Summ|Epoch|Iter)[A-Za-z])"
 )
-_SUSPECT = re.compile(
-    rb"DLL \d|DLL .*(?:Epoch|Iteration|Summary): |DLL .*PARAMETER|Iteration: .*train\."
-)
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _LOST = re.compile(rb"train\.loss : -?(?:nan|inf)")
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -73,9 +70,17 @@ def _struct(fields: str, lines: int) -> Struct:
 
 def _step(line: bytes) -> re.Match[bytes] | None:
     """The one step that ``line`` holds; None if it holds none, or more than one writer's text."""
-    found = _STEP.search(line)
-    whole = found and line.count(b"DLL ") == 1 and line.count(b"Iteration:") == 1
-    return found if whole else None
+    alone = line.count(b"DLL ") == 1 and line.count(b"Iteration:") == 1
+    return _STEP.search(line) if alone else None
+
+
+def _suspect(line: bytes) -> bool:
+    """Whether ``line`` begins a record, or holds the middle of a step."""
+    _, record, after = line.partition(b"DLL ")
+    words = (b"Epoch: ", b"Iteration:", b"Summary: ", b"PARAMETER")
+    if record and (re.search(rb"DLL \d", line) or any(word in after for word in words)):
+        return True
+    return b"train." in line.partition(b"Iteration:")[2]
 
 
 def _understand(shape: bytes) -> _Layout:
@@ -88,11 +93,12 @@ def _understand(shape: bytes) -> _Layout:
             end = stop
         fields += f"{len(shape) - end}x"
         return _Layout("lost" if _LOST.search(shape) else "step", fields)
-    other = _OTHER.search(shape)
-    if other and shape.count(b"DLL ") == 1 and len(shape) <= _LONGEST_RECORD:
+    alone = shape.count(b"DLL ") == 1 and len(shape) <= _LONGEST_RECORD
+    other = _OTHER.search(shape) if alone else None
+    if other:
         kinds: dict[str | None, Kind] = {"header": "header", "summary": "summary"}
         return _Layout(kinds.get(other.lastgroup, "nothing"))
-    return _Layout("malformed" if _SUSPECT.search(shape) else "nothing")
+    return _Layout("malformed" if _suspect(shape) else "nothing")
 
 
 _understood = lru_cache(maxsize=4096)(_understand)
@@ -204,8 +210,9 @@ def _records(block: bytes, line: int) -> tuple[Sequence[_Steps | _Line], int]:
 
     A line is known by its shape, that is with every digit written as 0: each new shape is
     understood once, by regular expression. How many lines of one shape follow each other is a
-    comparison of bytes, and they are cut at fixed columns. Three times as fast as a regular
-    expression on each line, twice as fast as looking up each line's shape in a dictionary.
+    comparison of bytes, and they are cut at fixed columns. Measured with sha256, MB/s: 80 to 120
+    and 48 where no two lines are alike; one regular expression for all lines, which checks
+    less, 70 to 90; the shapes in a dictionary, line by line, 55 to 125; splitting at words 75.
     """
     text, numbers = _lines(block, line)
     shapes, known = text.translate(_ZEROS), dict[bytes, _Layout]()
@@ -286,6 +293,7 @@ _HEADER: Mapping[str, tuple[str, Callable[[str], Value]]] = {
     "world_size": ("world_size", _count),
     "prof": ("iterations", _whole),
     "epochs": ("epochs", _whole),
+    "run_epochs": ("run_epochs", _whole),
     "arch": ("arch", str),
     "num_classes": ("num_classes", _count),
     "model.num_classes": ("num_classes", _count),
@@ -301,7 +309,7 @@ _HEADER: Mapping[str, tuple[str, Callable[[str], Value]]] = {
     "static_loss_scale": ("static_loss_scale", _scale),
     "dynamic_loss_scale": ("dynamic_loss_scale", _flag),
 }
-_RAW = ("epochs", "amp", "fp16", "static_loss_scale", "dynamic_loss_scale")
+_RAW = ("epochs", "run_epochs", "amp", "fp16", "static_loss_scale", "dynamic_loss_scale")
 
 
 def _items(line: bytes) -> list[tuple[str, str]]:
@@ -317,7 +325,7 @@ class _Header:
     def __init__(self, notes: _Notes) -> None:
         self._notes = notes
         self._said: dict[str, Value] = {}
-        self._contradicted: set[str] = set()
+        self._unsure: set[str] = set()
         self.lines = 0
 
     def add(self, line: int, items: Iterable[tuple[str, str]]) -> None:
@@ -331,40 +339,46 @@ class _Header:
             except ValueError as needed:
                 seen = f"line {line}: header: {key} : {text[:40]}; {needed} was needed"
                 self._notes.add("MALFORMED", seen, sort=key)
+                self._unsure.add(name)
                 continue
             if self._said.setdefault(name, value) != value:
-                self._contradicted.add(name)
+                self._unsure.add(name)
                 seen = f"line {line}: header: {key} : {text[:40]} against {self._said[name]}"
                 self._notes.add("MIXED-CONFIG", seen, sort=name)
 
     def config(self) -> dict[str, Value]:
         """What the lines agree on, with ``precision`` and ``loss_scale`` drawn from the flags."""
-        said = {key: it for key, it in self._said.items() if key not in self._contradicted}
+        said = {key: it for key, it in self._said.items() if key not in self._unsure}
         config = {name: value for name, value in said.items() if name not in _RAW}
         flags = [said[name] for name in ("amp", "fp16") if name in said]
-        if flags and not {"amp", "fp16"} & self._contradicted:
+        if flags and not {"amp", "fp16"} & self._unsure:
             config["precision"] = "amp" if any(flags) else "fp32"
         if said.get("dynamic_loss_scale"):
             config["loss_scale"] = "dynamic"
         elif (
             config.get("precision") == "amp"
             and "static_loss_scale" in said
-            and "dynamic_loss_scale" not in self._contradicted
+            and "dynamic_loss_scale" not in self._unsure
         ):
             config["loss_scale"] = said["static_loss_scale"]
         return config
 
-    def promised(self, epochs: int, first: int, stride: int) -> int | None:
-        """Step lines that ``prof`` and ``epochs`` promise; None where they promise nothing.
+    def promised(self, first: _Place, epochs: int, stride: int) -> int | None:
+        """Step lines that the header promises; None where it promises nothing.
 
         Of ``--prof N`` the program runs iterations 1 to N - 1, in each epoch.
         """
-        prof, said = self._said.get("iterations"), self._said.get("epochs", 1)
-        if not isinstance(prof, int) or prof < 2 or {"iterations"} & self._contradicted:
+        prof, last, most = (self._number(name) for name in ("iterations", "epochs", "run_epochs"))
+        if prof < 2:
             return None
-        whole = max(epochs, said) if isinstance(said, int) else epochs
-        begin = min(max(first, 1), stride)
-        return ((prof - 1 - begin) // stride + 1) * whole
+        asked = last - first.epoch
+        whole = max(epochs, min(asked, most) if most > 0 else asked)
+        begin = min(max(first.number, 1), stride)
+        return max((prof - 1 - begin) // stride + 1, 0) * whole
+
+    def _number(self, name: str) -> int:
+        value = self._said.get(name)
+        return value if isinstance(value, int) and name not in self._unsure else -1
 
 
 _EPOCH = datetime(1970, 1, 1)
@@ -429,17 +443,20 @@ class _Window:
             clock_s = _clock_s(steps.stamps[row])
             if clock_s is None:
                 self._notes.add("MALFORMED", f"line {line}: there is no such date or time")
-            elif number == self.first:
-                self.start = Moment(number, clock_s, line)
-            elif number == self.last:
-                self.end = Moment(number, clock_s, line)
-            if clock_s is not None and self._before is not None:
-                gap = clock_s - self._before
-                if gap > self._widest[0]:
-                    self._widest = (gap, number, line)
-                if len(self._gaps) < HELD:
-                    self._gaps.append(gap)
+            else:
+                self._at(Moment(number, clock_s, line))
             self._before = clock_s
+
+    def _at(self, moment: Moment) -> None:
+        if moment.iteration == self.first:
+            self.start = moment
+        if moment.iteration == self.last:
+            self.end = moment
+        if self._before is not None:
+            gap = moment.clock_s - self._before
+            self._widest = max(self._widest, (gap, moment.iteration, moment.line))
+            if len(self._gaps) < HELD:
+                self._gaps.append(gap)
 
     def repeat(self, place: _Place) -> None:
         """Give up an end of the window that is printed again with another time."""
@@ -503,10 +520,13 @@ class _Run:
             seen = f"line {line}: epoch {place.epoch} begins at iteration {place.number}"
             self._notes.add("SKIPPED-STEPS", seen, sort="epoch")
 
-    def jump(self, ahead: int, seen: str, times: int = 1) -> None:
-        """Count ``times`` pairs of steps that are ``ahead`` iterations apart."""
+    def jump(self, steps: _Steps, row: int, before: int, *, times: int) -> None:
+        """Count pairs of steps that are as far apart as iteration ``before`` and ``row``."""
+        here = steps.numbers[row]
+        self.stride = here - before
         # Bounded, or a log of random numbers could fill the memory; 0 stands for all others.
-        key = ahead if ahead in self._jumps or len(self._jumps) < _JUMPS else 0
+        key = self.stride if self.stride in self._jumps or len(self._jumps) < _JUMPS else 0
+        seen = f"line {steps.lines[row]}: iteration {here} after {before}"
         count, first = self._jumps.get(key, (0, seen))
         self._jumps[key] = (count + times, first)
 
@@ -517,8 +537,7 @@ class _Run:
         self.first = self.first or steps.place(begin)
         self.last = steps.place(end - 1)
         if end - begin > 1:
-            self.stride = steps.numbers[begin + 1] - steps.numbers[begin]
-            self.jump(self.stride, "", end - begin - 1)
+            self.jump(steps, begin + 1, steps.numbers[begin], times=end - begin - 1)
         self._take_rates(steps, begin, end)
         if self.in_first_epoch:
             self.window.add(steps, begin, end)
@@ -544,12 +563,11 @@ class _Run:
         for ahead, (count, seen) in self._jumps.items():
             if ahead != usual:
                 self._notes.add("SKIPPED-STEPS", seen, times=count)
-        first = self.first.number if self.first else 1
-        if first > max(usual, 1):
-            self._notes.add(
-                "SKIPPED-STEPS", f"the log begins at iteration {first}", sort="beginning"
-            )
-        promised = self.header.promised(max(self._epochs, 1), first, max(usual, 1))
+        first = self.first or _Place(b"", b"", 0, 1)
+        if first.number > max(usual, 1):
+            seen = f"the log begins at iteration {first.number}"
+            self._notes.add("SKIPPED-STEPS", seen, sort="beginning")
+        promised = self.header.promised(first, max(self._epochs, 1), max(usual, 1))
         if promised is not None and self.steps < promised:
             self._notes.add("TRUNCATED", f"have {self.steps} of {promised} steps")
         if not self.header.lines:
@@ -682,8 +700,7 @@ class _Reader:
         if here.epoch > last.epoch:
             run.open_epoch(here, line)
         else:
-            seen = f"line {line}: iteration {here.number} after {last.number}"
-            run.jump(here.number - last.number, seen)
+            run.jump(steps, row, last.number, times=1)
         return True
 
     def _back(self, here: _Place, line: int, following: Sequence[int]) -> bool:
