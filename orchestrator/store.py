@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -246,20 +247,17 @@ class Store:
         )
 
     def new_sweep(self, experiment: str, document: Mapping[str, JSON]) -> Sweep:
-        """A new folder named by experiment and time, with its record already written."""
+        """A new folder named by experiment and time, with its record already written.
+
+        Tasks carry the name on their nodes, so it must be unique beyond this state folder.
+        """
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        for number in range(1000):
-            suffix = f"-{number}" if number else ""
-            folder = self.root / "sweeps" / f"{experiment}-{moment}{suffix}"
-            with _ours(folder):
-                try:
-                    folder.mkdir(parents=True, mode=0o700)
-                except FileExistsError:
-                    continue
-            sweep = Sweep(folder)
-            sweep.keep_record({"id": sweep.id, "created": now(), **document})
-            return sweep
-        raise errors.StoreError(f"no free name in {self.root}/sweeps", code="STORE-FULL")
+        folder = self.root / "sweeps" / f"{experiment}-{moment}-{secrets.token_hex(3)}"
+        with _ours(folder):
+            folder.mkdir(parents=True, mode=0o700)
+        sweep = Sweep(folder)
+        sweep.keep_record({"id": sweep.id, "created": now(), **document})
+        return sweep
 
     def lock(self, cluster: str) -> Lock:
         """The lock that a process holds while it measures on a cluster."""

@@ -63,12 +63,10 @@ class GangEnd:
 
     Args:
         reason: done, failed, deadline, stalled, stopped or lost.
-        culprit: node_rank of the task that ended the gang, where there is one.
         lasted_s: from opening the gates to the last task's end.
     """
 
     reason: str
-    culprit: int | None
     ends: tuple[TaskEnd, ...]
     lasted_s: float
 

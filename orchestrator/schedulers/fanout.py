@@ -100,7 +100,6 @@ class _Wait:
         self._ends: dict[int, TaskEnd] = {}
         self._began = self._grew = time.monotonic()
         self._reason = ""
-        self._culprit: int | None = None
         self._stopped_at: float | None = None
 
     def run(self, watch: Watch) -> GangEnd:
@@ -118,7 +117,6 @@ class _Wait:
         ends = tuple(self._ends[rank] for rank in sorted(self._ends))
         return GangEnd(
             reason=self._reason or "done",
-            culprit=self._culprit,
             ends=ends,
             lasted_s=time.monotonic() - self._began,
         )
@@ -151,7 +149,6 @@ class _Wait:
         if self._reason or (end.status == 0 and end.why == "exited"):
             return
         self._reason = {"exited": "failed", "stopped": "lost"}.get(end.why, end.why)
-        self._culprit = end.node_rank
         self._stop()
 
     def _judge(self) -> None:

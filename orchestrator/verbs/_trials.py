@@ -112,7 +112,7 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             bench.sweep.append("adopted", trial=trial.name, attempt=attempt.number)
             view.trial(trial.name, attempt.number, trial_iterations(bench))
             state, code = _watch(bench, trial, attempt, view)
-            view.ended(state, code or "done", final=state == "valid")
+            view.ended(state, code, final=state == "valid")
         else:
             bench.fanout.clear(attempt)
             lost = Problem("LOST", "the run that started it ended before all gates were open")
@@ -138,7 +138,7 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
         view.trial(trial.name, number, trial_iterations(bench))
         state, code = _launch(bench, trial, attempt, view)
         again = state == "infra-lost" and retries.get(code, 0) < MOST_RETRIES.get(code, 0)
-        view.ended(state, code or "done", final=not again and state != "interrupted")
+        view.ended(state, code, final=not again and state != "interrupted")
         if not again:
             return state
         retries[code] = retries.get(code, 0) + 1
@@ -251,17 +251,27 @@ def _failure(attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
         return "infra-lost", Problem("STALLED", "no task printed anything for too long")
     if gang.reason == "deadline":
         return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
-    end = next((each for each in gang.ends if each.node_rank == gang.culprit), gang.ends[0])
-    where = f"node {end.node}, node_rank {end.node_rank}"
-    last = _last_lines(attempt, end)
-    if gang.reason == "lost" or end.status is None:
+    lost = [end for end in gang.ends if end.status is None]
+    if lost or gang.reason == "lost":
+        where = _where(next(iter(lost), gang.ends[0]))
         return "infra-lost", Problem("LOST", f"{where}: its supervisor was ended from outside")
-    if any(word in last for word in BUSY_WORDS):
-        return "infra-lost", Problem("PORT-BUSY", f"{where}: port {attempt.port} was taken")
-    words = f"{where}: exit status {end.status}; its last lines:\n{last.decode(errors='replace')}"
-    if end.status >= 128:
+    # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    last = {end.node_rank: _last_lines(attempt, end) for end in failed}
+    if any(word in lines for word in BUSY_WORDS for lines in last.values()):
+        return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
+    words = "\n".join(
+        f"{_where(end)}: exit status {end.status}; its last lines:\n"
+        + last[end.node_rank].decode(errors="replace")
+        for end in failed
+    )
+    if any(end.status is not None and end.status >= 128 for end in failed):
         return "infra-lost", Problem("KILLED", words)
     return "failed", Problem("PROGRAM-FAILED", words)
+
+
+def _where(end: TaskEnd) -> str:
+    return f"node {end.node}, node_rank {end.node_rank}"
 
 
 def _last_lines(attempt: Attempt, end: TaskEnd) -> bytes:
@@ -311,6 +321,8 @@ def _keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) ->
     )
     history = bench.history.setdefault(trial.name, History())
     history.state, history.open_attempt = verdict.state, 0
+    if found is not None and found.throughput is not None and not code:
+        return verdict.state, f"{found.throughput:.2f} {bench.recipe.workload.unit}"
     return verdict.state, code
 
 

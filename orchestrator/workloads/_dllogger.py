@@ -282,6 +282,12 @@ def _scale(text: str) -> float:
     return float(text)
 
 
+def _word(text: str) -> str:
+    if "  " in text or " :" in text:
+        raise ValueError("one value")
+    return text
+
+
 def _flag(text: str) -> bool:
     if text not in ("True", "False"):
         raise ValueError("True or False")
@@ -294,16 +300,16 @@ _HEADER: Mapping[str, tuple[str, Callable[[str], Value]]] = {
     "prof": ("iterations", _whole),
     "epochs": ("epochs", _whole),
     "run_epochs": ("run_epochs", _whole),
-    "arch": ("arch", str),
+    "arch": ("arch", _word),
     "num_classes": ("num_classes", _count),
     "model.num_classes": ("num_classes", _count),
-    "data": ("data", str),
-    "data_backend": ("data_backend", str),
+    "data": ("data", _word),
+    "data_backend": ("data_backend", _word),
     "optimizer_batch_size": ("optimizer_batch_size", _whole),
-    "memory_format": ("memory_format", str),
+    "memory_format": ("memory_format", _word),
     "image_size": ("image_size", _count),
     "accumulation_steps": ("accumulation_steps", _count),
-    "device": ("device", str),
+    "device": ("device", _word),
     "amp": ("amp", _flag),
     "fp16": ("fp16", _flag),
     "static_loss_scale": ("static_loss_scale", _scale),
@@ -326,11 +332,11 @@ class _Header:
         self._notes = notes
         self._said: dict[str, Value] = {}
         self._unsure: set[str] = set()
-        self.lines = 0
+        self.keys: set[str] = set()
 
     def add(self, line: int, items: Iterable[tuple[str, str]]) -> None:
-        self.lines += 1
         for key, text in items:
+            self.keys.add(key)
             if key not in _HEADER or text in ("", "None"):
                 continue
             name, read = _HEADER[key]
@@ -570,15 +576,20 @@ class _Run:
         promised = self.header.promised(first, max(self._epochs, 1), max(usual, 1))
         if promised is not None and self.steps < promised:
             self._notes.add("TRUNCATED", f"have {self.steps} of {promised} steps")
-        if not self.header.lines:
+        if not self.header.keys:
             self._notes.add("NO-HEADER", "no PARAMETER line before the steps")
+        elif lacking := {"batch_size", "prof"} - self.header.keys:
+            seen = f"the header does not say {' and '.join(sorted(lacking))}"
+            self._notes.add("NO-HEADER", seen)
 
     @property
     def rate(self) -> Rate | None:
         if not self.steps or not self._positive:
             return None
-        middle = _middle(self._rates) if self.steps <= HELD else None
-        return Rate(self.steps, self._total / self.steps, middle)
+        if self.steps > HELD:
+            return Rate(self.steps, self._total / self.steps, None)
+        # One exact sum of all: where the log is cut into blocks shows in no digit.
+        return Rate(self.steps, fsum(self._rates) / self.steps, _middle(self._rates))
 
 
 def _summary(line: bytes) -> dict[str, float]:
@@ -635,7 +646,7 @@ class _Reader:
     def log(self, size_bytes: int, sha256: str) -> TrainingLog:
         """What has been read."""
         run, notes = self._run, self._notes
-        runs = self._runs_before + bool(run.steps or run.header.lines)
+        runs = self._runs_before + bool(run.steps or run.header.keys)
         run.judge()
         if not self._any_steps:
             notes.add("NO-STEPS", "no line of an iteration")
@@ -721,7 +732,7 @@ class _Reader:
     def _header(self, line: _Line) -> None:
         items = _items(line.text)
         opens = {"data", "arch"} & {name for name, _ in items}  # the other part says model.*
-        if opens and (self._run.steps or self._run.header.lines):
+        if opens and (self._run.steps or self._run.header.keys):
             self._restart(f"line {line.number}: another header")
         self._run.header.add(line.number, items)
 

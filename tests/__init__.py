@@ -1,0 +1,1 @@
+"""Tests: text in, value out; real parts, no mocks."""

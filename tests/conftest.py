@@ -1,0 +1,121 @@
+"""What tests of the whole program share: the command line, and a place with the toy workload."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Place:
+    """A folder where a person works, with the toy workload in reach."""
+
+    folder: Path
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.folder / ".dlperf"
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A command, to its end."""
+        return subprocess.run(
+            [*PROGRAM, *words],
+            cwd=self.folder,
+            env=self._env(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S * 3,
+            check=False,
+        )
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """A command, left running."""
+        process = subprocess.Popen(
+            [*PROGRAM, *words],
+            cwd=self.folder,
+            env=self._env(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def rewrite(self, **values: str) -> None:
+        """Give keys of the toy playbook, by their first word on a line, another line."""
+        path = self.folder / "playbooks" / "toy.yaml"
+        lines = path.read_text().splitlines()
+        for key, line in values.items():
+            lines = [line if each.split(":")[0].strip() == key else each for each in lines]
+            if line not in lines:
+                lines.append(line)
+        path.write_text("\n".join(lines) + "\n")
+
+    def sweep(self) -> Path:
+        """The folder of the only sweep."""
+        (found,) = (path.parent for path in self.state.glob("sweeps/*/sweep.json"))
+        return found
+
+    def pids(self) -> list[int]:
+        """Processes of any sweep of this place, supervisors and all."""
+        ids = [path.parent.name.encode() for path in self.state.glob("sweeps/*/sweep.json")]
+        marks = [
+            f"DLPERF_{kind}=dlp-".encode() + sweep_id + b"-"
+            for sweep_id in ids
+            for kind in ("TASK", "SUPERVISOR")
+        ]
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                content = path.read_bytes()
+            except OSError:
+                continue
+            if any(mark in content for mark in marks):
+                found.append(int(path.parent.name))
+        return found
+
+    def _env(self) -> dict[str, str]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+        return {**env, "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A fresh place; whatever a test leaves running in it is ended."""
+    folder = tmp_path / "place"
+    shutil.copytree(TESTS / "toy" / "place", folder)
+    here = Place(folder)
+    yield here
+    for process in here.started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
+    for pid in here.pids():
+        os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(truth: Callable[[], object], what: str, limit_s: float = PATIENCE_S) -> None:
+    """Wait until something holds, or fail with its name."""
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        if time.monotonic() > deadline:
+            pytest.fail(f"after {limit_s:g} s still not: {what}")
+        time.sleep(0.01)

@@ -1,0 +1,119 @@
+"""The toy's program: an agent per node, a rank per process, one step together at a time."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import time
+from datetime import datetime
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in ("nnodes", "node_rank", "nproc_per_node", "master_port", "batch", "prof"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--master_addr", required=True)
+    parser.add_argument("--behaviour", required=True)
+    parser.add_argument("--step-s", type=float, required=True)
+    return parser.parse_args()
+
+
+def meet(asked: argparse.Namespace, world: int) -> None:
+    """Serve the ranks: wait for all of them, then let each step go when all have come to it."""
+    with socket.create_server((asked.master_addr, asked.master_port)) as server:
+        ranks = [server.accept()[0] for _ in range(world)]
+        seen = sorted(rank.recv(1)[0] for rank in ranks)
+        if seen != list(range(world)):
+            sys.exit(f"ranks {seen}; needed 0 to {world - 1}, each once")
+        while all(rank.recv(1) for rank in ranks):
+            for rank in ranks:
+                rank.sendall(b"g")
+
+
+def join(asked: argparse.Namespace, rank: int) -> socket.socket:
+    """The connection to the meeting, which may not have begun yet."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            link = socket.create_connection((asked.master_addr, asked.master_port), timeout=60)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+            continue
+        link.sendall(bytes([rank]))
+        return link
+
+
+def say(text: str) -> None:
+    print(f"DLL {datetime.now():%Y-%m-%d %H:%M:%S.%f} - {text}", flush=True)
+
+
+def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
+    last = asked.nnodes * asked.nproc_per_node - 1
+    if step != asked.prof // 2:
+        return
+    if asked.behaviour == "fails" and rank == last:
+        sys.exit("this rank fails on purpose")
+    if asked.behaviour == "killed" and rank == last:
+        os.kill(os.getppid(), signal.SIGKILL)
+    if asked.behaviour in ("hangs", "deaf"):
+        time.sleep(3600)
+    if asked.behaviour == "short" and rank == 0:
+        os._exit(0)
+
+
+def train(asked: argparse.Namespace, rank: int, world: int) -> None:
+    """One rank's steps; rank 0 prints them."""
+    if asked.behaviour == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    link = join(asked, rank)
+    if rank == 0 and asked.behaviour != "mute":
+        header = f"arch : toy  batch_size : {asked.batch}  prof : {asked.prof}"
+        say(f"PARAMETER {header}  amp : False  world_size : {world} ")
+    before = time.monotonic()
+    for step in range(1, asked.prof):
+        misbehave(asked, rank, step)
+        time.sleep(asked.step_s)
+        link.sendall(b"s")
+        if not link.recv(1):
+            sys.exit("the meeting is over")
+        now = time.monotonic()
+        rate, before = world * asked.batch / (now - before), now
+        if rank == 0 and asked.behaviour != "mute":
+            say(f"Epoch: 0 Iteration: {step}  train.loss : 7.1  train.total_ips : {rate:.2f} img/s")
+        if asked.behaviour == "noisy":
+            print(f"rank {rank} was here", file=sys.stderr)
+
+
+def main() -> None:
+    asked = options()
+    world = asked.nnodes * asked.nproc_per_node
+    if asked.node_rank == 0:
+        server = os.fork()
+        if server == 0:
+            os.setsid()
+            meet(asked, world)
+            os._exit(0)
+    children = []
+    for local_rank in range(asked.nproc_per_node):
+        child = os.fork()
+        if child == 0:
+            os.setsid()  # as torchrun does: no signal to the agent's group reaches a rank
+            train(asked, asked.node_rank * asked.nproc_per_node + local_rank, world)
+            os._exit(0)
+        children.append(child)
+
+    def ended(number: int, _: object) -> None:
+        for child in children:
+            os.kill(child, signal.SIGTERM)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, ended)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    sys.exit(1 if any(statuses) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A workload of a second or less that behaves, or misbehaves, as its parameters say."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.launchers import torch
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Noun
+from orchestrator.workloads import Workload, _dllogger
+
+Behaviour = Literal["good", "fails", "hangs", "mute", "deaf", "killed", "noisy", "short"]
+
+
+class Params(Noun):
+    """How the program behaves, and how long a step takes."""
+
+    behaviour: Behaviour = "good"
+    step_s: float = Field(default=0.005, ge=0)
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """The toy's own agent; it forks the ranks itself."""
+    params = Params.model_validate(case.given)
+    return Command(
+        agent=(placement.python, "-S", f"{placement.code}/program.py"),
+        program=(
+            f"--behaviour={params.behaviour}",
+            f"--step-s={params.step_s}",
+            f"--batch={case.micro_batch_size}",
+            f"--prof={method.iterations}",
+        ),
+    )
+
+
+def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
+    """Nothing."""
+    return {}
+
+
+def mounts(_: Seat) -> tuple[Mount, ...]:
+    """None."""
+    return ()
+
+
+WORKLOAD = Workload(
+    name="toy",
+    title="A toy of the tests",
+    params=Params,
+    unit="images/s",
+    window=(2, 8),
+    launcher=torch.launch,
+    port=lambda _: 23333,
+    command=command,
+    env=env,
+    mounts=mounts,
+    data=(),
+    axes=frozenset(),
+    log_prefix="toy",
+    read=_dllogger.read,
+    progress=_dllogger.progress,
+)
