@@ -98,8 +98,10 @@ def gpus(node: Node, facts: DriverFacts) -> Iterator[Finding]:
                     declared.model,
                     "correct the inventory",
                 )
+    used = node.usable_gpus or [gpu.index for gpu in facts.gpus]
     for gpu in facts.gpus:
-        yield from _gpu(node, gpu)
+        if gpu.index in used:
+            yield from _gpu(node, gpu)
 
 
 def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:

@@ -263,4 +263,4 @@ class View:
         share = self._iteration / self._of if self._of else 0.0
         bar = ProgressBar(total=self._total, completed=min(self._done + share, self._total))
         now = f"{self._trial}: {self._progress()}" if self._trial else ""
-        return Group(Text(head), bar, Text(now))
+        return Group(Text(head), Text(now), bar)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.model.case import Case
-from orchestrator.model.cluster import Cluster
+from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment
 from orchestrator.model.text import Contradiction, Scalar, nodes_and_gpus
 from orchestrator.workloads import Workload
@@ -36,33 +36,15 @@ def contradictions(
     found = [*experiment.contradictions(), *_params(experiment, workload.params)]
     trials = _count(experiment) * experiment.method.repeats
     if trials > MOST_TRIALS:
-        found.append(
-            Contradiction(
-                ("grid",) if experiment.grid else ("cases",),
-                f"{trials} trials; needed at most {MOST_TRIALS}",
-            )
-        )
-    if found:
-        return tuple(found)
+        path = ("grid",) if experiment.grid else ("cases",)
+        text = f"{trials} trials; needed at most {MOST_TRIALS}"
+        return (*found, Contradiction(path, text))
     points = tuple(_points(experiment))
-    found += _unused_exclusions(experiment)
-    found += _doubles(points)
+    found += [*_exclusions(experiment), *_doubles(points)]
     for point in points:
-        found += _arithmetic(point, workload)
-        if cluster is not None:
-            found += _room(point, workload, cluster)
-    if not points:
-        found.append(Contradiction(("exclude",), "every case is left out; needed at least one"))
-    if cluster is not None and experiment.device is None:
-        local = [node.name for node in cluster.members if node.transport == "local"]
-        if local:
-            found.append(
-                Contradiction(
-                    (),
-                    f"node {local[0]} is local and no device is named; needed `device: cpu`"
-                    " or `device: cuda`",
-                )
-            )
+        found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
+    if cluster is not None:
+        found += [*_device(experiment, cluster), *_room(points, workload, cluster)]
     return tuple(dict.fromkeys(found))
 
 
@@ -72,25 +54,26 @@ def cases(experiment: Experiment) -> tuple[Case, ...]:
 
 
 def _count(experiment: Experiment) -> int:
-    if experiment.grid is None:
-        return len(experiment.cases or ())
-    axes = experiment.grid
+    written, axes = len(experiment.cases or ()), experiment.grid
+    if axes is None:
+        return written
     sizes = [len(values) for _, values in axes if isinstance(values, tuple)]
-    return math.prod([*sizes, *(len(values) for values in axes.params.values())])
+    return written + math.prod([*sizes, *(len(values) for values in axes.params.values())])
 
 
 def _points(experiment: Experiment) -> Iterator[Point]:
-    for path, entry in _entries(experiment):
-        if not any(_matches(exclusion, entry) for exclusion in experiment.exclude):
-            yield Point(path, entry, _case(entry, experiment))
+    for point in _written(experiment):
+        if not any(_matches(exclusion, point.case) for exclusion in experiment.exclude):
+            yield point
 
 
-def _entries(experiment: Experiment) -> Iterator[tuple[tuple[str | int, ...], CaseEntry]]:
+def _written(experiment: Experiment) -> Iterator[Point]:
+    """Every point, those that ``exclude`` leaves out among them."""
     for index, entry in enumerate(experiment.cases or ()):
-        yield ("cases", index), entry
+        yield Point(("cases", index), entry, _case(entry, experiment))
     if experiment.grid is not None:
         for entry in _product(experiment.grid):
-            yield ("grid", "placement"), entry
+            yield Point(("grid", "placement"), entry, _case(entry, experiment))
 
 
 def _product(axes: Axes) -> Iterator[CaseEntry]:
@@ -105,10 +88,10 @@ def _product(axes: Axes) -> Iterator[CaseEntry]:
         yield CaseEntry.model_validate({**given, "params": params})
 
 
-def _matches(exclusion: Exclusion, entry: CaseEntry) -> bool:
+def _matches(exclusion: Exclusion, case: Case) -> bool:
     said = exclusion.model_dump(exclude_none=True, exclude={"params"})
-    return all(getattr(entry, field) == value for field, value in said.items()) and all(
-        entry.params.get(name) == value for name, value in exclusion.params.items()
+    return all(getattr(case, field) == value for field, value in said.items()) and all(
+        case.given.get(name) == value for name, value in exclusion.params.items()
     )
 
 
@@ -152,7 +135,9 @@ def _judged(
     except ValidationError as error:
         by_name: dict[str, list[str]] = {}
         for problem in error.errors(include_url=False):
-            by_name.setdefault(str(problem["loc"][0]), []).append(_plain(problem["msg"]))
+            name = str(problem["loc"][0])
+            if name in params:  # what is missing here may be given elsewhere; see _missing
+                by_name.setdefault(name, []).append(_plain(problem["msg"]))
         for name, needs in by_name.items():
             yield Contradiction((*path, name), f"got {params[name]!r}; {' or '.join(needs)}")
 
@@ -161,11 +146,21 @@ def _plain(message: str) -> str:
     return message.removeprefix("Value error, ").replace("Input should be", "needed")
 
 
-def _unused_exclusions(experiment: Experiment) -> Iterator[Contradiction]:
-    entries = [entry for _, entry in _entries(experiment)]
+def _missing(point: Point, model: type[BaseModel]) -> Iterator[Contradiction]:
+    for name, field in model.model_fields.items():
+        if field.is_required() and name not in point.case.given:
+            yield Contradiction(
+                point.path, f"{point.case.placement}: the workload needs params.{name}"
+            )
+
+
+def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
+    written = [point.case for point in _written(experiment)]
     for index, exclusion in enumerate(experiment.exclude):
-        if not any(_matches(exclusion, entry) for entry in entries):
+        if not any(_matches(exclusion, case) for case in written):
             yield Contradiction(("exclude", index), "no case agrees with it; needed one that does")
+    if written and next(_points(experiment), None) is None:
+        yield Contradiction(("exclude",), "every case is left out; needed at least one")
 
 
 def _doubles(points: Sequence[Point]) -> Iterator[Contradiction]:
@@ -202,26 +197,42 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
             )
 
 
-def _room(point: Point, workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
-    case, members = point.case, cluster.members
-    if case.nodes > len(members):
+def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]:
+    local = [node.name for node in cluster.members if node.transport == "local"]
+    if local and experiment.device is None:
         yield Contradiction(
-            point.path,
-            f"{case.placement} asks for {case.nodes} nodes;"
-            f" inventory {cluster.name} has {len(members)}",
+            (),
+            f"node {local[0]} is local and no device is named; needed `device: cpu`"
+            " or `device: cuda`",
         )
-    for node in members[: case.nodes]:
-        has = len(node.usable_gpus)
-        if case.device == "cuda" and has < case.gpus_per_node:
+
+
+def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
+    members = cluster.members
+    for point in points:
+        case = point.case
+        if case.nodes > len(members):
             yield Contradiction(
                 point.path,
-                f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
-                f" inventory {cluster.name} lets it use {has}",
+                f"{case.placement} asks for {case.nodes} nodes;"
+                f" inventory {cluster.name} has {len(members)}",
             )
-        for name in workload.data:
-            if name not in node.data:
+        for node in members[: case.nodes]:
+            has = len(node.usable_gpus)
+            if case.device == "cuda" and has < case.gpus_per_node:
                 yield Contradiction(
-                    (),
-                    f"workload {workload.name} reads the data set {name!r};"
-                    f" needed data.{name} for node {node.name} in inventory {cluster.name}",
+                    point.path,
+                    f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
+                    f" inventory {cluster.name} lets it use {has}",
                 )
+            yield from _data(node, workload, cluster)
+
+
+def _data(node: Node, workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
+    for name in workload.data:
+        if name not in node.data:
+            yield Contradiction(
+                (),
+                f"workload {workload.name} reads the data set {name!r};"
+                f" needed data.{name} for node {node.name} in inventory {cluster.name}",
+            )

@@ -1,6 +1,5 @@
 """From logs to numbers: throughput of a trial, whether it counts, and the result of a case."""
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -142,8 +141,11 @@ def _interval(ordered: Sequence[float]) -> Interval:
     """
     n = len(ordered)
     best, coverage = 0, 1 - 2 / 2**n
+    ways = below = 1  # C(n, k), and their sum up to k
     for k in range(1, n // 2):
-        covered = 1 - 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n
+        ways = ways * (n - k + 1) // k
+        below += ways
+        covered = 1 - 2 * below / 2**n
         if covered < COVERAGE:
             break
         best, coverage = k, covered
@@ -174,10 +176,11 @@ def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
         if valid is None or trial.state != "valid" or trial.provenance == valid.provenance:
             yield trial
             continue
+        here, there = trial.provenance, valid.provenance
         differs = [
-            f"{key} is {trial.provenance.get(key)}, in {valid.trial} {value}"
-            for key, value in valid.provenance.items()
-            if trial.provenance.get(key) != value
+            f"{key} is {here.get(key)}, in {valid.trial} {there.get(key)}"
+            for key in dict.fromkeys((*there, *here))
+            if here.get(key) != there.get(key)
         ]
         yield _invalid(trial, Problem("PROVENANCE", "; ".join(differs)))
 

@@ -165,10 +165,14 @@ def _stems(points: Sequence[Case], prefix: str) -> tuple[str, ...]:
         for name in names
         if name not in fixed and len({document.get(name) for document in documents}) > 1
     ]
-    return tuple(
+    told = [
         stem + "".join(_told_apart(name, document) for name in varying if name in document)
         for stem, document in zip(stems, documents, strict=True)
-    )
+    ]
+    if len({*zip((case.token for case in points), told, strict=True)}) == len(told):
+        return tuple(told)
+    # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
+    return tuple(f"{stem}-case{place}" for place, stem in enumerate(told, 1))
 
 
 def _told_apart(name: str, document: Mapping[str, Scalar]) -> str:

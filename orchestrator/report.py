@@ -22,6 +22,9 @@ CSV_COLUMNS = (
     "precision",
     "device",
     "global_batch_size",
+    "accumulation_steps",
+    "tensor_parallel",
+    "pipeline_parallel",
     "params",
     "median_samples_per_s",
     "mean_samples_per_s",
@@ -67,7 +70,7 @@ def csv_text(report: Report) -> str:
     if report.results:
         writer.writerow(CSV_COLUMNS)
         writer.writerows(_csv_row(result) for result in report.results)
-    if report.lone:
+    elif report.lone:
         writer.writerow(("log", "world_size", "micro_batch_size", "precision", "samples_per_s"))
         for lone in report.lone:
             config = lone.log.config
@@ -182,8 +185,11 @@ def _csv_row(result: Result) -> tuple[str | int | float, ...]:
         case.gpus_per_node,
         case.micro_batch_size,
         case.precision,
-        case.device,
+        _cell(case.device),  # of a folder of logs, it is what a header says
         case.global_batch_size,
+        case.accumulation_steps,
+        case.tensor_parallel,
+        case.pipeline_parallel,
         _cell(" ".join(f"{name}={value}" for name, value in case.params)),
         *numbers,
         _or_empty(result.speedup),
@@ -237,6 +243,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _final(report: Report, group: Sequence[Result]) -> str:
     case = group[0].case
     words = [case.precision.upper(), f"batch size {case.micro_batch_size}", f"on {case.device}"]
+    words += [
+        f"{field} {getattr(case, field)}"
+        for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+        if getattr(case, field) != 1
+    ]
     words += [f"{name} {value}" for name, value in case.params]
     head = ("node_num", "gpu_num_per_node", "batch_size_per_device", report.unit)
     rows = [
@@ -245,7 +256,7 @@ def _final(report: Report, group: Sequence[Result]) -> str:
             str(each.case.gpus_per_node),
             str(each.case.micro_batch_size),
             f"{each.statistics.median:.2f}" if each.statistics else "n/a",
-            f"{each.speedup:.2f}" if each.speedup is not None else "n/a (no valid 1n1g)",
+            _speedup(each),
             f"{each.efficiency:.1%}" if each.efficiency is not None else "n/a",
             counted(report, each),
             f"{each.statistics.spread:.1%}" if each.statistics else "n/a",
@@ -256,6 +267,12 @@ def _final(report: Report, group: Sequence[Result]) -> str:
     ]
     more = ("speedup", "efficiency", "trials", "spread", "interval (coverage)", "marks")
     return f"### {_escaped(', '.join(words))}\n\n{_table((*head, *more), rows)}"
+
+
+def _speedup(result: Result) -> str:
+    if result.speedup is not None:
+        return f"{result.speedup:.2f}"
+    return "n/a (no valid 1n1g)" if result.statistics else "n/a"
 
 
 def _all_results(report: Report) -> str:
@@ -327,7 +344,7 @@ def _environment(report: Report) -> str:
 def _method(report: Report) -> str:
     first, last = report.window
     lines = [
-        f"- Workload `{report.workload}`, measured from {report.source}.",
+        f"- Workload `{report.workload}`, measured from {_escaped(report.source)}.",
         f"- Throughput of a trial: global batch size x {last - first} / the time between the log"
         f" lines of iterations {first} and {last}, by the log's own numbers and clock.",
         "- Result: the median over the valid trials, rounded only when printed. The interval is"

@@ -11,11 +11,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import (
     AfterValidator,
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
-    RootModel,
     ValidationError,
     model_validator,
 )
@@ -426,32 +424,13 @@ class Gpus(Strict):
     use: tuple[Annotated[int, AfterValidator(even)], ...] = ()
 
 
-class Ssh(Strict):
-    """One branch of a union that a word tells apart."""
-
-    kind: Literal["ssh"]
-    user: str = "root"
-
-
-class Local(Strict):
-    """The other branch."""
-
-    kind: Literal["local"]
-    cores: int
-
-
-class Names(RootModel[tuple[str, ...]]):
-    """A list with a name of its own."""
-
-
 class Entry(Strict):
     """One item of a list."""
 
     name: str = Field(pattern="^[a-z0-9]+$", max_length=8)
     gpus: Gpus | None = None
-    reach: Annotated[Ssh | Local, Field(discriminator="kind")] | None = None
     batch: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
-    port: int = Field(default=22, validation_alias=AliasChoices("port", "ssh_port"))
+    port: int = 22
 
 
 class File(Strict):
@@ -463,13 +442,12 @@ class File(Strict):
     rate: float = Field(default=1.0, gt=0)
     window: tuple[int, int] = (1, 2)
     sudo: bool = False
-    names: Names = Names(())
+    names: tuple[str, ...] = ()
     limits: dict[Annotated[str, Field(min_length=2)], int] = Field(default_factory=dict)
     params: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    either: Ssh | Local | str | None = None
+    either: Gpus | str | None = None
     lists: list[list[Gpus]] = Field(default_factory=list)
     pad_token: int = 0
-    mirror: str | None = Field(default=None, alias="registry-mirror")
 
     @model_validator(mode="after")
     def _fits(self) -> "File":
@@ -487,8 +465,6 @@ def said(folder: Path, text: str) -> list[str]:
 
 MISFITS = (
     ("sud: true", "2:1: sud: unknown key 'sud'; did you mean 'sudo'?"),
-    ("registry_mirror: x", "2:1: registry_mirror: unknown key 'registry_mirror';"
-     " did you mean 'registry-mirror'?"),
     ("Precision: amp", "2:1: Precision: unknown key 'Precision'; did you mean 'precision'?"),
     ("reg_password: hunter2", "2:1: reg_password: unknown key 'reg_password';"
      " secrets do not belong into these files"),
@@ -525,10 +501,6 @@ MISFITS = (
      " needed true or false, a whole number, a number or text"),
     ("params: 5", "2:9: params: got 5 (a whole number); needed a mapping"),
     ("either: 5", "2:9: either: got 5 (a whole number); needed a mapping or text"),
-    ("either: {kind: local, core: 1}", "2:9: either: key 'cores' is missing;"
-     " needed: a whole number | 2:23: either.core: unknown key 'core'; did you mean 'cores'?"),
-    ("either: {kind: ssh, user: 1}", "2:27: either.user: got 1 (a whole number);"
-     " needed text; quote it"),
     ("lists: [[], [{}, {cuont: 1}]]", "2:19: lists[1][1].cuont: unknown key 'cuont';"
      " did you mean 'count'?"),
     ("rate: '" + "x" * 90 + "'", f"2:7: rate: got '{'x' * 56}... (text); needed a number"),
@@ -539,8 +511,6 @@ NODE_MISFITS = (
     ("{name: aaaaaaaaa}", "1:17: nodes[0].name: got 'aaaaaaaaa'; needed at most 8 characters"),
     ("x", "1:10: nodes[0]: got 'x' (text); needed a mapping"),
     ("{name: a, gpu: {}}", "1:20: nodes[0].gpu: unknown key 'gpu'; did you mean 'gpus'?"),
-    ("{name: a, ssh_prot: 1}", "1:20: nodes[0].ssh_prot: unknown key 'ssh_prot';"
-     " did you mean 'ssh_port'?"),
     ("{name: a, gpus: {counts: 1}}", "1:27: nodes[0].gpus.counts: unknown key 'counts';"
      " did you mean 'count'?"),
     ("{name: a, gpus: {zzz: 1}}", "1:27: nodes[0].gpus.zzz: unknown key 'zzz';"
@@ -549,15 +519,6 @@ NODE_MISFITS = (
     ("{name: a, gpus: {count: 65}}", "1:34: nodes[0].gpus.count: got 65; needed less than 65"),
     ("{name: a, gpus: {use: [0, 3]}}", "1:36: nodes[0].gpus.use[1]: got 3; needed an even number"),
     ("{name: a, gpus: 8}", "1:26: nodes[0].gpus: got 8 (a whole number); needed a mapping"),
-    ("{name: a, reach: {}}", "1:27: nodes[0].reach: key 'kind' is missing;"
-     " needed: one of 'ssh', 'local'"),
-    ("{name: a, reach: {kind: shh}}", "1:34: nodes[0].reach.kind: got 'shh';"
-     " needed one of 'ssh', 'local'; did you mean 'ssh'?"),
-    ("{name: a, reach: {kind: local}}", "1:27: nodes[0].reach: key 'cores' is missing;"
-     " needed: a whole number"),
-    ("{name: a, reach: {kind: ssh, local: 1}}", "1:39: nodes[0].reach.local:"
-     " unknown key 'local'; needed one of kind, user"),
-    ("{name: a, reach: 5}", "1:27: nodes[0].reach: got 5 (a whole number); needed a mapping"),
     ("{name: a, batch: 0}", "1:27: nodes[0].batch: got 0;"
      " needed at least 1 or 'auto'"),
     ("{name: a, batch: aut}", "1:27: nodes[0].batch: got 'aut' (text);"
@@ -623,14 +584,10 @@ def test_complaints_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
 def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:
     """Lists become tuples, words of an enumeration its members; a whole number may be a rate."""
     text = (
-        "nodes: [{name: a, batch: auto, ssh_port: 2222, reach: {kind: local, cores: 2}}]\n"
+        "nodes: [{name: a, batch: auto, port: 2222, gpus: {count: 2}}]\n"
         "rate: 2\nsize: large\nparams: {a: 1, b: 0.5, c: true, d: '1'}\nnames: [x]\n"
     )
     file = load.validated(read(tmp_path, text), File)
-    assert file.nodes == (
-        Entry.model_validate(
-            {"name": "a", "batch": "auto", "port": 2222, "reach": Local(kind="local", cores=2)}
-        ),
-    )
-    assert (file.rate, file.size, file.names.root) == (2.0, Size.LARGE, ("x",))
+    assert file.nodes == (Entry(name="a", batch="auto", port=2222, gpus=Gpus(count=2)),)
+    assert (file.rate, file.size, file.names) == (2.0, Size.LARGE, ("x",))
     assert repr(file.params) == "{'a': 1, 'b': 0.5, 'c': True, 'd': '1'}"

@@ -1,10 +1,12 @@
 """Real gangs of real processes: how they run, fail, stall, are stopped, killed and go on."""
 
+import contextlib
 import json
 import os
 import pty
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -254,12 +256,13 @@ def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) 
     wait_for(lambda: running(place), "the task runs")
     process.kill()
     process.wait()
-    for pid in place.pids():
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not place.pids(), "nothing runs")
-    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     (gate,) = running(place)
     said = gate.with_suffix(".pid").read_text().split()
+    for pid in (int(said[0]), *place.pids()):  # the supervisor first, or it would have its say
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not place.pids(), "nothing runs")
+    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     gate.with_suffix(".pid").write_text(f"{foreign.pid} {said[1]} {said[2]}\n")
     assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
     assert events(place, "adopted") == []
@@ -307,15 +310,10 @@ def test_a_state_folder_that_cannot_be_written_is_told_before_anything_starts(
 
 def test_a_taken_port_is_passed_over(place: Place) -> None:
     """The first candidate is held by somebody else: the next free one is used and told."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)):
-        shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)
-        first = shown["plan"]["trials"][0]["port"]
-        with socket.socket() as holder:
-            holder.bind(("127.0.0.1", first))
-            holder.listen()
-            assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)
+    first = shown["plan"]["trials"][0]["port"]
+    with socket.create_server(("127.0.0.1", first)):
+        assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
     assert int(str(events(place, "intent")[0]["port"])) > first
 
 

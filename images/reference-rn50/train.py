@@ -354,9 +354,10 @@ def _count(text: str) -> int:
 
 
 def _positive(text: str) -> float:
-    if not 0 < (value := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}; needed: a number above 0")
-    return value
+    with contextlib.suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}; needed: a number above 0")
 
 
 def lines(options: argparse.Namespace) -> Iterator[str]:

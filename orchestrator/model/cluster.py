@@ -20,11 +20,13 @@ from orchestrator.model.text import (
     repeated,
 )
 
+MOST_GPUS = 64
+
 
 class Gpus(Noun):
     """The GPUs of a node, as they must be found there."""
 
-    count: int | None = Field(default=None, ge=1, le=64)
+    count: int | None = Field(default=None, ge=1, le=MOST_GPUS)
     """How many GPUs the node has."""
     model: Words | None = None
     """The product name that nvidia-smi prints."""
@@ -142,13 +144,15 @@ class Cluster(Noun):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Everything about this inventory that cannot hold together."""
-        for field in ("name", "address"):
-            values = [str(getattr(entry, field)) for entry in self.nodes]
-            for index, before in repeated(values).items():
+        for field, alike in (
+            ("name", [entry.name for entry in self.nodes]),
+            ("address", [_one_spelling(entry.address) for entry in self.nodes]),
+        ):
+            for index, before in repeated(alike).items():
                 yield Contradiction(
                     ("nodes", index, field),
-                    f"{values[index]!r} is also the {field} of nodes[{before}];"
-                    f" needed one {field} for each node",
+                    f"{getattr(self.nodes[index], field)!r} is also the {field} of"
+                    f" nodes[{before}]; needed one {field} for each node",
                 )
         if self.container.privileged and not self.container.reason:
             yield Contradiction(
@@ -160,10 +164,11 @@ class Cluster(Noun):
 
     def _addresses(self) -> Iterator[Contradiction]:
         versions: dict[int, int] = {}
-        for index, node in enumerate(self.members):
-            try:
-                address = ipaddress.ip_address(node.address)
-            except ValueError:
+        members = self.members
+        remote = len(members) > 1 and any(node.transport == "ssh" for node in members)
+        for index, node in enumerate(members):
+            address = _ip(node.address)
+            if address is None:
                 continue
             first = versions.setdefault(address.version, index)
             if len(versions) > 1 and first == index:
@@ -172,11 +177,12 @@ class Cluster(Noun):
                     f"IPv{address.version} beside IPv{10 - address.version};"
                     " needed one address family, or ranks cannot meet",
                 )
-            if address.is_loopback and node.transport == "ssh" and len(self.nodes) > 1:
+            if remote and (address.is_loopback or address.is_unspecified):
                 yield Contradiction(
                     ("nodes", index, "address"),
                     f"{node.address} is this machine for every node;"
-                    " needed an address that the other nodes can reach, or transport: local",
+                    " needed an address that the other nodes can reach,"
+                    " or transport: local for all of them",
                 )
 
     def _gpus(self) -> Iterator[Contradiction]:
@@ -189,14 +195,29 @@ class Cluster(Noun):
                 )
             if node.gpus is None or node.gpus.use is None:
                 continue
-            use, count = node.gpus.use, node.gpus.count
+            use, count = node.gpus.use, node.gpus.count or MOST_GPUS
             path = ("nodes", index) if self.nodes[index].gpus is None else ("nodes", index, "gpus")
             if len(set(use)) != len(use) or not use:
                 yield Contradiction(
                     path, f"gpus.use is {list(use)}; needed at least one index, each once"
                 )
-            wrong = [gpu for gpu in use if gpu < 0 or (count is not None and gpu >= count)]
+            wrong = [gpu for gpu in use if not 0 <= gpu < count]
             if wrong:
                 yield Contradiction(
-                    path, f"gpus.use has {wrong}; needed indices from 0 to {(count or 65) - 1}"
+                    path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}"
                 )
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address as a number; None for a name that only a resolver knows."""
+    if address.casefold() == "localhost":
+        return ipaddress.IPv4Address("127.0.0.1")
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        return None
+
+
+def _one_spelling(address: str) -> str:
+    """IPv6 has many of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``."""
+    return str(_ip(address) or address)

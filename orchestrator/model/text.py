@@ -1,7 +1,7 @@
 """Kinds of text and numbers that files may hold, each with the words for what was needed."""
 
 import ipaddress
-import math
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,19 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62}[A-Za-z0-9])?(\.[A-Za-z0-9-]{1,63})*")
-_PATH = re.compile(r"(~|\.{0,2})/[A-Za-z0-9_./@+=,:-]*")
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*")
+_ENDPOINT = re.compile(rf"{_HOST.pattern}(:[1-9][0-9]{{0,4}})?")
+_PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
+_PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
+_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _REFERENCE = re.compile(
-    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 )
 _SIZE = re.compile(r"[1-9][0-9]*[kmgt]?")
+_WHOLE_SYSTEM = {"/", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var"}
+_OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
 _PLACEMENT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})")
 
 
@@ -56,19 +62,32 @@ def _no_upward_steps(text: str) -> str:
     return text
 
 
-def _address(text: str) -> str:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        if not _HOST.fullmatch(text) or re.fullmatch(r"[0-9.]+", text):
-            raise ValueError(f"got {_short(text)}; needed an IP address or a host name") from None
+def _no_folder_of_the_system(text: str) -> str:
+    folder = posixpath.normpath(f"/{text.lstrip('/')}")
+    if folder in _WHOLE_SYSTEM or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
+        raise ValueError(f"got {_short(text)}; needed a folder that holds data, not the system")
     return text
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"got {value}; needed a finite number")
-    return value
+def _address(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        is_name = _HOST.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text)
+    else:
+        # The zone of an IPv6 address may be any text, shell characters among it.
+        is_name = "%" not in text and not address.is_multicast
+    if not is_name:
+        raise ValueError(f"got {_short(text)}; needed an IP address or a host name")
+    return text
+
+
+def _registry(text: str) -> str:
+    if "@" in text:  # what stands before it may be a password
+        raise ValueError("a user in front of '@'; needed host:port, secrets go elsewhere")
+    if not _ENDPOINT.fullmatch(text):
+        raise ValueError(f"got {_short(text)}; needed a host, or host:port such as 10.11.0.1:5000")
+    return text
 
 
 Name = Annotated[
@@ -83,11 +102,26 @@ NodePath = Annotated[
     AfterValidator(_no_upward_steps),
     Field(json_schema_extra={"pattern": f"^{_PATH.pattern}$"}),
 ]
-Fingerprint = Annotated[str, _matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
+DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
+Program = Annotated[str, _matching(_PROGRAM, "a program's name or path, without blanks")]
+Module = Annotated[str, _matching(_MODULE, "a Python module, such as torch.distributed")]
+Jump = Annotated[
+    str, _matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
+]
+Registry = Annotated[str, AfterValidator(_registry)]
+Fingerprint = Annotated[
+    str,
+    _matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key"),
+    Field(json_schema_extra={"pattern": f"^{_FINGERPRINT.pattern}$"}),
+]
 ImageReference = Annotated[
     str, _matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
 ]
-Size = Annotated[str, _matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
+Size = Annotated[
+    str,
+    _matching(_SIZE, "a whole number with k, m, g or t, such as 16g"),
+    Field(json_schema_extra={"pattern": f"^{_SIZE.pattern}$"}),
+]
 Words = Annotated[
     str,
     _matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
@@ -98,7 +132,7 @@ PlacementText = Annotated[
     Field(json_schema_extra={"pattern": f"^{_PLACEMENT.pattern}$"}),
 ]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Seconds = Annotated[float, Field(gt=0, le=30 * 86400), AfterValidator(_finite)]
+Seconds = Annotated[float, Field(gt=0, le=30 * 86400)]
 Scalar = bool | int | float | str
 
 

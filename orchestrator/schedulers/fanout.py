@@ -58,7 +58,8 @@ class Fanout:
         """Whether every task was let through its gate: then the gang may go on or has ended."""
         states = [self._at(task).inspect(attempt, task) for task in attempt.tasks]
         return all(
-            state.phase == "running" or (state.end is not None and state.end.went_at is not None)
+            state.phase == "running"
+            or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
             for state in states
         )
 

@@ -2,7 +2,8 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -18,13 +19,16 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Evidence, Measurement, Result
 from orchestrator.model.site import Site
+from orchestrator.model.text import Scalar
 from orchestrator.store import Store, Sweep, dumps, write
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
 CHUNK_BYTES = 1 << 20
 _TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)g")
-_NAME = re.compile(r"[A-Za-z0-9]+_b([1-9][0-9]*)_(fp32|fp16|amp)[^_]*_([1-9][0-9]*)\.log")
+_NAME = re.compile(r"([A-Za-z0-9]+)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log")
+# What belongs to a case and only a header tells; the names of logs do not hold it.
+_HEADER_ONLY = ("accumulation_steps", "device", "loss_scale")
 
 
 def collect_sweep(store: Store, sweep_id: str | None, voice: Voice) -> int:
@@ -194,6 +198,9 @@ def _judged(
     problems = [each for each in log.problems if each.code not in measure.MARKS]
     problems += measure.mismatches(log, case, method)
     value, more = _value(log, case.global_batch_size, window)
+    asked = case.micro_batch_size * case.world_size * case.accumulation_steps
+    if measure.global_batch_size(log) not in (None, asked):
+        value, more = None, []  # the mismatch is a problem already, and no batch can be trusted
     problems += more
     lines = (log.start.line, log.end.line) if log.start and log.end else None
     return Measurement(
@@ -294,7 +301,7 @@ def _write_reports(folder: Path, found: Report) -> None:
 def _say_reasons(found: Report, voice: Voice) -> None:
     trials = [trial for result in found.results for trial in result.trials]
     for trial in trials:
-        for problem in trial.problems:
+        for problem in (*trial.problems, *trial.marks):
             if trial.state != "planned":
                 voice.line(f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}")
     missing = sum(trial.state == "planned" for trial in trials)
@@ -306,22 +313,23 @@ def _say_reasons(found: Report, voice: Voice) -> None:
 
 
 def _folder(folder: Path, workload: Workload, window: tuple[int, int]) -> Report:
-    paths = list(_log_files(folder))
-    if not paths:
-        raise errors.LogError(
+    logs = [(path, _read_or_say(path, workload, window)) for path in _log_files(folder)]
+    if not logs:
+        raise errors.UsageError(
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
+    alike = _said_alike(logs)
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for path in paths:
-        log = read(path, workload, window)
+    for path, log in logs:
         name = str(path.relative_to(folder)) if folder.is_dir() else path.name
-        named = _named(path, log)
+        named = _named(path, {**alike[_series(path)], **log.config}, workload)
         if named is None:
             lone.append(_lone(name, log, window))
-        else:
-            case, repeat = named
-            cases.append((case, _judged(log, case, None, window, (name, repeat, name))))
+            continue
+        case, repeat = named
+        found = _judged(log, case, None, window, (name, repeat, name))
+        cases.append((case, replace(found, provenance=_header_provenance(log, case))))
     return _folder_report(folder, workload, window, cases, lone)
 
 
@@ -366,29 +374,73 @@ def _log_files(folder: Path) -> Iterator[Path]:
     if folder.is_file():
         yield folder
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (".log", ".txt"):
+        # A link that leads nowhere is a log that is missing: it is named, not passed over.
+        if path.suffix in (".log", ".txt") and (path.is_file() or path.is_symlink()):
             yield path
 
 
-def _named(path: Path, log: TrainingLog) -> tuple[Case, int] | None:
-    """The case that DLPerf's naming says, with what its header alone can tell."""
-    token, name = _TOKEN.fullmatch(path.parent.name), _NAME.fullmatch(path.name)
+def _read_or_say(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog:
+    """What a log says; one that cannot be read says nothing but that, and ends no other's."""
+    try:
+        return read(path, workload, window)
+    except errors.LogError as error:
+        nothing = workload.read((), window)
+        return replace(nothing, sha256="", problems=(Problem(error.code, error.cause),))
+
+
+def _series(path: Path) -> tuple[Path, str]:
+    """What the names of a case's repeats have in common."""
+    return path.parent, path.name.rpartition("_")[0]
+
+
+def _said_alike(
+    logs: Sequence[tuple[Path, TrainingLog]],
+) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
+    """By series, what the headers of its logs agree on.
+
+    So a log that was cut before its header stays a trial of the case that it was one of.
+    """
+    said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
+    for path, log in logs:
+        series = said.setdefault(_series(path), {})
+        for key in _HEADER_ONLY:
+            if key in log.config:
+                series.setdefault(key, set()).add(log.config[key])
+    return {
+        series: {key: value for key, (value, *more) in values.items() if not more}
+        for series, values in said.items()
+    }
+
+
+def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
+    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
+    token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
     if token is None or name is None:
         return None
-    precision = "fp32" if name[2] == "fp32" else "amp"
-    scale = log.config.get("loss_scale")
-    params = (("loss_scale", scale),) if precision == "amp" and scale is not None else ()
-    steps = log.config.get("accumulation_steps", 1)
+    precision = "fp32" if name[3] == "fp32" else "amp"
+    params: dict[str, Scalar] = {}
+    if precision == "amp" and "loss_scale" in header:
+        params["loss_scale"] = header["loss_scale"]
+    label = (name[1] if name[1] != workload.log_prefix else "") + name[4]
+    if label:  # what the name says beyond the case must not be lost in a median
+        params["named"] = label.strip("-")
+    steps = header.get("accumulation_steps", 1)
     case = Case(
         nodes=int(token[1]),
         gpus_per_node=int(token[2]),
-        micro_batch_size=int(name[1]),
+        micro_batch_size=int(name[2]),
         precision=precision,
-        device=str(log.config.get("device", "cuda")),
+        device=str(header.get("device", "cuda")),
         accumulation_steps=steps if isinstance(steps, int) else 1,
-        params=params,
+        params=tuple(params.items()),
     )
-    return case, int(name[3])
+    return case, int(name[5])
+
+
+def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
+    """What a header says beyond its case: it must agree before trials share a median."""
+    known = {**case.document(), **case.given}
+    return {key: str(value) for key, value in log.config.items() if key not in known}
 
 
 def _lone(name: str, log: TrainingLog, window: tuple[int, int]) -> LoneLog:

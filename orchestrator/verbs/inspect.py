@@ -1,8 +1,7 @@
 """inspect: what our parsers make of a recorded output, as JSON."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from orchestrator import errors, measure, workloads
@@ -69,9 +68,10 @@ def inspect_log(
     with _opened(file) as content:
         log = how.read(_chunks(content), wanted)
     if log.steps == 0 and not log.config:
-        raise errors.LogError(
-            f"{file} has no line that {workload} prints", code="NO-STEPS", fix="look at the file"
-        ) from None
+        nothing = errors.LogError(
+            f"no line that {workload} prints", code="NO-STEPS", fix="look at the file"
+        )
+        raise _unreadable(nothing, file)
     value, problems = _throughput(log, wanted, global_batch_size)
     found = tuple(dict.fromkeys((*log.problems, *problems)))
     voice.document(log_document(workload, log, wanted, value, found) | {"unit": how.unit})
@@ -130,13 +130,12 @@ def _chunks(content: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: content.read(CHUNK_BYTES), b"")
 
 
-def _opened(file: str) -> BinaryIO:
-    if file == "-":
-        return sys.stdin.buffer
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """The bytes of a file, or of standard input; what fails while they are read is named too."""
     try:
-        if Path(file).is_dir():
-            raise IsADirectoryError(21, "Is a directory")
-        return open(file, "rb")
+        with open(0 if file == "-" else file, "rb") as content:
+            yield content
     except OSError as error:
         raise errors.UsageError(
             f"{file}: {error.strerror}", code="READ", fix="give a file, or - for standard input"

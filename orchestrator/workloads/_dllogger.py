@@ -9,6 +9,7 @@ import re
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +32,7 @@ _PIECE = 256 * 1024
 _LONGEST = 1024 * 1024
 _LONGEST_RECORD = 64 * 1024
 _JUMPS = 1000
+_RECENT = 100_000
 
 _STAMP = rb"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"  # str(datetime) drops .000000
 _NUMBER = rb"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
@@ -423,7 +425,7 @@ class _Window:
         self._hash = hashlib.sha256()
         self._steps = 0
         self._before: float | None = None
-        self._gaps = array("d")
+        self._gaps = deque[float](maxlen=_RECENT)
         self._widest = (0.0, 0, 0)
         self._rated = 0
         self._times = 0.0
@@ -461,8 +463,7 @@ class _Window:
         if self._before is not None:
             gap = moment.clock_s - self._before
             self._widest = max(self._widest, (gap, moment.iteration, moment.line))
-            if len(self._gaps) < HELD:
-                self._gaps.append(gap)
+            self._gaps.append(gap)
 
     def repeat(self, place: _Place) -> None:
         """Give up an end of the window that is printed again with another time."""
@@ -473,9 +474,9 @@ class _Window:
             self.end = None
 
     def judge(self) -> None:
-        """Note a step that took more than 5 times the median step (of the first ``HELD``)."""
+        """Note a step that took more than 5 times the median of the last ``_RECENT``."""
         gap, number, line = self._widest
-        usual = _middle(self._gaps) if self._gaps else 0.0
+        usual = median(self._gaps) if self._gaps else 0.0
         if usual > 0 and gap > 5 * usual:
             self._notes.add(
                 "GAP",

@@ -9,11 +9,14 @@ from orchestrator.model.plan import Placement, Seat
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     """Visible devices and, for gangs of several nodes, how NCCL and gloo find each other.
 
+    CUDA_DEVICE_ORDER makes CUDA count GPUs as nvidia-smi does, not the fastest first.
     NCCL_DEBUG=INFO makes the log itself prove which transport was used. A leading ``=`` makes
     NCCL compare HCA names whole, or mlx5_1 would also take mlx5_10.
-    Source: NCCL user guide, environment variables.
+    Source: CUDA C++ programming guide and NCCL user guide, environment variables.
     """
     env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, seat.gpus)) if case.device == "cuda" else ""}
+    if case.device == "cuda":
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     several = len(placement.seats) > 1
     if seat.interface and several:
         env["NCCL_SOCKET_IFNAME" if case.device == "cuda" else "GLOO_SOCKET_IFNAME"] = (

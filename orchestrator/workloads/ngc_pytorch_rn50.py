@@ -3,7 +3,7 @@
 Source: seed 003 and DLPerf's single_node_train.sh, whose command line this gives word for word.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,9 @@ DATA = "/data/image"
 class Params(Noun):
     """What a playbook may say of this program."""
 
-    loss_scale: Literal["dynamic"] | float = Field(default="dynamic", union_mode="left_to_right")
+    loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
+        default="dynamic", union_mode="left_to_right"
+    )
     """With AMP: dynamic, or a static loss scale such as 128."""
 
 
@@ -37,7 +39,7 @@ def command(case: Case, method: Method, _: Placement) -> Command:
         scale = Params.model_validate(case.given).loss_scale
         precision = ("--amp", "--dynamic-loss-scale")
         if scale != "dynamic":
-            precision = ("--amp", "--static-loss-scale", f"{scale:g}")
+            precision = ("--amp", "--static-loss-scale", str(scale).removesuffix(".0"))
     return Command(
         agent=("python", f"{CODE}/multiproc.py"),
         program=(

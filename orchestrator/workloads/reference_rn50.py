@@ -1,7 +1,7 @@
 """Our own ResNet-50 v1.5 in PyTorch 2, on synthetic data, for GPUs of today and for CPUs."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,9 @@ from orchestrator.workloads import Workload, _dllogger, _torch_env
 class Params(Noun):
     """What a playbook may say of this program."""
 
-    loss_scale: Literal["dynamic"] | float = Field(default="dynamic", union_mode="left_to_right")
+    loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
+        default="dynamic", union_mode="left_to_right"
+    )
     """With AMP on GPUs: dynamic, or a static loss scale such as 128."""
     image_size: int = Field(default=224, ge=32, le=4096)
     """Height and width of the images, in pixels."""
@@ -54,7 +56,7 @@ def _precision(case: Case, params: Params) -> tuple[str, ...]:
         return ("--amp",)
     if params.loss_scale == "dynamic":
         return ("--amp", "--dynamic-loss-scale")
-    return ("--amp", "--static-loss-scale", f"{params.loss_scale:g}")
+    return ("--amp", "--static-loss-scale", str(params.loss_scale).removesuffix(".0"))
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:

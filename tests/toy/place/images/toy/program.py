@@ -110,7 +110,7 @@ def main() -> None:
             os.kill(child, signal.SIGTERM)
         sys.exit(128 + number)
 
-    signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if asked.behaviour == "deaf" else ended)
     statuses = [os.waitpid(child, 0)[1] for child in children]
     sys.exit(1 if any(statuses) else 0)
 

@@ -1,0 +1,76 @@
+"""A file's content as plain data, with the place of everything in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from orchestrator import errors, words
+
+Tree: TypeAlias = "bool | int | float | str | list[Tree] | dict[str, Tree] | None"
+Where: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a file; line and column count from 1, the column in characters."""
+
+    line: int
+    column: int
+
+
+START = Mark(1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file's content as plain data, with the place of everything in it.
+
+    Args:
+        file: as the user gave it.
+        marks: where each value starts, by its path; the root's is ``()``.
+        key_marks: where each key starts, by the path of its value.
+    """
+
+    file: str
+    data: Tree
+    marks: Mapping[Where, Mark]
+    key_marks: Mapping[Where, Mark]
+
+    def complaint(self, path: Where, text: str, *, key: bool = False) -> errors.Complaint:
+        """``text`` about the value at ``path``, or about its key.
+
+        What the file lacks is complained about where the nearest thing around it starts.
+        """
+        around = (path[:length] for length in range(len(path), -1, -1))
+        mark = self.key_marks.get(path) if key else None
+        nearest = mark or next((self.marks[step] for step in around if step in self.marks), START)
+        return complaint(self.file, nearest, path, text)
+
+    def value(self, path: Where) -> Tree:
+        """The value at a path.
+
+        Raises:
+            KeyError: the file has none there.
+        """
+        found = self.data
+        for step in path:
+            found = child(found, step)
+        return found
+
+
+def child(value: Tree, step: str | int) -> Tree:
+    """What a mapping holds under a key, or a list at an index.
+
+    Raises:
+        KeyError: nothing there.
+    """
+    if isinstance(value, dict) and isinstance(step, str):
+        return value[step]
+    if isinstance(value, list) and isinstance(step, int):
+        return value[step]
+    raise KeyError(step)
+
+
+def complaint(file: str, mark: Mark, path: Where, text: str) -> errors.Complaint:
+    """A complaint whose words are safe to print."""
+    return errors.Complaint(file, mark.line, mark.column, words.path(path), words.printable(text))

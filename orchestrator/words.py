@@ -1,0 +1,74 @@
+"""Values, names and paths in plain words: one line, and safe for a terminal and an issue."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+NO_SECRETS = "secrets do not belong into these files"
+_LONGEST = 60
+_SECRET = re.compile(r"(?i:passw|passphrase|secret|credential)|(?i:token)(?![a-z])")
+
+
+def shown(value: object) -> str:
+    """The value as a message shows it."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "a mapping" if value else "an empty mapping"
+        case list():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            return cut(repr(value))
+
+
+def cut(text: str) -> str:
+    """The text's beginning, with dots where it was longer."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def path(steps: Iterable[str | int]) -> str:
+    """The steps as a message writes them, such as ``nodes[1].name``."""
+    return "".join(map(_step, steps)).removeprefix(".")
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,60}", step):
+        return f".{step}"
+    if is_secret([step]):
+        return f"[{shown(str(step).partition(':')[0])}...]"  # {token:abc} has its value in the key
+    return f"[{shown(step)}]"
+
+
+def is_secret(steps: Iterable[str | int]) -> bool:
+    """Whether a key on the way is named like a secret; ``tokenizer`` and ``tokens`` are not."""
+    return any(isinstance(step, str) and _SECRET.search(step) for step in steps)
+
+
+def any_of(options: Iterable[str]) -> str:
+    """The options in a row, each once, with ``or`` before the last."""
+    *most, last = dict.fromkeys(options)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def one_of(options: Sequence[str]) -> str:
+    """The options after ``one of``; a single one stands alone."""
+    return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question that offers the most similar of the names; empty when none is similar."""
+    plain = {_plain(candidate): candidate for candidate in names}
+    found = difflib.get_close_matches(_plain(name), plain, n=1)
+    return f"did you mean {shown(plain[found[0]])}?" if found else ""
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_")

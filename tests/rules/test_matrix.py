@@ -1,0 +1,422 @@
+"""From a playbook to its cases: the arithmetic, and everything that makes cases impossible."""
+
+import itertools
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import matrix
+from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.text import Noun
+from orchestrator.workloads import ngc_pytorch_rn50, reference_rn50
+
+RN50 = reference_rn50.WORKLOAD
+# A workload that can split its model and gather gradients, as GPT can.
+GPT = replace(
+    RN50, axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"})
+)
+GRID = {"placement": ["1x1", "1x2"], "precision": ["fp32"], "micro_batch_size": [4]}
+CASE = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 4}
+# Seed 002, table of cases, word for word: nodes, GPUs per node, data, tensor and pipeline parallel
+# size, micro batch size, accumulation steps, global batch size.
+SEED_GPT = """
+DP_1x1x1_2_1536x16 | 1 | 1 | 1 | 1 | 1 | 2 | 2 | 1 | 2
+DP_8x1x1_16_1536x16 | 1 | 8 | 8 | 1 | 1 | 2 | 16 | 1 | 16
+DP_16x1x1_32_1536x16 | 2 | 8 | 16 | 1 | 1 | 2 | 32 | 1 | 32
+DP_32x1x1_64_1536x16 | 4 | 8 | 32 | 1 | 1 | 2 | 64 | 1 | 64
+MP_1x1x1_8_768x12 | 1 | 1 | 1 | 1 | 1 | 8 | 8 | 1 | 8
+MP_1x8x1_16_1536x16 | 1 | 8 | 1 | 8 | 1 | 16 | 16 | 1 | 16
+MP_1x16x1_16_3072x16 | 2 | 8 | 1 | 16 | 1 | 16 | 16 | 1 | 16
+MP_1x32x1_16_3072x32 | 4 | 8 | 1 | 32 | 1 | 16 | 16 | 1 | 16
+2D_2x4x1_16_1536x16 | 1 | 8 | 2 | 4 | 1 | 8 | 16 | 1 | 16
+2D_4x2x1_16_1536x16 | 1 | 8 | 4 | 2 | 1 | 4 | 16 | 1 | 16
+2D_2x8x1_16_2304x24 | 2 | 8 | 2 | 8 | 1 | 8 | 16 | 1 | 16
+2D_4x8x1_32_2304x24 | 4 | 8 | 4 | 8 | 1 | 8 | 32 | 1 | 32
+DP_PP_8x1x4_512_1536x16 | 4 | 8 | 8 | 1 | 4 | 2 | 16 | 32 | 512
+MP_PP_1x8x4_512_2304x24 | 4 | 8 | 1 | 8 | 4 | 16 | 16 | 32 | 512
+2D_PP_2x4x4_512_2304x24 | 4 | 8 | 2 | 4 | 4 | 8 | 16 | 32 | 512
+2D_PP_2x8x2_512_2304x24 | 4 | 8 | 2 | 8 | 2 | 8 | 16 | 32 | 512
+"""
+
+
+def experiment(**said: object) -> Experiment:
+    """A playbook of one repeat that says these things; ``None`` leaves a key out."""
+    plain: dict[str, object] = {
+        "workload": "reference_rn50",
+        "image": "reference-rn50",
+        "device": "cuda",
+        "method": {"repeats": 1, "iterations": 21, "window": [5, 20]},
+    }
+    kept = {key: value for key, value in {**plain, **said}.items() if value is not None}
+    return Experiment.model_validate_json(json.dumps(kept))
+
+
+def cluster(nodes: int, **defaults: object) -> Cluster:
+    """A cluster of so many nodes, n1 first."""
+    entries = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in range(1, nodes + 1)]
+    said = {"name": "testers", "defaults": defaults, "nodes": entries}
+    return Cluster.model_validate_json(json.dumps(said))
+
+
+def complaints(
+    found: Experiment, where: Cluster | None = None
+) -> list[tuple[tuple[str | int, ...], str]]:
+    """Path and text of every contradiction."""
+    return [(each.path, each.text) for each in matrix.contradictions(found, RN50, where)]
+
+
+def test_grid_is_the_cartesian_product_with_placements_fastest() -> None:
+    """Every combination once; cases that share a table stand together, in the playbook's order."""
+    grid = {"placement": ["1x1", "2x8"], "precision": ["amp", "fp32"], "micro_batch_size": [8, 4]}
+    found = matrix.cases(experiment(grid=grid))
+    assert [(case.precision, case.micro_batch_size, case.placement) for case in found] == list(
+        itertools.product(["amp", "fp32"], [8, 4], ["1x1", "2x8"])
+    )
+
+
+def test_parameters_of_a_case_stand_over_those_of_all() -> None:
+    """A grid's or a case's own parameter replaces the playbook's, and the others stay."""
+    listed = [{**CASE, "params": {"threads": 2}}, {**CASE, "placement": "1x2"}]
+    found = matrix.cases(experiment(cases=listed, params={"threads": 1, "image_size": 64}))
+    assert [dict(case.given) for case in found] == [
+        {"image_size": 64, "threads": 2},
+        {"image_size": 64, "threads": 1},
+    ]
+    grid = {**GRID, "params": {"threads": [1, 4]}}
+    given = [case.given["threads"] for case in matrix.cases(experiment(grid=grid))]
+    assert given == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("line", SEED_GPT.strip().splitlines())
+def test_every_printed_gpt_case_gives_its_data_parallel_and_global_batch(line: str) -> None:
+    """Seed 002's table comes back: data parallel and global batch size are derived, never typed."""
+    nodes, gpus, data, tensor, pipeline, micro, _, steps, batch = map(int, line.split(" | ")[1:])
+    entry = {
+        "placement": f"{nodes}x{gpus}",
+        "precision": "amp",
+        "micro_batch_size": micro,
+        "accumulation_steps": steps,
+        "tensor_parallel": tensor,
+        "pipeline_parallel": pipeline,
+        "data_parallel": data,
+    }
+    found = experiment(cases=[entry])
+    assert matrix.contradictions(found, GPT, None) == ()
+    (case,) = matrix.cases(found)
+    assert (case.world_size, case.data_parallel, case.global_batch_size) == (
+        nodes * gpus,
+        data,
+        batch,
+    )
+
+
+def test_ranks_are_always_data_times_tensor_times_pipeline() -> None:
+    """For every split of up to 64 ranks: either the product is exact, or the case is refused."""
+    sizes = ((1, 2, 3, 8), (1, 2, 4, 8), (1, 2, 3, 8, 16), (1, 2, 4, 5))
+    for nodes, gpus, tensor, pipeline in itertools.product(*sizes):
+        said = {"tensor_parallel": tensor, "pipeline_parallel": pipeline, "accumulation_steps": 3}
+        found = experiment(cases=[{**CASE, **said, "placement": f"{nodes}x{gpus}"}])
+        refused = matrix.contradictions(found, GPT, None)
+        (case,) = matrix.cases(found)
+        exact = case.data_parallel * tensor * pipeline == nodes * gpus
+        assert exact == (not refused)
+        if exact:
+            assert case.global_batch_size * tensor * pipeline == 4 * 3 * nodes * gpus
+
+
+def test_case_names_its_placement_as_playbooks_and_as_dlperf_do() -> None:
+    """4x8 in playbooks, 4n8g in DLPerf's folders."""
+    case = Case(nodes=4, gpus_per_node=8, micro_batch_size=256, precision="amp", device="cuda")
+    assert (case.placement, case.token) == ("4x8", "4n8g")
+
+
+def test_cases_are_comparable_if_only_their_placement_differs() -> None:
+    """Speedup is taken over a case that is equal in everything else."""
+    one = Case(nodes=1, gpus_per_node=1, micro_batch_size=256, precision="amp", device="cuda")
+    assert replace(one, nodes=4, gpus_per_node=8).comparable == one.comparable
+    for change in (
+        {"micro_batch_size": 128},
+        {"precision": "fp32"},
+        {"device": "cpu"},
+        {"accumulation_steps": 2},
+        {"tensor_parallel": 2},
+        {"pipeline_parallel": 2},
+        {"params": (("loss_scale", 128),)},
+    ):
+        assert replace(one, **change).comparable != one.comparable  # type: ignore[arg-type] # one field of each type
+
+
+def test_impossible_split_says_what_does_not_divide() -> None:
+    """32 ranks into tensor 8 x pipeline 3, in the words of the message that a user reads."""
+    case = {**CASE, "placement": "4x8", "tensor_parallel": 8, "pipeline_parallel": 3}
+    found = matrix.contradictions(experiment(cases=[case]), GPT, None)
+    assert [(each.path, each.text) for each in found] == [
+        (("cases", 0), "4x8: 32 ranks cannot be split into tensor 8 x pipeline 3")
+    ]
+
+
+def test_written_data_parallel_is_checked() -> None:
+    """It may be left out; where it stands, it must be what the other sizes leave."""
+    case = {**CASE, "placement": "1x8", "tensor_parallel": 2, "data_parallel": 8}
+    found = matrix.contradictions(experiment(cases=[case]), GPT, None)
+    assert [(each.path, each.text) for each in found] == [
+        (
+            ("cases", 0, "data_parallel"),
+            "data 8 x tensor 2 x pipeline 1 is not 8 ranks; needed data_parallel 4",
+        )
+    ]
+
+
+@pytest.mark.parametrize("axis", ["accumulation_steps", "tensor_parallel", "pipeline_parallel"])
+def test_axis_that_the_workload_cannot_do_is_refused(axis: str) -> None:
+    """A program that ignores an axis would be measured as something that it is not."""
+    workload = replace(RN50, axes=frozenset())
+    case = {**CASE, "placement": "1x2", axis: 2}
+    found = matrix.contradictions(experiment(cases=[case]), workload, None)
+    assert [each.text for each in found] == [f"1x2: {axis} 2; workload reference_rn50 can only do 1"]
+
+
+def test_every_impossible_case_is_reported_at_once() -> None:
+    """A playbook with seven mistakes gets seven complaints, each at its own place."""
+    cases = [
+        {**CASE, "placement": "3x1"},
+        {**CASE, "placement": "1x8"},
+        {**CASE, "placement": "1x2", "tensor_parallel": 4},
+        {**CASE, "params": {"thread": 1}},
+        {**CASE, "params": {"image_size": 8}},
+        CASE,
+        CASE,
+    ]
+    found = complaints(
+        experiment(cases=cases, exclude=[{"precision": "amp"}]),
+        cluster(2, gpus={"count": 4}),
+    )
+    assert found == [
+        (
+            ("cases", 3, "params", "thread"),
+            "unknown parameter 'thread'; this workload has: image_size, loss_scale,"
+            " memory_format, num_classes, threads",
+        ),
+        (
+            ("cases", 4, "params", "image_size"),
+            "got 8; needed greater than or equal to 32",
+        ),
+        (("exclude", 0), "no case agrees with it; needed one that does"),
+        (("cases", 6), "the case 1x1 is there twice; needed each case once"),
+        (("cases", 2), "1x2: 2 ranks cannot be split into tensor 4 x pipeline 1"),
+        (("cases", 2), "1x2: tensor_parallel 4; workload reference_rn50 can only do 1"),
+        (("cases", 0), "3x1 asks for 3 nodes; inventory testers has 2"),
+        (
+            ("cases", 1),
+            "1x8 asks for 8 GPUs on node n1; inventory testers lets it use 4",
+        ),
+    ]
+
+
+def test_window_and_cases_are_judged_together() -> None:
+    """A wrong method does not hide a wrong case."""
+    method = {"repeats": 1, "iterations": 21, "window": [5, 50]}
+    found = complaints(experiment(method=method, cases=[{**CASE, "tensor_parallel": 2}]))
+    assert [path for path, _ in found] == [("method", "window"), ("cases", 0), ("cases", 0)]
+
+
+@pytest.mark.parametrize(
+    ("placement", "fits"),
+    [("2x4", True), ("1x1", True), ("3x4", False), ("2x5", False), ("3x5", False)],
+)
+def test_placement_must_fit_into_the_cluster(placement: str, *, fits: bool) -> None:
+    """As many nodes and GPUs as there are can be taken, and not one more."""
+    found = complaints(
+        experiment(cases=[{**CASE, "placement": placement}]), cluster(2, gpus={"count": 4})
+    )
+    assert (found == []) == fits
+
+
+def test_gpus_that_may_not_be_used_are_not_counted() -> None:
+    """Of 8 GPUs the inventory lets us use three: a case of four does not fit."""
+    where = cluster(1, gpus={"count": 8, "use": [1, 3, 5]})
+    assert complaints(experiment(cases=[{**CASE, "placement": "1x3"}]), where) == []
+    assert complaints(experiment(cases=[{**CASE, "placement": "1x4"}]), where) == [
+        (("cases", 0), "1x4 asks for 4 GPUs on node n1; inventory testers lets it use 3")
+    ]
+
+
+def test_ranks_on_cpus_need_no_gpus() -> None:
+    """A CPU case may have more ranks per node than there are GPUs."""
+    found = experiment(cases=[{**CASE, "placement": "2x16"}], device="cpu")
+    assert complaints(found, cluster(2)) == []
+
+
+def test_local_nodes_need_the_device_said() -> None:
+    """On this machine it is not plain whether a number is one of CPUs or of GPUs."""
+    where = cluster(2, transport="local", runtime="process", gpus={"count": 4})
+    text = "node n1 is local and no device is named; needed `device: cpu` or `device: cuda`"
+    assert complaints(experiment(grid=GRID, device=None), where) == [((), text)]
+    assert complaints(experiment(grid=GRID, device="cpu"), where) == []
+    assert complaints(experiment(grid=GRID, device="cuda"), where) == []
+    assert complaints(experiment(grid=GRID, device=None), cluster(2, gpus={"count": 4})) == []
+
+
+def test_data_set_that_the_workload_reads_must_be_there() -> None:
+    """Each node that a case uses must have it; a node that no case uses need not."""
+    found = experiment(
+        workload="ngc_pytorch_rn50", cases=[{**CASE, "placement": "2x1"}, {**CASE, "placement": "1x1"}]
+    )
+    where = cluster(3, gpus={"count": 1})
+    texts = [each.text for each in matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, where)]
+    assert texts == [
+        "workload ngc_pytorch_rn50 reads the data set 'imagenet';"
+        f" needed data.imagenet for node {node} in inventory testers"
+        for node in ("n1", "n2")
+    ]
+
+
+def test_grid_of_a_million_cases_is_refused_without_expanding_it() -> None:
+    """A slip in a list of numbers costs a moment, not the machine's memory."""
+    hundred = list(range(1, 101))
+    grid = {**GRID, "micro_batch_size": hundred, "accumulation_steps": hundred}
+    params = {"image_size": list(range(100, 200))}
+    found = experiment(grid={**grid, "placement": ["1x1"], "params": params})
+    begin = time.perf_counter()
+    assert complaints(found, cluster(1)) == [
+        (("grid",), "1000000 trials; needed at most 10000"),
+    ]
+    assert time.perf_counter() - begin < 1.0
+
+
+@pytest.mark.parametrize(("repeats", "allowed"), [(5, True), (6, False)])
+def test_trials_are_counted_with_their_repeats(repeats: int, *, allowed: bool) -> None:
+    """2,000 cases of 5 repeats are the most; one repeat more is refused."""
+    grid = {**GRID, "placement": ["1x1"], "micro_batch_size": list(range(1, 2001))}
+    method = {"repeats": repeats, "iterations": 21, "window": [5, 20]}
+    found = complaints(experiment(grid=grid, method=method))
+    assert found == ([] if allowed else [(("grid",), "12000 trials; needed at most 10000")])
+
+
+def test_too_many_written_cases_are_refused_at_their_list() -> None:
+    """The complaint stands where the cases do."""
+    method = {"repeats": 1000, "iterations": 21, "window": [5, 20]}
+    cases = [{**CASE, "micro_batch_size": size} for size in range(1, 12)]
+    assert complaints(experiment(cases=cases, method=method)) == [
+        (("cases",), "11000 trials; needed at most 10000")
+    ]
+
+
+def test_exclude_leaves_out_what_agrees_with_every_value() -> None:
+    """Two values in one entry mean both; two entries mean either."""
+    grid = {"placement": ["1x1", "1x2", "2x2"], "precision": ["fp32", "amp"], "micro_batch_size": [4]}
+    exclude = [{"placement": "2x2", "precision": "amp"}, {"placement": "1x2"}]
+    found = experiment(grid=grid, exclude=exclude)
+    assert complaints(found) == []
+    assert [(case.placement, case.precision) for case in matrix.cases(found)] == [
+        ("1x1", "fp32"),
+        ("2x2", "fp32"),
+        ("1x1", "amp"),
+    ]
+
+
+def test_exclude_knows_parameters_of_the_grid_and_of_the_playbook() -> None:
+    """A parameter counts wherever it was given."""
+    grid = {**GRID, "placement": ["1x1"], "params": {"threads": [1, 2]}}
+    found = experiment(
+        grid=grid, params={"image_size": 64}, exclude=[{"params": {"threads": 2, "image_size": 64}}]
+    )
+    assert complaints(found) == []
+    assert [case.given["threads"] for case in matrix.cases(found)] == [1]
+
+
+def test_exclude_that_matches_nothing_is_refused() -> None:
+    """It was meant to leave something out, and what it meant would run."""
+    exclude = [{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]
+    assert complaints(experiment(grid=GRID, exclude=exclude)) == [
+        (("exclude", 1), "no case agrees with it; needed one that does"),
+        (("exclude", 2), "no case agrees with it; needed one that does"),
+    ]
+
+
+def test_exclude_that_leaves_nothing_is_refused() -> None:
+    """A sweep of no case would end well and say nothing."""
+    assert complaints(experiment(grid=GRID, exclude=[{"precision": "fp32"}])) == [
+        (("exclude",), "every case is left out; needed at least one")
+    ]
+
+
+def test_case_that_is_there_twice_is_refused() -> None:
+    """A value twice in an axis, or 128 beside 128.0, is one case under two trials."""
+    twice = {**GRID, "placement": ["1x1", "1x2", "1x1"]}
+    assert complaints(experiment(grid=twice)) == [
+        (("grid", "placement"), "the case 1x1 is there twice; needed each case once")
+    ]
+    cases = [{**CASE, "params": {"loss_scale": scale}} for scale in (128, 128.0, 64)]
+    assert complaints(experiment(cases=cases)) == [
+        (("cases", 1), "the case 1x1 is there twice; needed each case once")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("loss_scale", "static", "got 'static'; needed 'dynamic' or needed a valid number"),
+        ("loss_scale", 0, "got 0; needed 'dynamic' or needed greater than 0"),
+        ("image_size", 8, "got 8; needed greater than or equal to 32"),
+        ("image_size", "64", "got '64'; needed a valid integer"),
+        ("memory_format", "nhwC", "got 'nhwC'; needed 'nhwc' or 'nchw'"),
+        ("threads", 1.0, "got 1.0; needed a valid integer"),
+    ],
+)
+def test_wrong_parameter_is_found_wherever_it_is_given(
+    name: str, value: object, text: str
+) -> None:
+    """For all cases, for one case, and as an axis of the grid, each at its own place."""
+    grid = {**GRID, "params": {name: [value]}}
+    cases = [{**CASE, "params": {name: value}}]
+    assert complaints(experiment(grid=GRID, params={name: value})) == [(("params", name), text)]
+    assert complaints(experiment(cases=cases)) == [(("cases", 0, "params", name), text)]
+    assert complaints(experiment(grid=grid)) == [(("grid", "params", name, 0), text)]
+
+
+def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
+    """The workload's own parameters are named beside it."""
+    text = "unknown parameter 'loss'; this workload has: loss_scale"
+    found = experiment(grid={**GRID, "params": {"loss": [1, 2]}}, params={"loss": 1})
+    judged = matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, None)
+    assert [(each.path, each.text) for each in judged] == [
+        (("params", "loss"), text),
+        (("grid", "params", "loss", 0), text),
+        (("grid", "params", "loss", 1), text),
+    ]
+
+
+def test_axis_of_parameters_without_a_value_is_refused() -> None:
+    """An empty list would make the whole grid empty."""
+    found = experiment(grid={**GRID, "params": {"threads": []}})
+    assert complaints(found) == [(("grid", "params", "threads"), "an empty list; needed a value")]
+
+
+class Required(Noun):
+    """Parameters of which one must be given."""
+
+    layers: int
+
+
+def test_parameter_that_the_workload_needs_may_come_from_anywhere_but_must_come() -> None:
+    """Half of the cases give it themselves; the others have it from nowhere."""
+    workload = replace(RN50, params=Required)
+    cases = [CASE, {**CASE, "placement": "1x2", "params": {"layers": 2}}]
+    found = matrix.contradictions(experiment(cases=cases), workload, None)
+    assert [(each.path, each.text) for each in found] == [
+        (("cases", 0), "1x1: the workload needs params.layers")
+    ]
+    given = experiment(cases=[CASE], params={"layers": 2})
+    assert matrix.contradictions(given, workload, None) == ()
+
+
+def test_playbook_without_cases_is_refused_only_for_that() -> None:
+    """No complaint follows from another one."""
+    assert complaints(experiment()) == [
+        ((), "neither `grid` nor `cases`; needed exactly one of them")
+    ]
