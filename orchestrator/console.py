@@ -163,13 +163,20 @@ def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.2f}"
 
 
+def _told_apart(report: Report, result: Result) -> Iterable[str]:
+    """The parameters of a case that are not the same in every case."""
+    for name, value in result.case.params:
+        if any(dict(other.case.params).get(name) != value for other in report.results):
+            yield f"{name}={value}"
+
+
 def _row(report: Report, result: Result) -> tuple[str, ...]:
     said, case = result.statistics, result.case
     interval = said.interval if said else None
     return (
         case.placement,
         str(case.micro_batch_size),
-        " ".join([case.precision, *(f"{value}" for name, value in case.params if "loss" in name)]),
+        " ".join([case.precision, *_told_apart(report, result)]),
         _number(said.median if said else None),
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",

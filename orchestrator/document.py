@@ -1,6 +1,6 @@
 """A file's content as plain data, with the place of everything in it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -56,6 +56,12 @@ class Document:
         for step in path:
             found = child(found, step)
         return found
+
+    def empty(self, inside: Where) -> Iterator[Where]:
+        """Where the file has a key and no value, at or below a path."""
+        for path in self.marks:
+            if path[: len(inside)] == inside and self.value(path) is None:
+                yield path
 
 
 def child(value: Tree, step: str | int) -> Tree:

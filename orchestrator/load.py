@@ -1,7 +1,6 @@
 """YAML files that users write: read strictly, with positions, and brought into models."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +8,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import errors, misfits, scalars, source, words
+from orchestrator import errors, misfits, scalars, source, syntax, words
 from orchestrator.document import START, Document, Mark, Tree, Where, complaint
 
 __all__ = ["Document", "Mark", "Tree", "Where", "complaints", "read", "validated"]
@@ -17,6 +16,7 @@ __all__ = ["Document", "Mark", "Tree", "Where", "complaints", "read", "validated
 M = TypeVar("M", bound=BaseModel)
 
 _DEEPEST = 32
+_EMPTY = "got nothing; needed a value, or no key at all"
 
 # libyaml's parser is many times faster than the one in Python and gives the same marks.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -46,10 +46,17 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     if at not in document.marks:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.complaint(at[:-1], text)])
+    empty = [document.complaint(path, _EMPTY) for path in document.empty(at)]
     try:
-        return model.model_validate_json(json.dumps(document.value(at)), strict=True)
+        found = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
-        raise errors.ConfigError(complaints(document, err, model, at)) from err
+        told = complaints(document, err, model, at)
+        known = {each.path for each in told}
+        rest = [each for each in empty if each.path not in known]
+        raise errors.ConfigError([*told, *rest]) from err
+    if empty:
+        raise errors.ConfigError(empty)
+    return found
 
 
 def complaints(
@@ -144,12 +151,13 @@ class _Composer:
 
     def _key(self, event: Any, path: Where) -> str:
         """The key that the event is; one that is none of ours gets a stand-in."""
+        self._refuse_properties(event, path)
+        if isinstance(event, yaml.AliasEvent):
+            return "?"
         if not isinstance(event, yaml.ScalarEvent):
-            if not isinstance(event, yaml.AliasEvent):
-                self._complain(_mark(event), path, "a list or mapping as a key; needed text")
+            self._complain(_mark(event), path, "a list or mapping as a key; needed text")
             self._value(event, (*path, "?"))
             return "?"
-        self._refuse_properties(event, path)
         key, mark, here = str(event.value), _mark(event), (*path, event.value)
         if unfit := _unfit_as_key(event):
             self._complain(mark, here, unfit)
@@ -207,38 +215,17 @@ def _unfit_as_key(event: Any) -> str:
     return f"got {words.cut(event.value) or 'nothing'} as a key; needed text: quote it"
 
 
-_SIGN = "a text that begins with a sign of YAML's; needed quotes around it"
-# What libyaml and PyYAML say, what it means, and whether the trouble lies where they began.
-_SYNTAX = (
-    (r"expected ',' or '\]'", "a list that begins here; needed ',' between items and ']'", True),
-    (r"expected ',' or '}'", "a mapping that begins here; needed ',' between keys and '}'", True),
-    (r"unexpected end of stream", "a quote that is never closed; needed its other end", True),
-    (r"unexpected document", "a quote that is never closed; needed its other end", True),
-    (r"expected ':'", "a line that is neither `key: value` nor `- item`", True),
-    (r"mapping values are not", "a colon that ends no key; needed quotes around ': '", False),
-    (r"sequence entries are not", "a list on its key's line; needed it below, or [ ]", False),
-    (r"expected (the )?node content", "no value; needed one, or a bracket's other end", False),
-    (r"block collection", "no item of the list that it is in; needed '- '", False),
-    (r"block mapping", "no key of the mapping that it is in; needed the same indent", False),
-    (r"escape", r"an escape that YAML does not know; needed \\ or single quotes", False),
-    (r"an alias|an anchor|a tag|tag handle|block scalar", _SIGN, True),
-    (r"document start", "text after the document's end; needed one document", False),
-)
-
-
 def _syntax(error: Exception, text: str) -> tuple[Mark, str]:
     """Where and how the text breaks YAML's syntax."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return START, f"cannot be read as YAML: {error}"
     problem = f"{error.context or ''}; {error.problem or ''}"
-    for pattern, meaning, at_start in _SYNTAX:
-        if re.search(pattern, problem):
-            return _inside(error.context_mark if at_start else error.problem_mark, text), meaning
-    mark = _inside(error.problem_mark, text)
+    meaning, at_start = syntax.explained(problem)
+    mark = _inside(error.context_mark if at_start else error.problem_mark, text)
     if "cannot start any token" in problem:
         char = text.split("\n")[mark.line - 1][mark.column - 1 : mark.column]
         return mark, f"got {char!r} where a value begins; needed quotes around it"
-    return mark, f"not YAML: {problem.removeprefix('; ')}"
+    return mark, meaning
 
 
 def _inside(mark: yaml.Mark | None, text: str) -> Mark:

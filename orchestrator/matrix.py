@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
+from orchestrator import words
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment
@@ -40,7 +41,7 @@ def contradictions(
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*found, Contradiction(path, text))
     points = tuple(_points(experiment))
-    found += [*_exclusions(experiment), *_doubles(points)]
+    found += [*_exclusions(experiment), *_doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     if cluster is not None:
@@ -72,20 +73,23 @@ def _written(experiment: Experiment) -> Iterator[Point]:
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
     if experiment.grid is not None:
-        for entry in _product(experiment.grid):
-            yield Point(("grid", "placement"), entry, _case(entry, experiment))
+        for index, entry in _product(experiment.grid):
+            yield Point(("grid", "placement", index), entry, _case(entry, experiment))
 
 
-def _product(axes: Axes) -> Iterator[CaseEntry]:
-    """Every combination, placements fastest; parameters in the order of the file."""
+def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
+    """Every combination with its placement's index, placements fastest."""
     plain = ("precision", "micro_batch_size", "accumulation_steps")
     parallel = ("tensor_parallel", "pipeline_parallel")
     fields = (*plain, *parallel)
-    values = (*(getattr(axes, field) for field in fields), *axes.params.values(), axes.placement)
-    for point in itertools.product(*values):
-        given = dict(zip((*fields, *axes.params, "placement"), point, strict=True))
-        params = {name: given.pop(name) for name in axes.params}
-        yield CaseEntry.model_validate({**given, "params": params})
+    values = itertools.product(*(getattr(axes, field) for field in fields))
+    params = tuple(itertools.product(*axes.params.values()))
+    for value, param, (index, placement) in itertools.product(
+        values, params, enumerate(axes.placement)
+    ):
+        given = dict(zip(fields, value, strict=True))
+        given |= {"placement": placement, "params": dict(zip(axes.params, param, strict=True))}
+        yield index, CaseEntry.model_validate(given)
 
 
 def _matches(exclusion: Exclusion, case: Case) -> bool:
@@ -125,11 +129,9 @@ def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Contradi
 def _judged(
     path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
 ) -> Iterator[Contradiction]:
-    known = ", ".join(sorted(model.model_fields)) or "none"
-    for name in params.keys() - model.model_fields.keys():
-        yield Contradiction(
-            (*path, name), f"unknown parameter {name!r}; this workload has: {known}"
-        )
+    for name in params:
+        if name not in model.model_fields:
+            yield Contradiction((*path, name), _unknown(name, model))
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
@@ -140,6 +142,15 @@ def _judged(
                 by_name.setdefault(name, []).append(_plain(problem["msg"]))
         for name, needs in by_name.items():
             yield Contradiction((*path, name), f"got {params[name]!r}; {' or '.join(needs)}")
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    if words.is_secret([name]):
+        return f"unknown parameter {name!r}; {words.NO_SECRETS}"
+    known = ", ".join(sorted(model.model_fields)) or "none"
+    question = words.did_you_mean(name, model.model_fields)
+    asked = f"; {question}" if question else ""
+    return f"unknown parameter {name!r}; this workload has: {known}{asked}"
 
 
 def _plain(message: str) -> str:
@@ -163,10 +174,24 @@ def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
         yield Contradiction(("exclude",), "every case is left out; needed at least one")
 
 
+def _doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
+    """Every value that an axis has for the second time: each would double whole cases."""
+    if axes is None:
+        return
+    plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
+    params = [(("params", name), values) for name, values in axes.params.items()]
+    for path, values in (*plain, *params):
+        for index, value in enumerate(values):
+            if values.index(value) < index:
+                text = f"{value!r} is there twice; needed each value once"
+                yield Contradiction(("grid", *path, index), text)
+
+
 def _doubles(points: Sequence[Point]) -> Iterator[Contradiction]:
+    """Every case of ``cases`` that is there for the second time."""
     seen: dict[Case, Point] = {}
     for point in points:
-        if seen.setdefault(point.case, point) is not point:
+        if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
             yield Contradiction(
                 point.path, f"the case {point.case.placement} is there twice; needed each case once"
             )

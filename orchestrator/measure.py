@@ -1,5 +1,6 @@
 """From logs to numbers: throughput of a trial, whether it counts, and the result of a case."""
 
+import hashlib
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ MARKS = frozenset({"GAP", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
 RATE_TOLERANCE = 0.03
 PLAUSIBLE_EFFICIENCY = 1.05
 COVERAGE = 0.95
+NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
 def throughput(log: TrainingLog, global_batch_size: int, window: tuple[int, int]) -> float:
@@ -186,7 +188,7 @@ def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
 
 
 def _fingerprints(trial: Measurement) -> tuple[str, ...]:
-    if trial.evidence is None:
+    if trial.evidence is None or trial.evidence.sha256 == NOTHING:
         return ()
     return tuple(
         dict.fromkeys(key for key in (trial.evidence.digest, trial.evidence.sha256) if key)

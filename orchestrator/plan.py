@@ -1,8 +1,9 @@
 """From an experiment and a cluster to the plan that is shown and then run."""
 
+import fnmatch
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator import matrix
@@ -84,6 +85,17 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
     """The same recipe with another number of repeats."""
     method = recipe.experiment.method.model_copy(update={"repeats": repeats})
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
+
+
+def selected(trials: Iterable[TrialPlan], pattern: str | None) -> tuple[TrialPlan, ...]:
+    """The trials whose case or name fits a glob pattern, such as ``2x*`` or ``4n8g-*``."""
+    return tuple(
+        trial
+        for trial in trials
+        if pattern is None
+        or fnmatch.fnmatchcase(trial.case.placement, pattern)
+        or fnmatch.fnmatchcase(trial.name, pattern)
+    )
 
 
 def port_after(first: int, steps: int) -> int:

@@ -15,6 +15,8 @@ SHARED_MACHINE = (
 )
 UNLOCKED = "UNLOCKED: the image has no known digest."
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
 CSV_COLUMNS = (
     "node_num",
     "gpu_num_per_node",
@@ -205,14 +207,17 @@ def _or_empty(value: float | None) -> str | float:
 
 
 def _cell(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """One line of text that a spreadsheet does not take for a formula.
+
+    Python's csv before 3.13 leaves a carriage return unquoted, and readers begin a row there.
+    """
+    plain = _CONTROL.sub(" ", text)
+    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@") else plain
 
 
 def _escaped(text: str) -> str:
     """Text that Markdown and HTML show as it is."""
-    plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
-    plain = plain.replace("&", "&amp;").replace("<", "&lt;")
+    plain = _CONTROL.sub(" ", text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", plain)
 
 

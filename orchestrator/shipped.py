@@ -13,12 +13,7 @@ _ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.pa
 
 def find(kind: Kind, name: str) -> Path | None:
     """The file that ``name`` means: a path as it stands, else by name here, else as shipped."""
-    if Path(name).is_file() or (Path(name).exists() and not Path(name).is_dir()):
-        return Path(name)
-    for candidate in _candidates(kind, name):
-        if candidate.is_file():
-            return candidate
-    return None
+    return next(filter(_is_there, (Path(name), *_candidates(kind, name))), None)
 
 
 def names(kind: Kind) -> dict[str, Path]:
@@ -29,6 +24,14 @@ def names(kind: Kind) -> dict[str, Path]:
         for path in sorted((root / kind).glob(pattern)):
             found.setdefault(path.parent.name if kind == "images" else path.stem, path)
     return found
+
+
+def _is_there(path: Path) -> bool:
+    """Whether anything but a folder lies there; what it is, its reader will say."""
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:  # longer than the name of a file can be
+        return False
 
 
 def _candidates(kind: Kind, name: str) -> Iterator[Path]:

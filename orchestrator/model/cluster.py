@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,10 @@ from orchestrator.model.text import (
     Address,
     Contradiction,
     Count,
+    DataPath,
     Fingerprint,
+    Jump,
+    Mirror,
     Name,
     NodePath,
     Noun,
@@ -21,6 +24,8 @@ from orchestrator.model.text import (
 )
 
 MOST_GPUS = 64
+Ulimit = Literal["core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"]
+Limit = Annotated[int, Field(ge=-1)]
 
 
 class Gpus(Noun):
@@ -38,45 +43,60 @@ class Hca(Noun):
     """An InfiniBand adapter, by the name that NCCL_IB_HCA takes."""
 
     name: Name
+    """Such as mlx5_0."""
     rate_gbps: Count
+    """What the link must run at: 100 for EDR."""
     link_layer: Literal["InfiniBand", "Ethernet"] = "InfiniBand"
+    """Ethernet for RoCE."""
 
 
 class Settings(Noun):
     """What holds for a node, said for all of them under ``defaults`` or for one."""
 
     user: Name | None = None
+    """Who logs in by ssh; root unless said otherwise."""
     port: int | None = Field(default=None, ge=1, le=65535)
+    """Where sshd listens; 22 unless said otherwise."""
     transport: Literal["ssh", "local"] | None = None
     """How the node is reached; ssh unless said otherwise."""
     runtime: Literal["docker", "process"] | None = None
     """How tasks run there; docker unless said otherwise."""
     gpus: Gpus | None = None
+    """The GPUs that the node must have."""
     hcas: tuple[Hca, ...] | None = None
-    data: dict[Name, NodePath] | None = None
+    """The InfiniBand adapters that the node must have, and that NCCL may use."""
+    data: dict[Name, DataPath] | None = None
     """Data sets by name: absolute paths on the node."""
     identity: NodePath | None = None
     """The one SSH key that is offered."""
     interface: Name | None = None
     """The network interface that NCCL, gloo and MPI use."""
     sudo: bool | None = None
+    """Whether the user needs sudo for what takes root."""
 
 
 class NodeEntry(Settings):
     """One node of an inventory."""
 
     name: Name
+    """What plans, logs and reports call the node."""
     address: Address
+    """How the controller and the other nodes reach it."""
     host_key: Fingerprint | None = None
-    jump: Words | None = None
+    """Fingerprint of the key that its sshd must show."""
+    jump: Jump | None = None
+    """Through which machine the node is reached."""
 
 
 class Container(Noun):
     """How containers are started; least privilege unless a reason is given."""
 
     shm_size: Size | None = None
-    ulimits: dict[Name, int] = Field(default_factory=dict)
+    """Shared memory of a container, for data loaders and NCCL."""
+    ulimits: dict[Ulimit, Limit] = Field(default_factory=dict)
+    """Limits inside a container; -1 is none. InfiniBand needs memlock: -1."""
     privileged: bool = False
+    """Whether containers may do everything on the node; needs a reason."""
     reason: Words | None = None
     """Why containers must be privileged; shown in the report."""
 
@@ -84,7 +104,8 @@ class Container(Noun):
 class Registry(Noun):
     """Where images come from when it is not the registry that their names say."""
 
-    mirror: Words
+    mirror: Mirror
+    """Pull from here instead; the digest stays the one of the original."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +135,15 @@ class Cluster(Noun):
     """The validated inventory."""
 
     name: Name
+    """What reports and the state folder call the cluster."""
     defaults: Settings = Field(default_factory=Settings)
+    """What holds for every node that does not say otherwise."""
     container: Container = Field(default_factory=Container)
+    """How containers are started."""
     registry: Registry | None = None
+    """Where images come from, if not from where their names say."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
+    """The nodes in rank order: a case of two nodes takes the first two."""
 
     @property
     def members(self) -> tuple[Node, ...]:
@@ -146,7 +172,7 @@ class Cluster(Noun):
         """Everything about this inventory that cannot hold together."""
         for field, alike in (
             ("name", [entry.name for entry in self.nodes]),
-            ("address", [_one_spelling(entry.address) for entry in self.nodes]),
+            ("address", [_way(node) for node in self.members]),
         ):
             for index, before in repeated(alike).items():
                 yield Contradiction(
@@ -165,7 +191,7 @@ class Cluster(Noun):
     def _addresses(self) -> Iterator[Contradiction]:
         versions: dict[int, int] = {}
         members = self.members
-        remote = len(members) > 1 and any(node.transport == "ssh" for node in members)
+        here = [_is_here(node.address) for node in members]
         for index, node in enumerate(members):
             address = _ip(node.address)
             if address is None:
@@ -177,7 +203,7 @@ class Cluster(Noun):
                     f"IPv{address.version} beside IPv{10 - address.version};"
                     " needed one address family, or ranks cannot meet",
                 )
-            if remote and (address.is_loopback or address.is_unspecified):
+            if here[index] and not all(here):
                 yield Contradiction(
                     ("nodes", index, "address"),
                     f"{node.address} is this machine for every node;"
@@ -213,11 +239,19 @@ def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     if address.casefold() == "localhost":
         return ipaddress.IPv4Address("127.0.0.1")
     try:
-        return ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return None
+    return ip.ipv4_mapped or ip if isinstance(ip, ipaddress.IPv6Address) else ip
 
 
-def _one_spelling(address: str) -> str:
-    """IPv6 has many of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``."""
-    return str(_ip(address) or address)
+def _is_here(address: str) -> bool:
+    """Whether the address means this machine, wherever it is used."""
+    ip = _ip(address)
+    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+
+
+def _way(node: Node) -> str:
+    """Equal for nodes that are one: several may be behind an address, each at its own port."""
+    # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
+    return f"{node.transport} {_ip(node.address) or node.address} {node.port}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from orchestrator.model.text import (
     Contradiction,
@@ -55,11 +55,17 @@ class Axes(Noun):
     """The values of each axis of a grid; the cases are their cartesian product."""
 
     placement: tuple[PlacementText, ...] = Field(min_length=1)
+    """Nodes x GPUs per node, such as 4x8."""
     precision: tuple[Precision, ...] = Field(min_length=1)
+    """amp is automatic mixed precision."""
     micro_batch_size: tuple[Count, ...] = Field(min_length=1)
+    """Samples of each replica in one forward pass."""
     accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
+    """Forward passes of each replica in one optimizer step."""
     tensor_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
+    """Ranks that share each layer of a replica."""
     pipeline_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
+    """Stages of layers that a replica is cut into."""
     params: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
     """Parameters of the workload that are axes too."""
 
@@ -68,32 +74,51 @@ class CaseEntry(Noun):
     """One case, written out."""
 
     placement: PlacementText
+    """Nodes x GPUs per node, such as 4x8."""
     precision: Precision
+    """amp is automatic mixed precision."""
     micro_batch_size: Count
+    """Samples of each replica in one forward pass."""
     accumulation_steps: Count = 1
+    """Forward passes of each replica in one optimizer step."""
     tensor_parallel: Parallel = 1
+    """Ranks that share each layer of a replica."""
     pipeline_parallel: Parallel = 1
+    """Stages of layers that a replica is cut into."""
     data_parallel: Parallel | None = None
-    """Otherwise derived; where it is written, it is checked."""
+    """Replicas; otherwise derived, and checked where it is written."""
     params: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of the workload for this case, over those for all cases."""
 
 
 class Exclusion(Noun):
     """Cases to leave out: those that agree with every value given here."""
 
     placement: PlacementText | None = None
+    """Nodes x GPUs per node, such as 4x8."""
     precision: Precision | None = None
+    """amp is automatic mixed precision."""
     micro_batch_size: Count | None = None
+    """Samples of each replica in one forward pass."""
     accumulation_steps: Count | None = None
+    """Forward passes of each replica in one optimizer step."""
     tensor_parallel: Parallel | None = None
+    """Ranks that share each layer of a replica."""
     pipeline_parallel: Parallel | None = None
+    """Stages of layers that a replica is cut into."""
     params: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of the workload."""
 
 
 class Experiment(Noun):
     """The validated playbook."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["grid"]}, {"required": ["cases"]}]}
+    )
+
     description: Words | None = None
+    """What is measured, in one line; it heads the reports."""
     workload: Name
     """A workload that this program knows: `dlperf-orch list workloads`."""
     image: Name
@@ -103,9 +128,13 @@ class Experiment(Noun):
     device: Device | None = None
     """Where ranks compute; local nodes need it said, others use cuda."""
     method: Method
+    """How each case is measured."""
     grid: Axes | None = None
+    """Cases as the product of axes; or write `cases`."""
     cases: tuple[CaseEntry, ...] | None = Field(default=None, min_length=1)
+    """Cases one by one; or write `grid`."""
     exclude: tuple[Exclusion, ...] = ()
+    """Cases to leave out: those that agree with every value of an entry."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload that hold for all cases."""
 

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from pydantic import Field
-
-from orchestrator.model.text import ImageReference, Name, Noun, Words
+from orchestrator.model.text import ImageReference, Module, Name, NodePath, Noun, ProgramName, Words
 
 
 class Image(Noun):
@@ -14,13 +12,13 @@ class Image(Noun):
     description: Words | None = None
     base: ImageReference
     """What it is built from; the digest belongs to the lock, never to this file."""
-    requires: tuple[Words, ...] = ()
+    requires: tuple[Module, ...] = ()
     """Python modules that must be importable where the program runs as a plain process."""
     extra: Name | None = None
     """The extra of this package that brings those modules."""
-    python: Words = "python"
+    python: ProgramName = "python"
     """The interpreter, inside the image."""
-    code: Words = Field(default="/workspace")
+    code: NodePath = "/workspace"
     """Where the program lies, inside the image."""
 
 

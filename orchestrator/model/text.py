@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*")
-_ENDPOINT = re.compile(rf"{_HOST.pattern}(:[1-9][0-9]{{0,4}})?")
+_PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+_ENDPOINT = re.compile(rf"{_HOST.pattern}(:{_PORT})?")
 _PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
 _PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -21,7 +31,7 @@ _REFERENCE = re.compile(
     r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 )
 _SIZE = re.compile(r"[1-9][0-9]*[kmgt]?")
-_WHOLE_SYSTEM = {"/", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var"}
+_TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
 _PLACEMENT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})")
 
@@ -42,17 +52,32 @@ class Contradiction:
     text: str
 
 
-def _matching(pattern: re.Pattern[str], needed: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"got {_short(text)}; needed {needed}")
-        return text
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """Text that matches a pattern as a whole; programs and editors say the same about it."""
 
-    return AfterValidator(check)
+    pattern: re.Pattern[str]
+    needed: str
+
+    def __get_pydantic_core_schema__(
+        self, source: type[str], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        words = {"patternErrorMessage": f"needed {self.needed}"}  # what yaml-language-server shows
+        return {**handler(schema), "pattern": f"^({self.pattern.pattern})$", **words}
+
+    def _check(self, text: str) -> str:
+        if not self.pattern.fullmatch(text):
+            raise ValueError(f"got {_short(text)}; needed {self.needed}")
+        return text
 
 
 def _short(text: str) -> str:
-    shown = repr(text)
+    shown = repr(re.sub(r":[^@/]*@", ":...@", text))  # what a user puts there is a password
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
@@ -64,7 +89,7 @@ def _no_upward_steps(text: str) -> str:
 
 def _no_folder_of_the_system(text: str) -> str:
     folder = posixpath.normpath(f"/{text.lstrip('/')}")
-    if folder in _WHOLE_SYSTEM or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
+    if folder in _TOO_MUCH or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
         raise ValueError(f"got {_short(text)}; needed a folder that holds data, not the system")
     return text
 
@@ -73,67 +98,53 @@ def _address(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        is_name = _HOST.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text)
+        fits = _HOST.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text)
     else:
-        # The zone of an IPv6 address may be any text, shell characters among it.
-        is_name = "%" not in text and not address.is_multicast
-    if not is_name:
+        fits = not address.is_multicast
+    if not fits:
         raise ValueError(f"got {_short(text)}; needed an IP address or a host name")
-    return text
-
-
-def _registry(text: str) -> str:
-    if "@" in text:  # what stands before it may be a password
-        raise ValueError("a user in front of '@'; needed host:port, secrets go elsewhere")
-    if not _ENDPOINT.fullmatch(text):
-        raise ValueError(f"got {_short(text)}; needed a host, or host:port such as 10.11.0.1:5000")
     return text
 
 
 Name = Annotated[
     str,
-    _matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
-    Field(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}),
+    _Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
 ]
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[
+    str,
+    _Matching(re.compile(r"[A-Za-z0-9.:-]+"), "an IP address or a host name"),
+    AfterValidator(_address),
+]
 NodePath = Annotated[
     str,
-    _matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
+    _Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
     AfterValidator(_no_upward_steps),
-    Field(json_schema_extra={"pattern": f"^{_PATH.pattern}$"}),
 ]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
-Program = Annotated[str, _matching(_PROGRAM, "a program's name or path, without blanks")]
-Module = Annotated[str, _matching(_MODULE, "a Python module, such as torch.distributed")]
+ProgramName = Annotated[str, _Matching(_PROGRAM, "a program's name or path, without blanks")]
+Module = Annotated[str, _Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
-    str, _matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
+    str, _Matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
 ]
-Registry = Annotated[str, AfterValidator(_registry)]
-Fingerprint = Annotated[
-    str,
-    _matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key"),
-    Field(json_schema_extra={"pattern": f"^{_FINGERPRINT.pattern}$"}),
-]
+Mirror = Annotated[str, _Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
+Fingerprint = Annotated[str, _Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
 ImageReference = Annotated[
-    str, _matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
+    str, _Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
 ]
-Size = Annotated[
-    str,
-    _matching(_SIZE, "a whole number with k, m, g or t, such as 16g"),
-    Field(json_schema_extra={"pattern": f"^{_SIZE.pattern}$"}),
-]
+Size = Annotated[str, _Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
 Words = Annotated[
     str,
-    _matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
+    _Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
 ]
-PlacementText = Annotated[
-    str,
-    _matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8"),
-    Field(json_schema_extra={"pattern": f"^{_PLACEMENT.pattern}$"}),
-]
+PlacementText = Annotated[str, _Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400)]
 Scalar = bool | int | float | str
+
+
+def is_name(text: str) -> bool:
+    """Whether the text could be a ``Name``."""
+    return _NAME.fullmatch(text) is not None
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:

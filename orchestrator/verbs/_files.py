@@ -2,16 +2,17 @@
 
 import difflib
 import hashlib
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator import errors, load, matrix, shipped, workloads
+from orchestrator import errors, load, matrix, shipped, words, workloads
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
-from orchestrator.model.text import Contradiction, Noun
+from orchestrator.model.text import Contradiction, Noun, is_name
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
@@ -47,7 +48,7 @@ def judged_cluster(document: load.Document) -> Cluster:
         ConfigError: all that is wrong with it.
     """
     found = load.validated(document, Cluster)
-    refuse(document, found.contradictions())
+    refuse(document, [*found.contradictions(), *_open_keys(found)])
     return found
 
 
@@ -69,10 +70,10 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
         ConfigError: all that is wrong with it.
     """
     experiment = load.validated(document, Experiment)
-    unknown = list(_unknown(experiment))
+    unknown = [*_unfit_name(name), *_unknown(experiment)]
     workload = workloads.find(experiment.workload)
     if workload is None:
-        refuse(document, unknown)
+        refuse(document, [*unknown, *experiment.contradictions()])
         raise AssertionError("an unknown workload is a complaint")
     refuse(document, [*unknown, *matrix.contradictions(experiment, workload, None)])
     image, folder = _image(experiment.image)
@@ -118,18 +119,38 @@ def folder_digest(folder: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _unknown(experiment: Experiment) -> Iterable[Contradiction]:
+def _open_keys(found: Cluster) -> Iterator[Contradiction]:
+    """SSH keys that others than their owner may use."""
+    said = [(("nodes", index, "identity"), node.identity) for index, node in enumerate(found.nodes)]
+    for path, identity in ((("defaults", "identity"), found.defaults.identity), *said):
+        try:
+            mode = Path(identity).expanduser().stat().st_mode if identity else 0
+        except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
+            continue
+        if mode & 0o077:
+            seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
+            yield Contradiction(path, f"{seen}; needed chmod 600")
+
+
+def _unfit_name(name: str) -> Iterator[Contradiction]:
+    """A playbook's file name becomes part of folders and of names on the nodes."""
+    if not is_name(name):
+        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
+        yield Contradiction((), f"the file's name is {words.shown(name)}; {needed}")
+
+
+def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
     places = (
         ("workload", experiment.workload, workloads.names()),
         ("image", experiment.image, tuple(shipped.names("images"))),
+        ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     )
     for key, name, known in places:
-        if name not in known:
-            hint = difflib.get_close_matches(name, known, 1)
-            also = f"; did you mean {hint[0]!r}" if hint else ""
-            yield Contradiction(
-                (key,), f"there is no {key} {name!r}; needed one of {', '.join(known)}{also}"
-            )
+        if name is not None and name not in known:
+            question = words.did_you_mean(name, known)
+            also = f"; {question}" if question else ""
+            needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
+            yield Contradiction((key,), f"there is no {key} {name!r}; {needed}{also}")
 
 
 def _image(name: str) -> tuple[Image, Path]:

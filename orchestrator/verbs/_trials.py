@@ -20,7 +20,7 @@ from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep, dumps, write
 from orchestrator.transports import Transport
-from orchestrator.verbs import collect
+from orchestrator.verbs import _logs
 from orchestrator.verbs._signals import Abandoned, Signals
 
 GRACE_S = 10.0
@@ -288,8 +288,8 @@ def _keep_measured(
 ) -> tuple[str, str]:
     source = Path(attempt.folder) / "r0.log"
     method = bench.recipe.experiment.method
-    log = collect.read(source, bench.recipe.workload, method.window)
-    found = collect.judged(log, trial, method, f"logs/{trial.log}")
+    log = _logs.read(source, bench.recipe.workload, method.window)
+    found = _logs.judged(log, trial, method, f"logs/{trial.log}")
     if log.sha256 != gang.ends[0].sha256:
         broken = Problem("LOG-CHANGED", "its sha256 is not the one that its supervisor took")
         found = replace(found, state="invalid", problems=(*found.problems, broken))

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
 from orchestrator import errors, load
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
@@ -12,6 +15,35 @@ from orchestrator.verbs import _files
 
 KINDS = {"nodes": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+
+
+class _ForEditors(GenerateJsonSchema):
+    """Says what the files may hold in the draft that editors know, without words of pydantic's."""
+
+    def field_title_should_be_set(self, _: object) -> bool:
+        """Never: a key made into a title says nothing that the key does not."""
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """The value itself: a key without a value is left out, not null."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """With the default, unless it is to be absent."""
+        if schema.get("default", ...) is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
+        """A list of one kind; draft 7 has no word for the kinds of its places."""
+        found = super().tuple_schema(schema)
+        places = found.pop("prefixItems", None)
+        return {**found, "items": places[0]} if places else found
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """With no other keys than those that match."""
+        found = super().dict_schema(schema)
+        return {**found, "additionalProperties": False} if "patternProperties" in found else found
 
 
 def check(paths: list[str], voice: Voice) -> int:
@@ -46,11 +78,9 @@ def schema(kind: str) -> str:
         raise errors.UsageError(
             f"there is no schema {kind!r}", code="NO-SCHEMA", fix=f"one of {', '.join(SCHEMAS)}"
         )
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **model.model_json_schema(),
-    }
-    return json.dumps(document, indent=2) + "\n"
+    found = model.model_json_schema(schema_generator=_ForEditors)
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    return json.dumps({**draft, **found, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
 
 
 def _check(path: Path) -> str:

@@ -10,6 +10,7 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.probes import gpu, infiniband, topology
+from orchestrator.verbs import _logs
 
 CHUNK_BYTES = 1 << 20
 MOST_TEXT_BYTES = 64 << 20
@@ -113,17 +114,10 @@ def _throughput(
         words = f"the header says global batch size {said}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
     batch = given if said is None else said
-    if log.runs > 1 or log.steps == 0:
-        return None, []
-    if batch is None:
+    if batch is None and log.runs == 1 and log.steps:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    try:
-        value = measure.throughput(log, batch, window)
-    except errors.LogError as error:
-        return None, [Problem(error.code, error.cause)]
-    mismatch = measure.rate_problem(log, value)
-    return value, [mismatch] if mismatch else []
+    return _logs.value(log, batch, window)
 
 
 def _chunks(content: BinaryIO) -> Iterator[bytes]:

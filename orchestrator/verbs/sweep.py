@@ -166,7 +166,7 @@ def _program(found: _files.Playbook, cluster: Cluster) -> Program:
 def _wanted(recipe: Recipe, wish: Wish) -> Plan:
     grown = plan.repeated(recipe, wish.repeats) if wish.repeats else recipe
     whole = plan.build(grown)
-    trials = collect.selected(whole.trials, wish.case)
+    trials = plan.selected(whole.trials, wish.case)
     if not trials:
         known = ", ".join(dict.fromkeys(trial.case.placement for trial in whole.trials))
         raise errors.UsageError(

@@ -97,7 +97,7 @@ def test_gpus_without_a_count_give_none_to_use() -> None:
     ],
 )
 def test_name_or_address_twice_is_refused(second: dict[str, str], field: str, seen: str) -> None:
-    """Two entries of one node would be two ranks that fight over its GPUs; case counts for nothing."""
+    """Two entries of one node would be two ranks that fight over its GPUs; case does not count."""
     needed = f"{seen} is also the {field} of nodes[0]; needed one {field} for each node"
     assert complaints(cluster([A, second])) == [(("nodes", 1, field), needed)]
 
@@ -105,7 +105,9 @@ def test_name_or_address_twice_is_refused(second: dict[str, str], field: str, se
 def test_one_ipv6_address_in_two_spellings_is_one_address() -> None:
     """fd00::1 and FD00:0:0:0:0:0:0:1 are the same node."""
     nodes = [{**A, "address": "fd00::1"}, {**B, "address": "FD00:0:0:0:0:0:0:1"}]
-    needed = "'FD00:0:0:0:0:0:0:1' is also the address of nodes[0]; needed one address for each node"
+    needed = (
+        "'FD00:0:0:0:0:0:0:1' is also the address of nodes[0]; needed one address for each node"
+    )
     assert complaints(cluster(nodes)) == [(("nodes", 1, "address"), needed)]
 
 
@@ -127,16 +129,15 @@ def test_ipv4_beside_ipv6_is_refused_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "0.0.0.0"])  # noqa: S104 - it is there to be refused
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LocalHost"])
 def test_loopback_among_remote_nodes_is_refused(address: str) -> None:
     """An address that means another machine on every node cannot be where ranks meet."""
     needed = (
         f"{address} is this machine for every node; needed an address that the other nodes"
         " can reach, or transport: local for all of them"
     )
-    assert complaints(cluster([{**A, "address": address}, B])) == [
-        (("nodes", 0, "address"), needed)
-    ]
+    found = complaints(cluster([{**A, "address": address}, B]))
+    assert (("nodes", 0, "address"), needed) in found
 
 
 def test_local_leader_on_loopback_is_refused_beside_a_remote_node() -> None:
@@ -204,7 +205,7 @@ def test_wrong_gpus_of_the_defaults_are_complained_about_at_each_node() -> None:
 
 def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
     """One reading of the complaints is enough to mend the file."""
-    nodes = [
+    nodes: list[dict[str, object]] = [
         {**A, "gpus": {"count": 2, "use": [0, 0, 5]}},
         {"name": "N1", "address": "10.0.0.1"},
         {"name": "n3", "address": "::1", "transport": "local"},
@@ -238,6 +239,8 @@ def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
         ({"address": ""}, "needed an IP address or a host name"),
         ({"identity": "/keys/../id"}, "got '/keys/../id'; needed a path without '..'"),
         ({"identity": "/keys/$(id)"}, "needed a path that begins with '/' or '~/'"),
+        ({"data": {"imagenet": "/etc/ssl"}}, "needed a folder that holds data, not the system"),
+        ({"data": {"imagenet": "/"}}, "needed a folder that holds data, not the system"),
         ({"data": {"imagenet": "data/image; rm"}}, "needed a path that begins with '/' or '~/'"),
         ({"host_key": "SHA256:short"}, "needed SHA256: and the 43 characters of a host key"),
         ({"port": 65536}, "less than or equal to 65535"),
@@ -264,5 +267,5 @@ def test_long_value_is_shown_cut() -> None:
 @pytest.mark.parametrize("nodes", [[], [A] * 4097])
 def test_cluster_has_one_to_4096_nodes(nodes: list[dict[str, str]]) -> None:
     """Neither nothing nor a number that only a mistake can give."""
-    with pytest.raises(ValidationError, match="at least 1 item|at most 4096 items"):
+    with pytest.raises(ValidationError, match=r"at least 1 item|at most 4096 items"):
         cluster(nodes)

@@ -1,6 +1,7 @@
 """The playbook: what it may say, and what of it cannot hold together."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 
 from orchestrator import load
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.text import nodes_and_gpus
+from orchestrator.model.text import is_name, nodes_and_gpus
 
 PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 METHOD = {"repeats": 5, "iterations": 121, "window": [20, 120]}
@@ -65,10 +66,9 @@ def test_window_that_runs_nowhere_is_refused(window: list[int]) -> None:
 
 
 def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
-    """--prof 121 logs 120 iterations: a window to 121 would find no line, after hours of running."""
+    """--prof 121 logs 120 iterations: a window to 121 would find no line, after all the running."""
     needed = (
-        "[20, 121] with iterations: 121, of which 120 are logged;"
-        " needed a window that ends by then"
+        "[20, 121] with iterations: 121, of which 120 are logged; needed a window that ends by then"
     )
     assert complaints(experiment(method={**METHOD, "window": [20, 121]}, grid=GRID)) == [
         (("method", "window"), needed)
@@ -110,6 +110,26 @@ def test_what_is_no_placement_is_refused(placement: str) -> None:
     """Only whole numbers from 1 on, in ASCII digits, with an x between them."""
     with pytest.raises(ValidationError, match="needed nodes x GPUs per node, such as 4x8"):
         experiment(grid={**GRID, "placement": [placement]})
+
+
+@pytest.mark.parametrize(
+    ("placement", "fits"), [("4x8", True), ("04x8", False), ("4x8x2", False), ("a 4x8", False)]
+)
+def test_editors_and_the_program_agree_on_placements(placement: str, *, fits: bool) -> None:
+    """The published JSON Schema has the program's own pattern and its words."""
+    axes = Experiment.model_json_schema()["$defs"]["Axes"]["properties"]
+    items = axes["placement"]["items"]
+    assert bool(re.search(items["pattern"], placement)) == fits
+    assert items["patternErrorMessage"] == "needed nodes x GPUs per node, such as 4x8"
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("rn50-amp", True), ("a1", True), ("a", False), ("-a", False), ("a/b", False)],
+)
+def test_what_can_be_a_name_can_be_told(name: str, *, fits: bool) -> None:
+    """By the rule that the files' own names keep to."""
+    assert is_name(name) == fits
 
 
 @pytest.mark.parametrize(

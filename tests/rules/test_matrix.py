@@ -16,9 +16,7 @@ from orchestrator.workloads import ngc_pytorch_rn50, reference_rn50
 
 RN50 = reference_rn50.WORKLOAD
 # A workload that can split its model and gather gradients, as GPT can.
-GPT = replace(
-    RN50, axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"})
-)
+GPT = replace(RN50, axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}))
 GRID = {"placement": ["1x1", "1x2"], "precision": ["fp32"], "micro_batch_size": [4]}
 CASE = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 4}
 # Seed 002, table of cases, word for word: nodes, GPUs per node, data, tensor and pipeline parallel
@@ -147,7 +145,7 @@ def test_cases_are_comparable_if_only_their_placement_differs() -> None:
         {"pipeline_parallel": 2},
         {"params": (("loss_scale", 128),)},
     ):
-        assert replace(one, **change).comparable != one.comparable  # type: ignore[arg-type] # one field of each type
+        assert replace(one, **change).comparable != one.comparable
 
 
 def test_impossible_split_says_what_does_not_divide() -> None:
@@ -177,7 +175,9 @@ def test_axis_that_the_workload_cannot_do_is_refused(axis: str) -> None:
     workload = replace(RN50, axes=frozenset())
     case = {**CASE, "placement": "1x2", axis: 2}
     found = matrix.contradictions(experiment(cases=[case]), workload, None)
-    assert [each.text for each in found] == [f"1x2: {axis} 2; workload reference_rn50 can only do 1"]
+    assert [each.text for each in found] == [
+        f"1x2: {axis} 2; workload reference_rn50 can only do 1"
+    ]
 
 
 def test_every_impossible_case_is_reported_at_once() -> None:
@@ -199,7 +199,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
         (
             ("cases", 3, "params", "thread"),
             "unknown parameter 'thread'; this workload has: image_size, loss_scale,"
-            " memory_format, num_classes, threads",
+            " memory_format, num_classes, threads; did you mean 'threads'?",
         ),
         (
             ("cases", 4, "params", "image_size"),
@@ -236,6 +236,14 @@ def test_placement_must_fit_into_the_cluster(placement: str, *, fits: bool) -> N
     assert (found == []) == fits
 
 
+def test_impossible_case_of_a_grid_is_complained_about_at_its_placement() -> None:
+    """Once, however many precisions and batch sizes it would have been run with."""
+    grid = {"placement": ["1x1", "3x1"], "precision": ["amp", "fp32"], "micro_batch_size": [4, 8]}
+    assert complaints(experiment(grid=grid), cluster(2, gpus={"count": 4})) == [
+        (("grid", "placement", 1), "3x1 asks for 3 nodes; inventory testers has 2")
+    ]
+
+
 def test_gpus_that_may_not_be_used_are_not_counted() -> None:
     """Of 8 GPUs the inventory lets us use three: a case of four does not fit."""
     where = cluster(1, gpus={"count": 8, "use": [1, 3, 5]})
@@ -264,7 +272,8 @@ def test_local_nodes_need_the_device_said() -> None:
 def test_data_set_that_the_workload_reads_must_be_there() -> None:
     """Each node that a case uses must have it; a node that no case uses need not."""
     found = experiment(
-        workload="ngc_pytorch_rn50", cases=[{**CASE, "placement": "2x1"}, {**CASE, "placement": "1x1"}]
+        workload="ngc_pytorch_rn50",
+        cases=[{**CASE, "placement": "2x1"}, {**CASE, "placement": "1x1"}],
     )
     where = cluster(3, gpus={"count": 1})
     texts = [each.text for each in matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, where)]
@@ -273,6 +282,8 @@ def test_data_set_that_the_workload_reads_must_be_there() -> None:
         f" needed data.imagenet for node {node} in inventory testers"
         for node in ("n1", "n2")
     ]
+    where = cluster(3, gpus={"count": 1}, data={"imagenet": "/data/image"})
+    assert matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, where) == ()
 
 
 def test_grid_of_a_million_cases_is_refused_without_expanding_it() -> None:
@@ -308,7 +319,11 @@ def test_too_many_written_cases_are_refused_at_their_list() -> None:
 
 def test_exclude_leaves_out_what_agrees_with_every_value() -> None:
     """Two values in one entry mean both; two entries mean either."""
-    grid = {"placement": ["1x1", "1x2", "2x2"], "precision": ["fp32", "amp"], "micro_batch_size": [4]}
+    grid = {
+        "placement": ["1x1", "1x2", "2x2"],
+        "precision": ["fp32", "amp"],
+        "micro_batch_size": [4],
+    }
     exclude = [{"placement": "2x2", "precision": "amp"}, {"placement": "1x2"}]
     found = experiment(grid=grid, exclude=exclude)
     assert complaints(found) == []
@@ -347,9 +362,10 @@ def test_exclude_that_leaves_nothing_is_refused() -> None:
 
 def test_case_that_is_there_twice_is_refused() -> None:
     """A value twice in an axis, or 128 beside 128.0, is one case under two trials."""
-    twice = {**GRID, "placement": ["1x1", "1x2", "1x1"]}
+    twice = {**GRID, "placement": ["1x1", "1x2", "1x1"], "params": {"threads": [2, 2]}}
     assert complaints(experiment(grid=twice)) == [
-        (("grid", "placement"), "the case 1x1 is there twice; needed each case once")
+        (("grid", "placement", 2), "'1x1' is there twice; needed each value once"),
+        (("grid", "params", "threads", 1), "2 is there twice; needed each value once"),
     ]
     cases = [{**CASE, "params": {"loss_scale": scale}} for scale in (128, 128.0, 64)]
     assert complaints(experiment(cases=cases)) == [
@@ -368,9 +384,7 @@ def test_case_that_is_there_twice_is_refused() -> None:
         ("threads", 1.0, "got 1.0; needed a valid integer"),
     ],
 )
-def test_wrong_parameter_is_found_wherever_it_is_given(
-    name: str, value: object, text: str
-) -> None:
+def test_wrong_parameter_is_found_wherever_it_is_given(name: str, value: object, text: str) -> None:
     """For all cases, for one case, and as an axis of the grid, each at its own place."""
     grid = {**GRID, "params": {name: [value]}}
     cases = [{**CASE, "params": {name: value}}]
@@ -381,14 +395,21 @@ def test_wrong_parameter_is_found_wherever_it_is_given(
 
 def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
     """The workload's own parameters are named beside it."""
-    text = "unknown parameter 'loss'; this workload has: loss_scale"
-    found = experiment(grid={**GRID, "params": {"loss": [1, 2]}}, params={"loss": 1})
+    text = "unknown parameter 'epochs'; this workload has: loss_scale"
+    found = experiment(grid={**GRID, "params": {"epochs": [1, 2]}}, params={"epochs": 1})
     judged = matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, None)
     assert [(each.path, each.text) for each in judged] == [
-        (("params", "loss"), text),
-        (("grid", "params", "loss", 0), text),
-        (("grid", "params", "loss", 1), text),
+        (("params", "epochs"), text),
+        (("grid", "params", "epochs", 0), text),
+        (("grid", "params", "epochs", 1), text),
     ]
+
+
+def test_secret_among_the_parameters_is_refused_as_one() -> None:
+    """Playbooks are shown, copied and kept; a password in one is not a misspelt parameter."""
+    (found,) = complaints(experiment(grid=GRID, params={"password": "x"}))
+    assert found[0] == ("params", "password")
+    assert "secrets do not belong" in found[1]
 
 
 def test_axis_of_parameters_without_a_value_is_refused() -> None:

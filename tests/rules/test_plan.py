@@ -283,7 +283,5 @@ def test_start_skew_is_known_only_if_every_gate_opened(
     went: tuple[float | None, ...], skew: float | None
 ) -> None:
     """From the first gate to the last; a task that never started leaves no number."""
-    ends = tuple(
-        TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", at) for rank, at in enumerate(went)
-    )
+    ends = tuple(TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", at) for rank, at in enumerate(went))
     assert GangEnd(reason="done", ends=ends, lasted_s=1.0).start_skew_s == skew

@@ -72,6 +72,7 @@ def test_installed_distribution_adds_a_workload(monkeypatch: pytest.MonkeyPatch)
     found = workloads.find("toy")
     assert found is not None
     assert found.title == "A toy of the tests"
+    assert workloads.find("reference_rn50") is REFERENCE
 
 
 def test_entry_point_that_is_no_workload_is_not_found(

@@ -1,0 +1,172 @@
+"""A folder of existing logs: cases where DLPerf's naming tells them, else each by its header."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator import errors, measure
+from orchestrator.model.case import Case
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.result import Measurement
+from orchestrator.model.text import Scalar
+from orchestrator.verbs import _logs
+from orchestrator.workloads import Workload
+
+_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)g")
+_NAME = re.compile(r"([A-Za-z0-9]+)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log")
+# What belongs to a case and only a header tells; the names of logs do not hold it.
+_HEADER_ONLY = ("accumulation_steps", "device", "loss_scale")
+
+
+def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Report:
+    logs = [(path, _read_or_say(path, workload, window)) for path in _log_files(folder)]
+    if not logs:
+        raise errors.UsageError(
+            f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
+        )
+    alike = _said_alike(logs)
+    campaigns = {path.absolute().parent.parent for path, _ in logs if _is_named(path)}
+    cases: list[tuple[Case, Measurement]] = []
+    lone: list[LoneLog] = []
+    for path, log in logs:
+        name = str(path.relative_to(folder)) if folder.is_dir() else path.name
+        named = _named(path, {**alike[_series(path)], **log.config}, workload)
+        if named is None:
+            lone.append(_lone(name, log, window))
+            continue
+        case, repeat = named
+        if len(campaigns) > 1:  # runs of different folders do not share a median
+            campaign = os.path.relpath(path.parent.parent, folder)
+            case = replace(case, params=(*case.params, ("folder", campaign)))
+        found = _logs.of_case(log, case, None, window, (name, repeat, name))
+        cases.append((case, replace(found, provenance=_header_provenance(log, case))))
+    return _folder_report(folder, workload, window, cases, lone)
+
+
+def _folder_report(
+    folder: Path,
+    workload: Workload,
+    window: tuple[int, int],
+    cases: list[tuple[Case, Measurement]],
+    lone: list[LoneLog],
+) -> Report:
+    trials = measure.same_evidence([trial for _, trial in cases])
+    by_case: dict[Case, list[Measurement]] = {}
+    for (case, _), trial in zip(cases, trials, strict=True):
+        by_case.setdefault(case, []).append(trial)
+    results = [
+        measure.result(case, sorted(group, key=lambda trial: trial.repeat))
+        for case, group in by_case.items()
+    ]
+    results.sort(
+        key=lambda each: (each.case.precision, each.case.micro_batch_size, each.case.world_size)
+    )
+    return Report(
+        source=str(folder),
+        title=workload.title,
+        experiment="",
+        workload=workload.name,
+        unit=workload.unit,
+        window=window,
+        method=None,
+        trials_planned=None,
+        cluster="",
+        image="",
+        image_digest="",
+        shared_machine=False,
+        environment={},
+        results=measure.compared(results),
+        lone=tuple(sorted(lone, key=_by_world_size)),
+    )
+
+
+def _log_files(folder: Path) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
+    for path in sorted(folder.rglob("*")):
+        # A link that leads nowhere is a log that is missing: it is named, not passed over.
+        if path.suffix in (".log", ".txt") and (path.is_file() or path.is_symlink()):
+            yield path
+
+
+def _read_or_say(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog:
+    """What a log says; one that cannot be read says nothing but that, and ends no other's."""
+    try:
+        return _logs.read(path, workload, window)
+    except errors.LogError as error:
+        nothing = workload.read((), window)
+        return replace(nothing, sha256="", problems=(Problem(error.code, error.cause),))
+
+
+def _series(path: Path) -> tuple[Path, str]:
+    """What the names of a case's repeats have in common."""
+    return path.parent, path.name.rpartition("_")[0]
+
+
+def _said_alike(
+    logs: Sequence[tuple[Path, TrainingLog]],
+) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
+    """By series, what the headers of its logs agree on.
+
+    So a log that was cut before its header stays a trial of the case that it was one of.
+    """
+    said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
+    for path, log in logs:
+        series = said.setdefault(_series(path), {})
+        for key in _HEADER_ONLY:
+            if key in log.config:
+                series.setdefault(key, set()).add(log.config[key])
+    return {
+        series: {key: value for key, (value, *more) in values.items() if not more}
+        for series, values in said.items()
+    }
+
+
+def _is_named(path: Path) -> bool:
+    return bool(_TOKEN.fullmatch(path.absolute().parent.name) and _NAME.fullmatch(path.name))
+
+
+def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
+    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
+    token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
+    if token is None or name is None:
+        return None
+    precision = "fp32" if name[3] == "fp32" else "amp"
+    params: dict[str, Scalar] = {}
+    if precision == "amp" and "loss_scale" in header:
+        params["loss_scale"] = header["loss_scale"]
+    label = (name[1] if name[1] != workload.log_prefix else "") + name[4]
+    if label:  # what the name says beyond the case must not be lost in a median
+        params["named"] = label.strip("-")
+    steps = header.get("accumulation_steps", 1)
+    case = Case(
+        nodes=int(token[1]),
+        gpus_per_node=int(token[2]),
+        micro_batch_size=int(name[2]),
+        precision=precision,
+        device=str(header.get("device", "cuda")),
+        accumulation_steps=steps if isinstance(steps, int) else 1,
+        params=tuple(params.items()),
+    )
+    return case, int(name[5])
+
+
+def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
+    """What a header says beyond its case: it must agree before trials share a median."""
+    known = {**case.document(), **case.given}
+    return {key: str(value) for key, value in log.config.items() if key not in known}
+
+
+def _lone(name: str, log: TrainingLog, window: tuple[int, int]) -> LoneLog:
+    value, more = _logs.value(log, measure.global_batch_size(log), window)
+    problems = tuple(dict.fromkeys((*log.problems, *more)))
+    return LoneLog(name, log, value, problems)
+
+
+def _by_world_size(lone: LoneLog) -> tuple[int, str]:
+    world = lone.log.config.get("world_size")
+    return (world if isinstance(world, int) else 0, lone.path)

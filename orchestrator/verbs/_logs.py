@@ -1,0 +1,82 @@
+"""One log to one measurement: read, measured, and judged against its case."""
+
+from pathlib import Path
+
+from orchestrator import errors, measure
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.plan import TrialPlan
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Evidence, Measurement
+from orchestrator.workloads import Workload
+
+CHUNK_BYTES = 1 << 20
+
+
+def read(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog:
+    """What a log says.
+
+    Raises:
+        LogError: the file cannot be read at all.
+    """
+    try:
+        with open(path, "rb") as file:
+            return workload.read(iter(lambda: file.read(CHUNK_BYTES), b""), window)
+    except OSError as error:
+        raise errors.LogError(f"{path}: {error.strerror}", code="READ") from error
+
+
+def judged(log: TrainingLog, trial: TrialPlan, method: Method, path: str) -> Measurement:
+    """A trial's log, measured and judged against its case."""
+    return of_case(log, trial.case, method, method.window, (trial.name, trial.repeat, path))
+
+
+def of_case(
+    log: TrainingLog,
+    case: Case,
+    method: Method | None,
+    window: tuple[int, int],
+    who: tuple[str, int, str],
+) -> Measurement:
+    name, repeat, path = who
+    marks = tuple(each for each in log.problems if each.code in measure.MARKS)
+    problems = [each for each in log.problems if each.code not in measure.MARKS]
+    problems += measure.mismatches(log, case, method)
+    throughput, more = value(log, case.global_batch_size, window)
+    asked = case.micro_batch_size * case.world_size * case.accumulation_steps
+    if measure.global_batch_size(log) not in (None, asked):
+        throughput, more = (
+            None,
+            [],
+        )  # the mismatch is a problem already, and no batch can be trusted
+    problems += more
+    lines = (log.start.line, log.end.line) if log.start and log.end else None
+    return Measurement(
+        trial=name,
+        repeat=repeat,
+        attempt=0,
+        state="invalid" if problems else "valid",
+        throughput=throughput,
+        rate=log.rate.mean if log.rate else None,
+        problems=tuple(problems),
+        marks=marks,
+        evidence=Evidence(path, lines, log.sha256, log.digest),
+        provenance={},
+    )
+
+
+def value(
+    log: TrainingLog, batch: int | None, window: tuple[int, int]
+) -> tuple[float | None, list[Problem]]:
+    """Throughput over the window, or why there is none; no second word where one was said."""
+    if log.runs > 1 or log.steps == 0:
+        return None, []
+    if batch is None:
+        return None, [Problem("NO-BATCH", "neither header nor name says the global batch size")]
+    try:
+        value = measure.throughput(log, batch, window)
+    except errors.LogError as error:
+        return None, [Problem(error.code, error.cause)]
+    mismatch = measure.rate_problem(log, value)
+    return value, [mismatch] if mismatch else []

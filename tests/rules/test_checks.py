@@ -1,0 +1,245 @@
+"""Checks: each finding fires beyond its border and stays silent on it."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import checks
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
+from orchestrator.model.problem import Problem
+from orchestrator.model.site import Finding, HostFacts, NodeFacts, Site
+
+HOST = HostFacts(
+    hostname="vs001",
+    boot_id="b1",
+    kernel="Linux 4.4.0-116-generic",
+    system="Ubuntu 16.04.4 LTS",
+    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
+    cpus=48,
+    memory_mib=386_000,
+    free_disk_mib=1024,
+    shm_mib=193_000,
+    open_files=256,
+    load=24.0,
+    clock_s=1000.0,
+    interfaces=("ib0", "lo"),
+    missing_modules=(),
+    torch="",
+)
+V100 = GpuFacts(
+    index=0,
+    uuid=None,
+    bus_id=None,
+    model="Tesla V100-SXM2-16GB",
+    memory_mib=16160,
+    ecc_uncorrected=0,
+    persistence=True,
+    mig=False,
+    power_limit_w=300.0,
+    sm_clock_mhz=135,
+    throttle_reasons=("gpu_idle",),
+    processes=(),
+)
+SILENT = replace(V100, ecc_uncorrected=None, persistence=None, mig=None, throttle_reasons=None)
+
+
+def cluster(**defaults: object) -> Cluster:
+    """Two nodes of which these things are said."""
+    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
+    return Cluster.model_validate_json(
+        json.dumps({"name": "testers", "defaults": defaults, "nodes": nodes})
+    )
+
+
+def node(**defaults: object) -> Node:
+    """The first of them."""
+    return cluster(**defaults).members[0]
+
+
+def driver(*gpus: GpuFacts, problems: tuple[Problem, ...] = ()) -> DriverFacts:
+    """What the driver says of these GPUs, counted from 0."""
+    placed = tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus))
+    return DriverFacts("440.33.01", "10.2", placed, problems)
+
+
+def codes(findings: Iterable[Finding]) -> list[str]:
+    """Severity and code of each."""
+    return [f"{each.severity} {each.code}" for each in findings]
+
+
+def test_host_on_every_border_is_fit() -> None:
+    """1 GiB of disk, 256 open files, half the CPUs busy and the interface there: no finding."""
+    assert list(checks.host(node(interface="ib0"), HOST, None)) == []
+    assert list(checks.host(node(), replace(HOST, interfaces=()), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"free_disk_mib": 1023}, "error DISK-FULL"),
+        ({"open_files": 255}, "error LIMITS"),
+        ({"load": 24.01}, "warning BUSY"),
+        ({"interfaces": ("lo", "ib01")}, "error INTERFACE-MISSING"),
+        ({"interfaces": ()}, "error INTERFACE-MISSING"),
+        ({"missing_modules": ("torch",)}, "error MODULE-MISSING"),
+    ],
+)
+def test_host_beyond_a_border_is_found(change: dict[str, object], code: str) -> None:
+    """One finding for one thing wrong."""
+    facts = replace(HOST, **change)  # type: ignore[arg-type] # one field of each type
+    assert codes(checks.host(node(interface="ib0"), facts, None)) == [code]
+
+
+def test_host_without_a_limit_on_files_is_fit() -> None:
+    """Unlimited is not too few."""
+    assert list(checks.host(node(), replace(HOST, open_files=None), None)) == []
+
+
+def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
+    """Enough to act on without reading anything else."""
+    facts = replace(HOST, missing_modules=("torch", "numpy"))
+    first, second = checks.host(node(), facts, "demo")
+    assert first == Finding(
+        severity="error",
+        code="MODULE-MISSING",
+        node="n1",
+        seen="no Python module torch",
+        expected="torch importable",
+        fix="pip install 'dlperf-orch[demo]'",
+    )
+    assert second.seen == "no Python module numpy"
+    (alone,) = checks.host(node(), replace(HOST, missing_modules=("numpy",)), None)
+    assert alone.fix == "install numpy"
+
+
+def test_everything_wrong_with_a_host_is_found_at_once() -> None:
+    """One provisioning shows all that is to be mended."""
+    facts = replace(
+        HOST, missing_modules=("torch",), free_disk_mib=0, open_files=0, load=99.0, interfaces=()
+    )
+    assert codes(checks.host(node(interface="ib0"), facts, None)) == [
+        "error MODULE-MISSING",
+        "error DISK-FULL",
+        "error LIMITS",
+        "warning BUSY",
+        "error INTERFACE-MISSING",
+    ]
+
+
+def test_gpus_as_declared_are_fit() -> None:
+    """Idle clocks are no throttling, and what the driver does not report is not held against it."""
+    declared = node(gpus={"count": 2, "model": "Tesla V100-SXM2-16GB"})
+    assert list(checks.gpus(declared, driver(V100, SILENT))) == []
+    assert list(checks.gpus(declared, driver(V100, replace(V100, processes=None)))) == []
+
+
+def test_gpus_of_which_nothing_is_declared_are_only_looked_at() -> None:
+    """Count and model are then free; broken memory is not."""
+    assert list(checks.gpus(node(), driver(V100))) == []
+    assert list(checks.gpus(node(gpus={}), driver(V100))) == []
+    broken = driver(replace(V100, ecc_uncorrected=1))
+    assert codes(checks.gpus(node(), broken)) == ["error GPU-ECC"]
+    assert codes(checks.gpus(node(gpus={}), broken)) == ["error GPU-ECC"]
+
+
+@pytest.mark.parametrize("there", [1, 3])
+def test_other_number_of_gpus_is_found(there: int) -> None:
+    """One that fell off the bus, and one that the inventory forgets."""
+    (found,) = checks.gpus(node(gpus={"count": 2}), driver(*[V100] * there))
+    assert (found.code, found.seen, found.expected) == ("GPU-COUNT", f"{there} GPUs", "2 GPUs")
+
+
+def test_other_model_is_found_once_for_all_gpus_of_it() -> None:
+    """Eight GPUs of another kind are one thing to mend; a name that cannot be read is another."""
+    declared = node(gpus={"model": "Tesla V100-SXM2-16GB"})
+    other = replace(V100, model="Tesla V100-SXM2-32GB")
+    found = list(checks.gpus(declared, driver(V100, other, other, replace(V100, model=None))))
+    assert codes(found) == ["error GPU-MODEL"] * 2
+    assert [each.seen for each in found] == ["2 x Tesla V100-SXM2-32GB", "1 x None"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "seen"),
+    [
+        ({"ecc_uncorrected": 1}, "error GPU-ECC", "GPU 1: 1 uncorrected memory errors"),
+        ({"mig": True}, "error GPU-MIG", "GPU 1: MIG is on"),
+        ({"persistence": False}, "warning GPU-PERSISTENCE", "GPU 1: persistence mode is off"),
+        (
+            {"throttle_reasons": ("gpu_idle", "hw_thermal_slowdown")},
+            "warning GPU-THROTTLED",
+            "GPU 1: clocks held down by hw_thermal_slowdown",
+        ),
+        (
+            {"processes": (GpuProcess(675, "/usr/lib/xorg/Xorg", 22),)},
+            "error GPU-BUSY",
+            "GPU 1: process 675 (/usr/lib/xorg/Xorg) uses 22 MiB",
+        ),
+    ],
+)
+def test_gpu_that_would_spoil_a_number_is_found(
+    change: dict[str, object], code: str, seen: str
+) -> None:
+    """By its index, so that it can be found on the node."""
+    spoiled = replace(V100, **change)  # type: ignore[arg-type] # one field of each type
+    (found,) = checks.gpus(node(gpus={"count": 2}), driver(V100, spoiled))
+    assert (f"{found.severity} {found.code}", found.seen) == (code, seen)
+
+
+def test_gpu_that_no_case_may_use_is_left_alone() -> None:
+    """Taking a broken GPU out of gpus.use is what the finding asks for, so that must mend it."""
+    broken = replace(V100, ecc_uncorrected=7, persistence=False)
+    facts = driver(V100, broken, V100)
+    assert list(checks.gpus(node(gpus={"count": 3, "use": [0, 2]}), facts)) == []
+    found = checks.gpus(node(gpus={"count": 3, "use": [2, 1]}), facts)
+    assert codes(found) == ["error GPU-ECC", "warning GPU-PERSISTENCE"]
+
+
+def test_answer_of_the_driver_that_cannot_be_read_is_an_error() -> None:
+    """What was not understood is not taken for good."""
+    problem = Problem("ATTACHED-GPUS", "2 are announced, 1 is there")
+    (found,) = checks.gpus(node(), driver(V100, problems=(problem,)))
+    assert (found.severity, found.code, found.seen) == (
+        "error",
+        "ATTACHED-GPUS",
+        "2 are announced, 1 is there",
+    )
+
+
+@pytest.mark.parametrize(
+    ("skew_s", "expected"),
+    [
+        (0.0, []),
+        (1.0, []),
+        (-1.0, []),
+        (1.25, ["warning CLOCK-SKEW"]),
+        (-1.25, ["warning CLOCK-SKEW"]),
+        (30.0, ["warning CLOCK-SKEW"]),
+        (30.25, ["error CLOCK-SKEW"]),
+        (-30.25, ["error CLOCK-SKEW"]),
+    ],
+)
+def test_clock_is_compared_with_this_machines(skew_s: float, expected: list[str]) -> None:
+    """A second is allowed, half a minute is not; a node that gave no answer is left out."""
+    facts = {"n2": replace(HOST, clock_s=1000.0 + skew_s)}
+    found = list(checks.together(cluster(), facts, {"n1": 990.0, "n2": 1000.0}))
+    assert codes(found) == expected
+    if expected:
+        assert found[0].node == "n2"
+        assert found[0].seen == f"its clock is {skew_s:+.1f} s from this machine's"
+
+
+@pytest.mark.parametrize(
+    ("boot_ids", "shared"),
+    [(("b1", "b2"), False), (("b1", "b1"), True), (("b1", "b2", "b1"), True), (("b1",), False)],
+)
+def test_nodes_with_one_boot_are_one_machine(boot_ids: tuple[str, ...], *, shared: bool) -> None:
+    """Whatever they are called: a speedup over them says nothing of scaling."""
+    nodes = {
+        f"n{at}": NodeFacts(replace(HOST, boot_id=boot_id), None)
+        for at, boot_id in enumerate(boot_ids)
+    }
+    site = Site(1, "testers", "d", "testers.yaml", "2020-09-15T14:28:53Z", nodes, ())
+    assert site.shared_machine == shared

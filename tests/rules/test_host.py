@@ -1,0 +1,182 @@
+"""The host probe: the real script asks this machine, and doctored answers are refused."""
+
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.site import HostFacts
+from orchestrator.probes import host
+
+# What the script prints, with the values of a node of the seed's cluster.
+ANSWER = """\
+clock 1600180133.498443000
+hostname VS002
+kernel Linux 4.4.0-116-generic
+boot_id 5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55
+system Ubuntu 16.04.4 LTS
+cpu_model Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz
+cpus 48
+memory_kib 395968000
+free_disk_kib 1048576
+shm_kib 197984000
+open_files 1024
+load 0.52
+interfaces ib0 lo
+module torch 1.5.0a0+8f84ded
+missing_module nvidia.dali
+"""
+FACTS = HostFacts(
+    hostname="VS002",
+    boot_id="5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55",
+    kernel="Linux 4.4.0-116-generic",
+    system="Ubuntu 16.04.4 LTS",
+    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
+    cpus=48,
+    memory_mib=386687,
+    free_disk_mib=1024,
+    shm_mib=193343,
+    open_files=1024,
+    load=0.52,
+    clock_s=1600180133.498443,
+    interfaces=("ib0", "lo"),
+    missing_modules=("nvidia.dali",),
+    torch="1.5.0a0+8f84ded",
+)
+
+
+def asked(folder: Path, *modules: str, python: str = sys.executable) -> HostFacts:
+    """What this machine answers to the real script."""
+    probe = host.probe(python, str(folder), modules)
+    done = subprocess.run(probe.argv, capture_output=True, text=True, check=True, timeout=60)
+    return probe.parse(done.stdout)
+
+
+def without(key: str, value: str = "") -> str:
+    """The answer with another value for one key, or without its line."""
+    lines = [line for line in ANSWER.splitlines() if line.partition(" ")[0] != key]
+    return "\n".join([*lines, *([f"{key} {value}"] if value else [])])
+
+
+def meminfo_kib(key: str) -> int:
+    """A value of /proc/meminfo."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+
+
+def test_this_machine_says_of_itself_what_the_system_calls_say(tmp_path: Path) -> None:
+    """Name, kernel, boot, memory, limits and interfaces are those that Python finds by itself."""
+    facts = asked(tmp_path)
+    assert facts.hostname == os.uname().nodename
+    assert facts.kernel == f"{platform.system()} {platform.release()}"
+    assert facts.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert facts.memory_mib == meminfo_kib("MemTotal") // 1024
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert facts.open_files == (None if soft == resource.RLIM_INFINITY else soft)
+    assert set(facts.interfaces) == set(os.listdir("/sys/class/net"))
+    assert (facts.missing_modules, facts.torch) == ((), "")
+
+
+def test_cpus_are_those_that_a_program_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Affinity counts, as for the training itself."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
+    assert 1 <= asked(tmp_path).cpus <= len(os.sched_getaffinity(0))
+
+
+def test_clock_and_load_are_of_now(tmp_path: Path) -> None:
+    """Within the time that the question takes; load as the kernel averages it."""
+    before = time.time()
+    facts = asked(tmp_path)
+    assert before - 1 <= facts.clock_s <= time.time() + 1
+    assert facts.load == pytest.approx(os.getloadavg()[0], abs=2.0)
+
+
+def test_disk_is_the_one_where_attempts_will_lie(tmp_path: Path) -> None:
+    """A folder that is not made yet lies where its nearest parent does."""
+    free_mib = shutil.disk_usage(tmp_path).free >> 20
+    found = asked(tmp_path / "state" / "sweeps").free_disk_mib
+    assert found == pytest.approx(free_mib, abs=max(256, free_mib // 50))
+
+
+def test_modules_are_looked_for_with_the_programs_own_interpreter(tmp_path: Path) -> None:
+    """What is importable is not missing; what is not is named, in the order asked for."""
+    facts = asked(tmp_path, "no_such_module_a", "pytest", "no_such_module_b")
+    assert facts.missing_modules == ("no_such_module_a", "no_such_module_b")
+    facts = asked(tmp_path, "pytest", python="/no/such/python")
+    assert facts.missing_modules == ("pytest",)
+
+
+def test_words_of_a_path_or_module_are_not_obeyed(tmp_path: Path) -> None:
+    """Blanks, quotes and dollar signs reach the script as they are."""
+    folder = tmp_path / "a b'$(touch harm)\"`touch harm`"
+    facts = asked(folder, "x; touch harm")
+    assert facts.missing_modules == ("x; touch harm",)
+    assert list(tmp_path.rglob("harm")) == []
+    assert not Path("harm").exists()
+
+
+def test_answer_of_a_node_is_read() -> None:
+    """Each line to its fact; KiB to MiB."""
+    assert host.parse(ANSWER) == FACTS
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "change"),
+    [
+        ("open_files", "unlimited", {"open_files": None}),
+        ("open_files", "", {"open_files": None}),
+        ("shm_kib", "", {"shm_mib": 0}),
+        ("system", "", {"system": ""}),
+        ("cpu_model", "", {"cpu_model": ""}),
+        ("interfaces", "", {"interfaces": ()}),
+        ("module", "", {"torch": ""}),
+        ("module", "numpy 1.18.1", {"torch": ""}),
+        ("missing_module", "", {"missing_modules": ()}),
+        ("nonsense", "that no one asked for", {}),
+    ],
+)
+def test_fact_that_a_node_may_lack_is_left_empty(
+    key: str, value: str, change: dict[str, object]
+) -> None:
+    """Containers have no /dev/shm, ARM has no model name; that stops nobody."""
+    expected = replace(FACTS, **change)  # type: ignore[arg-type] # one field of each type
+    assert host.parse(without(key, value)) == expected
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["hostname", "boot_id", "kernel", "cpus", "memory_kib", "free_disk_kib", "load", "clock"],
+)
+def test_answer_without_a_fact_that_every_linux_has_is_refused(key: str) -> None:
+    """An empty word is none either; the fact is named."""
+    for text in (without(key), f"{without(key)}\n{key} ", f"{without(key)}\n{key}"):
+        with pytest.raises(errors.LogError, match=f"the node said nothing of its {key}") as raised:
+            host.parse(text)
+        assert raised.value.code == "HOST-FACTS"
+
+
+@pytest.mark.parametrize("key", ["cpus", "memory_kib", "free_disk_kib"])
+@pytest.mark.parametrize("value", ["many", "-1", "1.5", "1_000", "٤٨", "0x30", "nan"])
+def test_number_that_is_none_is_refused(key: str, value: str) -> None:
+    """Only ASCII digits count; anything else is shown as it was seen."""
+    with pytest.raises(errors.LogError, match=f"the node's {key} is .*; needed a number") as raised:
+        host.parse(without(key, value))
+    assert raised.value.code == "HOST-FACTS"
+
+
+def test_answer_of_something_else_is_refused() -> None:
+    """A banner, an empty answer, half of one."""
+    for text in ("", "Welcome to Ubuntu 16.04.4 LTS\n", ANSWER[: len(ANSWER) // 3]):
+        with pytest.raises(errors.LogError, match="the node said nothing of its"):
+            host.parse(text)
