@@ -40,7 +40,11 @@ class DlperfError(Exception):
 
     def __str__(self) -> str:
         where = "".join(f" {key}={value}" for key, value in self.where.items())
-        fix = f" Fix: {self.fix}." if self.fix else ""
+        fix = (
+            f" Fix: {self.fix.rstrip('.')}{'' if self.fix.endswith('?') else '.'}"
+            if self.fix
+            else ""
+        )
         return f"ERROR {self.code}{where}: {self.cause}.{fix}"
 
 

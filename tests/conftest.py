@@ -34,7 +34,7 @@ class Place:
         return subprocess.run(
             [*PROGRAM, *words],
             cwd=self.folder,
-            env=self._env(),
+            env=self.env(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -47,7 +47,7 @@ class Place:
         process = subprocess.Popen(
             [*PROGRAM, *words],
             cwd=self.folder,
-            env=self._env(),
+            env=self.env(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -90,7 +90,8 @@ class Place:
                 found.append(int(path.parent.name))
         return found
 
-    def _env(self) -> dict[str, str]:
+    def env(self) -> dict[str, str]:
+        """The environment of every command here: this checkout and the toy, nothing of DLPERF_."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
         return {**env, "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}", "COLUMNS": "200"}
 

@@ -1,4 +1,4 @@
-"""Bad inventories, playbooks and image files, each refused by the real command line in its place."""
+"""Bad inventories, playbooks and image files, each refused by the real command line."""
 
 import json
 import os
@@ -56,6 +56,7 @@ requires: [torch]
 python: python3
 code: /workspace/mine
 """
+PINNED = f"nvcr.io/nvidia/pytorch:20.03-py3@sha256:{'0' * 64}"
 HUNDRED = list(range(1, 101))
 OTHER_GRID = (
     "grid:\n  placement: [1x1, 1x2, 2x2]\n  precision: [fp32]\n  micro_batch_size: [4, 8]\n"
@@ -207,10 +208,10 @@ ROWS = (
     ("B21", PLAYBOOK, "[4, 8]", "[4, ▶0]", "got 0; needed at least 1"),
     ("B21", PLAYBOOK, "1x2, 2x2]", "1x2, ▶04x8]", "needed nodes x GPUs per node, such as 4x8"),
     ("B21", PLAYBOOK, "image_size: 64", "image_size: ▶0", "got 0; needed greater than or equal"),
-    ("B22", IMAGE, "nvcr.io/nvidia/pytorch:20.03-py3", "▶nvcr.io/nvidia/pytorch", "needed registry/repository:tag"),
+    ("B22", IMAGE, "nvcr.io/nvidia/pytorch:20.03-py3", "▶nvcr.io/x/y", "repository:tag"),
     ("B22", IMAGE, "nvcr.io/nvidia/pytorch", "▶pytorch", "needed registry/repository:tag"),
     ("B22", IMAGE, "nvcr.io", "▶NVCR.io", "needed registry/repository:tag"),
-    ("B22", IMAGE, "nvcr.io/nvidia/pytorch:20.03-py3", f"▶nvcr.io/nvidia/pytorch:20.03-py3@sha256:{'0' * 64}", "the lock holds digests"),
+    ("B22", IMAGE, "nvcr.io/nvidia/pytorch:20.03-py3", f"▶{PINNED}", "the lock holds digests"),
     ("B22", PLAYBOOK, "reference-rn50", "▶reference-rn5", "did you mean 'reference-rn50'?"),
     ("B22", PLAYBOOK, "reference_rn50", "▶reference_rn", "did you mean 'reference_rn50'?"),
     ("B22", PLAYBOOK, "inventory: local", "inventory: ▶locale", "did you mean 'local'?"),
@@ -340,7 +341,7 @@ def test_content_that_is_no_text_of_ours_is_refused(
 
 
 def test_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    """B07: two gigabytes, a device, a pipe, a folder and nothing, all in one call, without waiting."""
+    """B07: two gigabytes, a device, a pipe, a folder and nothing, in one call, at once."""
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "huge").open("wb") as stream:
         stream.truncate(2 << 30)
@@ -436,7 +437,7 @@ def test_everything_that_contradicts_itself_comes_at_once(tmp_path: Path) -> Non
 
 
 def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
-    """Complaints about all bad files; a good one among them is called good, and nothing on stdout."""
+    """Complaints about all bad files; a good one among them is called good."""
     (tmp_path / "one.yaml").write_text(INVENTORY.replace("port: 22", "port: 0"))
     (tmp_path / "two.yaml").write_text(PLAYBOOK.replace("repeats: 5", "repeats: 0"))
     (tmp_path / "good.yaml").write_text(IMAGE)

@@ -561,6 +561,17 @@ def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
     assert places == ["1:7", "3:10", "3:27", "4:3", "4:4", "5:7"]
 
 
+def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Path) -> None:
+    """Whoever wrote the key meant something; beside other misfits it is said in the same run."""
+    needed = "got nothing; needed a value, or no key at all"
+    assert said(tmp_path, "nodes:\n- name: a\n  gpus:\n") == [f"3:8: nodes[0].gpus: {needed}"]
+    assert said(tmp_path, "nodes: [{name: a, batch: }]\nrate: 0\nsudo:\n") == [
+        f"1:26: nodes[0].batch: {needed}",
+        "2:7: rate: got 0; needed more than 0",
+        "3:6: sudo: got nothing; needed true or false",
+    ]
+
+
 def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
     """``at`` names the part; complaints still carry the path from the root."""
     document = read(tmp_path, "a:\n- {count: 4, use: [0, 2]}\n- {count: x}\n")

@@ -329,7 +329,7 @@ def test_a_terminal_sees_a_live_view(place: Place) -> None:
     """Trials, iterations, rate, elapsed and remaining time move on one spot."""
     place.rewrite(params="params: {step_s: 0.05}")
     leader, follower = pty.openpty()
-    env = {**place._env(), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    env = {**place.env(), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
     process = subprocess.Popen(
         [*PROGRAM, "sweep", "toy"], cwd=place.folder, env=env, stderr=follower, stdout=follower
     )

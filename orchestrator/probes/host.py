@@ -18,7 +18,7 @@ say kernel "$(uname -sr)"
 say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
 say system "$(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"')"
 say cpu_model "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
-say cpus "$(nproc)"
+say cpus "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)"
 say memory_kib "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
 say free_disk_kib "$(df -Pk "$folder" | awk 'NR == 2 {print $4}')"
 say shm_kib "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $2}')"
@@ -31,7 +31,10 @@ import importlib.metadata, importlib.util, sys
 name = sys.argv[1]
 if importlib.util.find_spec(name) is None:
     sys.exit(1)
-print("module", name, importlib.metadata.version(name))
+try:
+    print("module", name, importlib.metadata.version(name))
+except importlib.metadata.PackageNotFoundError:
+    print("module", name)
 END
 done
 exit 0
@@ -78,8 +81,8 @@ def parse(text: str) -> HostFacts:
         free_disk_mib=_whole(said, "free_disk_kib") // 1024,
         shm_mib=int(said["shm_kib"]) // 1024 if said.get("shm_kib", "").isdecimal() else 0,
         open_files=int(open_files) if open_files.isdecimal() else None,
-        load=float(_word(said, "load")),
-        clock_s=float(_word(said, "clock")),
+        load=_fraction(said, "load"),
+        clock_s=_fraction(said, "clock"),
         interfaces=tuple(said.get("interfaces", "").split()),
         missing_modules=tuple(missing),
         torch=said.get("module torch", ""),
@@ -97,3 +100,10 @@ def _whole(said: Mapping[str, str], key: str) -> int:
     if not re.fullmatch(r"[0-9]+", word):
         raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
     return int(word)
+
+
+def _fraction(said: Mapping[str, str], key: str) -> float:
+    word = _word(said, key)
+    if not re.fullmatch(r"[0-9]+([.][0-9]+)?", word):
+        raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
+    return float(word)

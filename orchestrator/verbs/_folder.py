@@ -33,7 +33,7 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Repo
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for path, log in logs:
-        name = str(path.relative_to(folder)) if folder.is_dir() else path.name
+        name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
         named = _named(path, {**alike[_series(path)], **log.config}, workload)
         if named is None:
             lone.append(_lone(name, log, window))
@@ -124,6 +124,11 @@ def _said_alike(
         series: {key: value for key, (value, *more) in values.items() if not more}
         for series, values in said.items()
     }
+
+
+def _shown(path: Path) -> str:
+    """A path that every report can hold, whatever bytes its name is made of."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _is_named(path: Path) -> bool:
