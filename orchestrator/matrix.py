@@ -44,6 +44,7 @@ def contradictions(
     found += [*_exclusions(experiment), *_doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
+    found += _unfit_device(experiment, workload)
     if cluster is not None:
         found += [*_device(experiment, cluster), *_room(points, workload, cluster)]
     return tuple(dict.fromkeys(found))
@@ -220,6 +221,16 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
                 f"{case.placement}: {field} {getattr(case, field)};"
                 f" workload {workload.name} can only do 1",
             )
+
+
+def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Contradiction]:
+    device = experiment.device or "cuda"
+    if device not in workload.devices:
+        can = " or ".join(sorted(workload.devices))
+        yield Contradiction(
+            ("device",) if experiment.device else (),
+            f"workload {workload.name} cannot compute on {device}; needed `device: {can}`",
+        )
 
 
 def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]:

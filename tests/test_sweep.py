@@ -372,7 +372,7 @@ def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [case["trials_valid"] for case in document["cases"]] == [repeats, repeats]
-    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
+    valid = [str(event["trial"]) for event in events(place, "outcome") if event["state"] == "valid"]
     names = [trial["trial"] for case in document["cases"] for trial in case["trials"]]
     assert sorted(valid) == sorted(names)
     attempts = [(event["trial"], event["attempt"]) for event in events(place, "intent")]

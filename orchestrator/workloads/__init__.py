@@ -31,6 +31,7 @@ class Workload:
         port: by number of nodes, the first candidate for the rendezvous port.
         env: what the task's environment adds, for one seat of a gang.
         data: names of the data sets that it reads.
+        devices: where it can compute: cuda, cpu.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
         log_prefix: what DLPerf's log names begin with.
         read: chunks of a log's raw bytes and a window to what the log says.
@@ -48,6 +49,7 @@ class Workload:
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
     mounts: Callable[[Seat], tuple[Mount, ...]]
     data: tuple[str, ...]
+    devices: frozenset[str]
     axes: frozenset[str]
     log_prefix: str
     read: Callable[[Iterable[bytes], tuple[int, int]], TrainingLog]

@@ -81,6 +81,7 @@ WORKLOAD = Workload(
     env=_torch_env.environment,
     mounts=mounts,
     data=("imagenet",),
+    devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="r50",
     read=_dllogger.read,

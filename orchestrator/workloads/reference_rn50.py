@@ -84,6 +84,7 @@ WORKLOAD = Workload(
     env=env,
     mounts=mounts,
     data=(),
+    devices=frozenset({"cuda", "cpu"}),
     axes=frozenset({"accumulation_steps"}),
     log_prefix="r50",
     read=_dllogger.read,

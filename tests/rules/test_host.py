@@ -166,8 +166,8 @@ def test_answer_without_a_fact_that_every_linux_has_is_refused(key: str) -> None
         assert raised.value.code == "HOST-FACTS"
 
 
-@pytest.mark.parametrize("key", ["cpus", "memory_kib", "free_disk_kib"])
-@pytest.mark.parametrize("value", ["many", "-1", "1.5", "1_000", "٤٨", "0x30", "nan"])
+@pytest.mark.parametrize("key", ["cpus", "memory_kib", "free_disk_kib", "load", "clock"])
+@pytest.mark.parametrize("value", ["many", "-1", "1_000", "٤٨", "0x30", "nan", "inf", "1e3"])
 def test_number_that_is_none_is_refused(key: str, value: str) -> None:
     """Only ASCII digits count; anything else is shown as it was seen."""
     with pytest.raises(errors.LogError, match=f"the node's {key} is .*; needed a number") as raised:

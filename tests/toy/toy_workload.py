@@ -58,6 +58,7 @@ WORKLOAD = Workload(
     env=env,
     mounts=mounts,
     data=(),
+    devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="toy",
     read=_dllogger.read,

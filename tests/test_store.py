@@ -1,0 +1,102 @@
+"""The state folder: whole files, locks that end with their holder, events that outlive a crash."""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.store import Lock, Store, write
+
+
+def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
+    """The second is refused with the holder's pid; after the first it is free."""
+    with Lock(tmp_path / "lock", "the thing"):
+        second = Lock(tmp_path / "lock", "the thing")
+        with pytest.raises(errors.StoreError, match=f"the thing is in use by pid {os.getpid()}"):
+            second.__enter__()
+    with Lock(tmp_path / "lock", "the thing"):
+        pass
+
+
+def _hold(path: Path, ready: "multiprocessing.synchronize.Event") -> None:
+    with Lock(path, "the thing"):
+        ready.set()
+        signal.pause()
+
+
+def test_a_lock_ends_with_a_killed_holder(tmp_path: Path) -> None:
+    """SIGKILL leaves no stale lock behind."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    holder = context.Process(target=_hold, args=(tmp_path / "lock", ready))
+    holder.start()
+    assert ready.wait(30)
+    holder.kill()
+    holder.join()
+    with Lock(tmp_path / "lock", "the thing"):
+        pass
+
+
+def test_events_come_back_in_order_and_a_torn_one_is_cut(tmp_path: Path) -> None:
+    """What append returned from is there; half a line at the end makes room for the next."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep.append("intent", trial="t", attempt=1)
+    with open(sweep.folder / "events.jsonl", "ab") as file:
+        file.write(b'{"at": "2026')
+    sweep.append("outcome", trial="t", attempt=1)
+    assert [event["event"] for event in sweep.events()] == ["intent", "outcome"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """A file is replaced in one step or not at all; nothing half-written is ever at its name."""
+    path = tmp_path / "results.json"
+    write(path, b"old")
+    (tmp_path / "results.json.new").mkdir()
+    with pytest.raises(errors.LocalError, match=r"results\.json"):
+        write(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 99}'])
+def test_a_damaged_record_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    """Exit 6 with a word for scripts; the bytes stay for whoever mends them."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+    (sweep.folder / "sweep.json").write_bytes(content)
+    with pytest.raises(errors.StoreError) as raised:
+        sweep.record()
+    assert raised.value.code in ("STORE-DAMAGED", "STORE-VERSION")
+    assert raised.value.exit_code == 6
+    assert (sweep.folder / "sweep.json").read_bytes() == content
+
+
+def test_sweeps_are_named_apart_and_newest_comes_first(tmp_path: Path) -> None:
+    """Two sweeps of one second have names of their own, since tasks carry them."""
+    store = Store(tmp_path)
+    made = [store.new_sweep("x", {}).id for _ in range(3)]
+    assert len(set(made)) == 3
+    assert {sweep.id for sweep in store.sweeps()} == set(made)
+    created = [str(sweep.record()["created"]) for sweep in store.sweeps()]
+    assert created == sorted(created, reverse=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted as root")
+def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
+    """STORE-FULL, exit 6; what was acknowledged before is still there."""
+    import subprocess
+
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
+    subprocess.run(mount, check=True)
+    try:
+        sweep = Store(small).new_sweep("x", {})
+        sweep.append("intent", trial="t", attempt=1)
+        with pytest.raises(errors.StoreError) as raised:
+            write(small / "big", b"x" * 1_000_000)
+        assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
+        assert [event["event"] for event in sweep.events()] == ["intent"]
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
