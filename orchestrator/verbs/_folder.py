@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +30,20 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Repo
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
     alike = _said_alike(logs)
-    campaigns = {path.absolute().parent.parent for path, _ in logs if _is_named(path)}
+    named = [_named(path, {**alike[_series(path)], **log.config}, workload) for path, log in logs]
+    # A repeat that is there twice is of another campaign: each folder then has its own medians,
+    # while the folders that DLPerf's scripts make for each precision belong together.
+    campaigns = max(Counter(each for each in named if each).values(), default=1) > 1
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for path, log in logs:
+    for (path, log), known in zip(logs, named, strict=True):
         name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
-        named = _named(path, {**alike[_series(path)], **log.config}, workload)
-        if named is None:
+        if known is None:
             lone.append(_lone(name, log, window))
             continue
-        case, repeat = named
-        if len(campaigns) > 1:  # runs of different folders do not share a median
-            campaign = os.path.relpath(path.parent.parent, folder)
+        case, repeat = known
+        if campaigns:
+            campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
             case = replace(case, params=(*case.params, ("folder", campaign)))
         found = _logs.of_case(log, case, None, window, (name, repeat, name))
         cases.append((case, replace(found, provenance=_header_provenance(log, case))))
@@ -129,10 +132,6 @@ def _said_alike(
 def _shown(path: Path) -> str:
     """A path that every report can hold, whatever bytes its name is made of."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def _is_named(path: Path) -> bool:
-    return bool(_TOKEN.fullmatch(path.absolute().parent.name) and _NAME.fullmatch(path.name))
 
 
 def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:

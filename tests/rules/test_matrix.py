@@ -441,3 +441,15 @@ def test_playbook_without_cases_is_refused_only_for_that() -> None:
     assert complaints(experiment()) == [
         ((), "neither `grid` nor `cases`; needed exactly one of them")
     ]
+
+
+def test_device_that_the_program_cannot_use_is_refused() -> None:
+    """NVIDIA's program needs GPUs; saying nothing means cuda."""
+    grid = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
+    for device in (None, "cuda", "cpu"):
+        asked = experiment(workload="ngc_pytorch_rn50", grid=grid, device=device)
+        found = matrix.contradictions(asked, ngc_pytorch_rn50.WORKLOAD, None)
+        assert [each.path for each in found] == ([("device",)] if device == "cpu" else [])
+    only_cpu = replace(RN50, devices=frozenset({"cpu"}))
+    (refused,) = matrix.contradictions(experiment(grid=grid, device=None), only_cpu, None)
+    assert refused.text == "workload reference_rn50 cannot compute on cuda; needed `device: cpu`"

@@ -285,3 +285,12 @@ def test_start_skew_is_known_only_if_every_gate_opened(
     """From the first gate to the last; a task that never started leaves no number."""
     ends = tuple(TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", at) for rank, at in enumerate(went))
     assert GangEnd(reason="done", ends=ends, lasted_s=1.0).start_skew_s == skew
+
+
+def test_trials_are_selected_by_placement_or_name() -> None:
+    """A glob over `2x8` or over `2n8g-r50_b128_fp32_1`; without one, all."""
+    trials = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials
+    assert plan.selected(trials, None) == trials
+    assert {trial.case.placement for trial in plan.selected(trials, "?x8")} == {"1x8", "2x8", "4x8"}
+    assert [trial.name for trial in plan.selected(trials, "4n8g-*_2")] == ["4n8g-r50_b128_fp32_2"]
+    assert plan.selected(trials, "9x*") == ()
