@@ -463,3 +463,14 @@ def test_a_window_that_is_none_is_refused(window: str) -> None:
     """Exit 2 before any log is read."""
     done = collect(SAMPLES, "--window", window)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_two_campaigns_in_one_folder_do_not_share_medians(tmp_path: Path) -> None:
+    """The same repeat in two folders is another run: each folder has its own cases and baseline."""
+    for day, factor in (("monday", 1.0), ("tuesday", 2.0)):
+        keep(tmp_path / day, "1n1g/r50_b256_amp", {1: 800 * factor, 2: 802 * factor})
+        keep(tmp_path / day, "1n8g/r50_b256_amp", {1: 6000 * factor, 2: 6002 * factor})
+    cases = json.loads(collect(tmp_path, "--json").stdout)["cases"]
+    assert [case["case"]["params.folder"] for case in cases] == ["monday", "tuesday"] * 2
+    assert [case["trials_valid"] for case in cases] == [2, 2, 2, 2]
+    assert [case["median"] for case in cases] == pytest.approx([801, 1602, 6001, 12002], abs=0.5)
