@@ -26,6 +26,7 @@ from orchestrator.verbs._signals import Abandoned, Signals
 GRACE_S = 10.0
 CREATE_S = 60.0
 LAST_LINES = 20
+LONGEST_LINE = 64 << 10
 PORT_TRIES = 100
 MOST_RETRIES = {"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2}
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
@@ -188,7 +189,8 @@ class _Progress:
         self._parse, self._view, self._rest = bench.recipe.workload.progress, view, b""
 
     def __call__(self, piece: bytes) -> None:
-        whole, newline, self._rest = (self._rest + piece).rpartition(b"\n")
+        whole, newline, rest = (self._rest + piece).rpartition(b"\n")
+        self._rest = rest[-LONGEST_LINE:]
         found = self._parse(whole + newline)
         if found is not None:
             self._view.progress(*found)
