@@ -4,12 +4,13 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _dllogger
+from orchestrator.workloads import _dll_rates, _dllogger
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "logs-pytorch-rn50"
 WINDOW = (20, 60)
@@ -485,9 +486,11 @@ def test_malformed_lines_are_told_apart_by_the_window() -> None:
     log = CLEAN
     for iteration in (3, 4, 40):
         log = log.replace(line_of(iteration), b"DLL 2020-12\n")
+    assert problems(read(log), "MALFORMED-OUTSIDE") == [
+        "line 34, outside the window, begins as a record but does not match (the first of 2)"
+    ]
     assert problems(read(log), "MALFORMED") == [
-        "line 34, outside the window, begins as a record but does not match (the first of 2)",
-        "line 71, inside the window, begins as a record but does not match",
+        "line 71, inside the window, begins as a record but does not match"
     ]
 
 
@@ -584,7 +587,7 @@ def test_record_longer_than_any_record_is_not_believed() -> None:
     """A header of 70 kB is somebody else's text."""
     log = read(CLEAN.replace(b"seed : None", b"seed : " + b"x" * 70_000))
     assert (log.config, log.steps) == ({}, 99)
-    assert {"MALFORMED", "NO-HEADER"} == codes(log)
+    assert {"MALFORMED-OUTSIDE", "NO-HEADER"} == codes(log)
 
 
 def test_time_without_microseconds_is_a_time() -> None:
@@ -664,12 +667,12 @@ def test_median_beyond_what_is_held_is_not_given() -> None:
     """Two million and more steps: a mean, and no median instead of a wrong one."""
     line = b"DLL 2020-12-16 11:37:27 - Epoch: 0 Iteration: %d  train.loss : 7.0"
     epoch = b"".join(line % n + b"  train.total_ips : 100.00 img/s\n" for n in range(1, 50_001))
-    repeats = _dllogger.HELD // 50_000 + 1
+    repeats = _dll_rates.HELD // 50_000 + 1
     log = _dllogger.read(
         (epoch.replace(b"Epoch: 0", b"Epoch: %d" % number) for number in range(repeats)), WINDOW
     )
     assert log.rate
-    assert (log.rate.count, log.rate.median) == (_dllogger.HELD + 50_000, None)
+    assert (log.rate.count, log.rate.median) == (_dll_rates.HELD + 50_000, None)
     assert log.rate.mean == pytest.approx(100)
 
 
@@ -683,3 +686,57 @@ def test_progress_is_the_last_whole_step() -> None:
         float(line_of(7).split()[-2]),
     )
     assert _dllogger.progress(b"Iteration: 5\n" + line_of(7)[:60]) is None
+
+
+def damaged(seed: int) -> bytes:
+    """A log of two epochs and some hundred steps each, with faults here and there."""
+    dice = random.Random(seed)
+    faults = dice.choice((0.0, 0.003, 0.02))
+    stride, tag = dice.choice((1, 1, 20)), dice.choice((b"", b"Fri Dec 18 2020[1,0]<stdout>:"))
+    lines, clock_ms = [SEED.partition(b"\n")[0] % 32 + b"\n"], 0
+    for epoch in range(2):
+        for number in range(stride, stride * dice.randrange(200, 1300), stride):
+            clock_ms += dice.randrange(90, 110)
+            minutes, ms = divmod(clock_ms, 60_000)
+            step = b"%sDLL 2020-12-16 %02d:%02d:%02d.%03d000 - Epoch: %d Iteration: %d" % (
+                *(tag, 11 + minutes // 60, minutes % 60, ms // 1000, ms % 1000),
+                *(epoch, number),
+            )
+            rate = b"%.2f" % dice.choice((100.0, 100.0, dice.uniform(900, 930)))
+            if seed % 3 == 0:
+                rate = b"%.2f" % dice.uniform(5000, 9000)
+            whole = step + b"  train.loss : 7.105  train.total_ips : " + rate + b" img/s\n"
+            lines.append(fault(dice, whole, lines) if dice.random() < faults else whole)
+    return b"".join(lines)
+
+
+def fault(dice: random.Random, line: bytes, before: Sequence[bytes]) -> bytes:
+    """The line with one fault, out of those that real logs have."""
+    faults = (
+        b"",
+        line * 2,
+        before[-1] + line,
+        dice.choice(before) + line,
+        dice.choice(before[-40:]) + line,
+        line[: dice.randrange(len(line))] + b"\n",
+        line.rstrip() + line,
+        b" 10%|#   |\r 20%|##  |\x1b[K\r" + line,
+        line.replace(b"7.105", b"nan"),
+        re.sub(rb"ips : [\d.]+", b"ips : " + dice.choice((b"nan", b"0.00", b"-1.00")), line),
+        line.replace(b"2020-12-16 11", b"2020-12-16 10"),
+        line.replace(b"[1,0]", b"[1,1]"),
+        re.sub(rb"Epoch: \d", b"Epoch: %d" % dice.randrange(3), line),
+        re.sub(rb"Iteration: \d+", b"Iteration: 007", line),
+        b"NCCL INFO Channel 00 : 0 1 2 3\n" + line,
+    )
+    return dice.choice(faults)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
+    """A carriage return more at each line's end has every line read by itself: the same log."""
+    raw = damaged(seed)
+    window = random.Random(seed).choice(((20, 60), (1, 2), (300, 700), (5000, 6000)))
+    by_line = _dllogger.read([raw.replace(b"\n", b"\r\r\n")], window)
+    by_block = _dllogger.read([raw], window)
+    assert replace(by_line, sha256="", size_bytes=0) == replace(by_block, sha256="", size_bytes=0)
