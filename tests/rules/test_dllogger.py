@@ -740,3 +740,33 @@ def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
     by_line = _dllogger.read([raw.replace(b"\n", b"\r\r\n")], window)
     by_block = _dllogger.read([raw], window)
     assert replace(by_line, sha256="", size_bytes=0) == replace(by_block, sha256="", size_bytes=0)
+
+
+def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:
+    """A library that says the same thing forty times between two steps changes nothing."""
+    noise = b"".join(b"NCCL WARN channel %02d closed\n" % channel for channel in range(40))
+    log = read(CLEAN.replace(line_of(50), noise + line_of(50)))
+    assert (log.steps, log.problems, log.window_rate) == (99, (), read(CLEAN).window_rate)
+
+
+def test_rates_taken_one_by_one_are_folded_like_those_of_blocks() -> None:
+    """Beyond what is held the mean is still exact, and no median is made up."""
+    rates = _dll_rates.Rates()
+    for _ in range(_dll_rates.HELD + 1):
+        rates.append(2.0)
+    rates.extend([2.0] * _dll_rates.HELD)
+    summary = rates.summary()
+    assert summary is not None
+    assert (summary.count, summary.mean, summary.median) == (2 * _dll_rates.HELD + 1, 2.0, None)
+
+
+def test_many_steps_of_one_shape_without_a_finite_rate_are_read_one_by_one() -> None:
+    """Twenty lines alike that say `nan`: each is told, and none enters a rate."""
+    lost = b"".join(
+        re.sub(rb"total_ips : [0-9.]+", b"total_ips : nan", line_of(n)) for n in range(60, 80)
+    )
+    whole = b"".join(line_of(n) for n in range(60, 80))
+    log = read(CLEAN.replace(whole, lost))
+    assert (log.steps, log.rate) == (99, None)
+    assert len(problems(log, "NOT-FINITE")) == 1
+    assert "the first of 20" in problems(log, "NOT-FINITE")[0]
