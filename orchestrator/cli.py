@@ -1,6 +1,7 @@
 """The command line: arguments, exit codes, and nothing else."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -35,6 +36,7 @@ State = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 DEFAULT_STATE = Path(".dlperf")
+_WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
@@ -66,7 +68,7 @@ def _window(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     first, colon, last = text.partition(":")
-    if not (colon and first.isascii() and first.isdecimal() and last.isdecimal()):
+    if not (colon and all(_WHOLE.fullmatch(word) for word in (first, last))):
         raise typer.BadParameter(f"{text!r}; needed first:last, such as 20:120")
     if not int(first) < int(last):
         raise typer.BadParameter(f"{text!r}; needed the first iteration before the last")
@@ -247,6 +249,8 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     try:
         app()
+    except KeyboardInterrupt:
+        sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
         path = _traceback(error)
         sys.stderr.write(

@@ -1,6 +1,9 @@
 """What people see: lines, tables and the live view of a sweep. The home of rich."""
 
+import contextlib
+import io
 import json
+import os
 import re
 import sys
 import time
@@ -23,12 +26,33 @@ from orchestrator.model.site import Finding
 
 PLAIN_EVERY_S = 30.0
 PLAIN_COLUMNS = 200
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters, and those that turn the direction of text around.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def harmless(text: str) -> str:
     """The text without what a terminal would obey; it may come from a node or a log."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+class _Quiet(io.TextIOWrapper):
+    """Standard error that nobody may be listening to any more: that stops no sweep."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().flush()
+
+
+class _Out(Console):
+    """Standard output; a reader that has gone away is an error of ours to handle, not rich's."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 class Voice:
@@ -40,10 +64,11 @@ class Voice:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = Console(highlight=False, soft_wrap=True)
+        self._out = _Out(highlight=False, soft_wrap=True)
         if not self._out.is_terminal:  # a file or a pipe has no width to fold to
-            self._out = Console(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+            self._out = _Out(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
+        quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
+        self._err = Console(file=quiet, highlight=False, soft_wrap=True)
 
     def line(self, text: str) -> None:
         """One line on the way."""
@@ -84,7 +109,9 @@ class Voice:
         if self.as_json:
             return
         cells = [[harmless(cell) for cell in row] for row in rows]
-        table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            title=Text(harmless(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        )
         shown = [
             column for column in range(len(head)) if not cells or any(r[column] for r in cells)
         ]

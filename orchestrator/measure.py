@@ -19,7 +19,13 @@ MARKS = frozenset({"GAP", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
 # agree within 0.3 %, a log of another world size is off by a factor of 2 or more.
 RATE_TOLERANCE = 0.03
 PLAUSIBLE_EFFICIENCY = 1.05
+WIDE_SPREAD = 0.10
 COVERAGE = 0.95
+# What must not differ between a case and the 1x1 case that its speedup is taken over.
+ALIKE = (
+    *("image", "kernel", "driver", "torch", "cpus"),
+    *("arch", "num_classes", "image_size", "memory_format", "data_backend"),
+)
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
@@ -84,8 +90,10 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
     for key, said in log.config.items():
         if key in expected and said != expected[key]:
             found.append(f"{key} is {said} in the log and {expected[key]} in the case")
-    if "world_size" not in log.config and case.world_size > 1:
-        found.append(f"the log says nothing of world_size, the case {case.world_size}")
+    needed = ["micro_batch_size", "precision"] if log.config else []
+    for key in [*needed, *(["world_size"] if case.world_size > 1 else [])]:
+        if key not in log.config:
+            found.append(f"the log says nothing of {key}, the case {expected[key]}")
     return (Problem("CASE-MISMATCH", "; ".join(found)),) if found else ()
 
 
@@ -106,13 +114,20 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
         for trial in agreed
         if trial.state == "valid" and trial.throughput is not None
     ]
-    return Result(case, agreed, summary(values) if values else None, None, None, ())
+    said = summary(values) if values else None
+    seen = {mark.code: 0 for each in agreed if each.state == "valid" for mark in each.marks}
+    for code in seen:
+        seen[code] = sum(code in {mark.code for mark in each.marks} for each in agreed)
+    marks = [Problem(code, f"in {count} trial(s)") for code, count in seen.items()]
+    if said is not None and said.spread > WIDE_SPREAD:
+        marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
+    return Result(case, agreed, said, None, None, tuple(marks))
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
     """The results with speedup and efficiency where the 1x1 case that they need is there."""
     baselines = {
-        each.case.comparable: each.statistics.median
+        each.case.comparable: each
         for each in results
         if each.case.world_size == 1 and each.statistics is not None
     }
@@ -154,10 +169,15 @@ def _interval(ordered: Sequence[float]) -> Interval:
     return Interval(ordered[best], ordered[n - 1 - best], max(coverage, 0.0))
 
 
-def _compared(each: Result, baseline: float | None) -> Result:
-    if each.statistics is None or baseline is None:
+def _compared(each: Result, baseline: Result | None) -> Result:
+    if each.statistics is None or baseline is None or baseline.statistics is None:
         return each
-    speedup = each.statistics.median / baseline
+    here, there = _provenance(each), _provenance(baseline)
+    differs = [key for key in ALIKE if key in here and key in there and here[key] != there[key]]
+    if differs:
+        seen = "; ".join(f"{key} is {here[key]}, in the 1x1 case {there[key]}" for key in differs)
+        return replace(each, marks=(*each.marks, Problem("BASELINE-DIFFERS", seen)))
+    speedup = each.statistics.median / baseline.statistics.median
     efficiency = speedup / each.case.world_size
     marks = each.marks
     if efficiency > PLAUSIBLE_EFFICIENCY:
@@ -171,9 +191,14 @@ def _compared(each: Result, baseline: float | None) -> Result:
     return replace(each, speedup=speedup, efficiency=efficiency, marks=marks)
 
 
+def _provenance(result: Result) -> Mapping[str, str]:
+    """What the trials behind a median agree on."""
+    return next((each.provenance for each in result.trials if each.state == "valid"), {})
+
+
 def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
     """The trials; where provenance differs, all that differ from the first valid one are out."""
-    valid = next((trial for trial in trials if trial.state == "valid"), None)
+    valid = next((each for each in trials if each.state == "valid" and each.throughput), None)
     for trial in trials:
         if valid is None or trial.state != "valid" or trial.provenance == valid.provenance:
             yield trial

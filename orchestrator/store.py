@@ -51,7 +51,7 @@ def write(path: Path, content: bytes) -> None:
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.
     """
-    aside = path.with_name(f"{path.name}.new")
+    aside = path.with_name(f"{path.name}.{os.getpid()}.new")  # two may write the same report
     with _ours(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(aside, "wb") as file:
@@ -175,7 +175,7 @@ class Sweep:
             content = path.read_bytes()
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
-            return [json.loads(line) for line in lines]
+            return [_event(line) for line in lines]
         except ValueError as error:
             raise errors.StoreError(
                 f"{path} is damaged: {error}",
@@ -227,9 +227,15 @@ class Store:
         self.root = root
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps that have a plan, newest first."""
+        """All sweeps whose plan reads, newest first."""
         folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
-        return [Sweep(folder) for folder in sorted(folders, key=_age, reverse=True)]
+        whole = [folder for folder in folders if _readable(folder)]
+        return [Sweep(folder) for folder in sorted(whole, key=_age, reverse=True)]
+
+    def damaged(self) -> list[str]:
+        """Ids of sweeps whose record does not read; they stop no other sweep."""
+        folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
+        return sorted(folder.name for folder in folders if not _readable(folder))
 
     def sweep(self, sweep_id: str) -> Sweep:
         """The sweep of that id.
@@ -279,6 +285,21 @@ class Store:
         """The site that was provisioned last, or None."""
         paths = sorted((self.root / "sites").glob("*.json"), key=lambda path: path.stat().st_mtime)
         return paths[-1].read_bytes() if paths else None
+
+
+def _event(line: bytes) -> dict[str, JSON]:
+    event = json.loads(line)
+    if not isinstance(event, dict) or "event" not in event:
+        raise ValueError(f"{line[:60]!r} is no event")
+    return event
+
+
+def _readable(folder: Path) -> bool:
+    try:
+        _document(folder / "sweep.json")
+    except errors.StoreError:
+        return False
+    return True
 
 
 def _age(folder: Path) -> tuple[str, str]:

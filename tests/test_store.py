@@ -54,7 +54,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     """A file is replaced in one step or not at all; nothing half-written is ever at its name."""
     path = tmp_path / "results.json"
     write(path, b"old")
-    (tmp_path / "results.json.new").mkdir()
+    (tmp_path / f"results.json.{os.getpid()}.new").mkdir()
     with pytest.raises(errors.LocalError, match=r"results\.json"):
         write(path, b"new")
     assert path.read_bytes() == b"old"

@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -112,7 +113,10 @@ def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
 def folder_digest(folder: Path) -> str:
     """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    found = (
+        Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
+    )
+    for path in sorted(found):
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,9 +30,13 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Repo
         )
     alike = _said_alike(logs)
     named = [_named(path, {**alike[_series(path)], **log.config}, workload) for path, log in logs]
-    # A repeat that is there twice is of another campaign: each folder then has its own medians,
-    # while the folders that DLPerf's scripts make for each precision belong together.
-    campaigns = max(Counter(each for each in named if each).values(), default=1) > 1
+    # A case in two folders is of two campaigns: each folder then has its own medians, while the
+    # folders that DLPerf's scripts make for each precision belong together.
+    places: dict[Case, set[Path]] = {}
+    for (path, _), known in zip(logs, named, strict=True):
+        if known:
+            places.setdefault(known[0], set()).add(path.absolute().parent.parent)
+    campaigns = any(len(folders) > 1 for folders in places.values())
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for (path, log), known in zip(logs, named, strict=True):
@@ -69,7 +72,7 @@ def _folder_report(
         key=lambda each: (each.case.precision, each.case.micro_batch_size, each.case.world_size)
     )
     return Report(
-        source=str(folder),
+        source=_shown(folder),
         title=workload.title,
         experiment="",
         workload=workload.name,

@@ -3,9 +3,11 @@
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from orchestrator import errors, plan
 from orchestrator.console import View, Voice
@@ -20,12 +22,13 @@ from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep, dumps, write
 from orchestrator.transports import Transport
-from orchestrator.verbs import _logs
+from orchestrator.verbs import _files, _logs
 from orchestrator.verbs._signals import Abandoned, Signals
 
 GRACE_S = 10.0
 CREATE_S = 60.0
 LAST_LINES = 20
+LAST_SIGNAL = 64
 LONGEST_LINE = 64 << 10
 PORT_TRIES = 100
 MOST_RETRIES = {"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2}
@@ -51,6 +54,7 @@ class History:
     state: str = "planned"
     open_attempt: int = 0
     open_port: int = 0
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ def histories(sweep: Sweep) -> dict[str, History]:
             history.open_attempt, history.open_port = number, port if isinstance(port, int) else 0
         elif event["event"] == "outcome":
             history.state = str(event.get("state"))
+            history.sha256 = str(event.get("sha256"))
             history.open_attempt = 0
     return found
 
@@ -118,6 +123,41 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             bench.fanout.clear(attempt)
             lost = Problem("LOST", "the run that started it ended before all gates were open")
             _keep(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+
+
+def is_done(bench: Bench, trial: TrialPlan) -> bool:
+    """Whether a trial has a valid outcome whose log still is what it was then."""
+    history = bench.history.get(trial.name)
+    if history is None or history.state != "valid":
+        return False
+    try:
+        outcome = bench.sweep.outcome(trial.log)
+        log = bench.sweep.log(trial.log).read_bytes()
+    except (OSError, errors.StoreError):
+        return False
+    return outcome is not None and hashlib.sha256(log).hexdigest() == history.sha256
+
+
+def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]) -> None:
+    """End the gangs that dead controllers of other sweeps left on this cluster.
+
+    Raises:
+        LeftoverError: something of them would not go; measuring beside it would be wrong.
+    """
+    for sweep in others:
+        history = histories(sweep)
+        whole = plans.validate_python(sweep.record()["plan"], strict=False)
+        for trial in whole.trials:
+            number = history.get(trial.name, History()).open_attempt
+            if not number:
+                continue
+            folder = str(sweep.attempt_folder(trial.name, number).resolve())
+            left = Attempt(sweep.id, trial.name, number, folder, trial.port, trial.tasks)
+            bench.fanout.clear(left)
+            sweep.append(
+                "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
+            )
+            bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
 
 
 def run(bench: Bench, trial: TrialPlan, view: View) -> str:
@@ -267,7 +307,7 @@ def _failure(attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
         + last[end.node_rank].decode(errors="replace")
         for end in failed
     )
-    if any(end.status is not None and end.status >= 128 for end in failed):
+    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
         return "infra-lost", Problem("KILLED", words)
     return "failed", Problem("PROGRAM-FAILED", words)
 
@@ -295,6 +335,13 @@ def _keep_measured(
     if log.sha256 != gang.ends[0].sha256:
         broken = Problem("LOG-CHANGED", "its sha256 is not the one that its supervisor took")
         found = replace(found, state="invalid", problems=(*found.problems, broken))
+    digest = _files.folder_digest(Path(bench.recipe.program.code))
+    if digest != bench.recipe.program.digest:
+        words = (
+            f"the program's folder is {digest} now; the sweep is of {bench.recipe.program.digest}"
+        )
+        changed = Problem("CODE-CHANGED", words)
+        found = replace(found, state="invalid", problems=(*found.problems, changed))
     bench.sweep.keep_log(trial.log, source)
     return _keep(bench, trial, attempt, Verdict(found.state, found.problems, gang, found))
 
@@ -319,10 +366,16 @@ def _keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) ->
     bench.sweep.keep_outcome(trial.log, document)
     code = verdict.problems[0].code if verdict.problems else ""
     bench.sweep.append(
-        "outcome", trial=trial.name, attempt=attempt.number, state=verdict.state, code=code
+        "outcome",
+        trial=trial.name,
+        attempt=attempt.number,
+        state=verdict.state,
+        code=code,
+        sha256=evidence.sha256 if evidence else None,
     )
     history = bench.history.setdefault(trial.name, History())
     history.state, history.open_attempt = verdict.state, 0
+    history.sha256 = evidence.sha256 if evidence else ""
     if found is not None and found.throughput is not None and not code:
         return verdict.state, f"{found.throughput:.2f} {bench.recipe.workload.unit}"
     return verdict.state, code
@@ -337,6 +390,8 @@ def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, JSON]:
         "image": bench.recipe.program.digest,
         "tasks": hashlib.sha256(json.dumps(said).encode()).hexdigest(),
         "nodes": ",".join(nodes),
+        "cpus": ",".join(sorted({str(each.host.cpus) for each in nodes.values() if each})),
+        "library_path": inherited_environment().get("LD_LIBRARY_PATH", ""),
         "kernel": ",".join(sorted({each.host.kernel for each in nodes.values() if each})),
         "torch": ",".join(sorted({each.host.torch for each in nodes.values() if each})),
         "driver": ",".join(

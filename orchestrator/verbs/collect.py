@@ -19,6 +19,7 @@ from orchestrator.verbs import _folder, _logs
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
+NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
 
 
 def collect_sweep(store: Store, sweep_id: str | None, voice: Voice) -> int:
@@ -95,7 +96,10 @@ def measured(sweep: Sweep) -> Report:
             f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
             code="NO-WORKLOAD",
         )
-    trials = measure.same_evidence([_trial(sweep, plan, trial, workload) for trial in plan.trials])
+    sums = _sums(sweep)
+    trials = measure.same_evidence(
+        [_trial(sweep, plan, trial, workload, sums) for trial in plan.trials]
+    )
     by_case: dict[Case, list[Measurement]] = {}
     for trial, measurement in zip(plan.trials, trials, strict=True):
         by_case.setdefault(trial.case, []).append(measurement)
@@ -126,7 +130,9 @@ def _report(
     )
 
 
-def _trial(sweep: Sweep, plan: Plan, trial: TrialPlan, workload: Workload) -> Measurement:
+def _trial(
+    sweep: Sweep, plan: Plan, trial: TrialPlan, workload: Workload, sums: Mapping[str, set[str]]
+) -> Measurement:
     outcome = sweep.outcome(trial.log)
     if outcome is None:
         missing = Problem("MISSING", "it has not been run")
@@ -139,9 +145,12 @@ def _trial(sweep: Sweep, plan: Plan, trial: TrialPlan, workload: Workload) -> Me
     log = _logs.read(path, workload, plan.method.window)
     provenance = outcome.get("provenance")
     found = _logs.judged(log, trial, plan.method, str(path.relative_to(sweep.folder)))
-    if log.sha256 != outcome.get("sha256"):
-        changed = Problem("LOG-CHANGED", "its sha256 is not the one of its outcome")
+    if outcome.get("trial") != trial.name or log.sha256 not in sums.get(trial.name, ()):
+        changed = Problem("LOG-CHANGED", "its sha256 is not the one that was taken when it ran")
         found = _also(found, changed)
+    for problem in _kept(outcome):
+        if problem.code in NOT_IN_LOGS:
+            found = _also(found, problem)
     return Measurement(
         trial=trial.name,
         repeat=trial.repeat,
@@ -173,18 +182,31 @@ def _also(found: Measurement, problem: Problem) -> Measurement:
     )
 
 
-def _unmeasured(trial: TrialPlan, outcome: Mapping[str, JSON]) -> Measurement:
+def _kept(outcome: Mapping[str, JSON]) -> tuple[Problem, ...]:
     said = outcome.get("problems")
-    problems = tuple(
+    return tuple(
         Problem(str(each.get("code")), str(each.get("message")))
         for each in (said if isinstance(said, list) else [])
         if isinstance(each, dict)
     )
+
+
+def _sums(sweep: Sweep) -> dict[str, set[str]]:
+    """By trial, the sha256 of every log that an outcome was taken from."""
+    sums: dict[str, set[str]] = {}
+    for event in sweep.events():
+        if event["event"] == "outcome":
+            sums.setdefault(str(event.get("trial")), set()).add(str(event.get("sha256")))
+    return sums
+
+
+def _unmeasured(trial: TrialPlan, outcome: Mapping[str, JSON]) -> Measurement:
+    problems = _kept(outcome)
     return Measurement(
         trial.name,
         trial.repeat,
         _whole(outcome.get("attempt")),
-        str(outcome.get("state")),
+        "invalid" if outcome.get("state") == "valid" else str(outcome.get("state")),
         None,
         None,
         problems or (Problem("MISSING", "its log is gone"),),

@@ -17,6 +17,7 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
     if kind == "sweeps":
         head: tuple[str, ...] = ("sweep", "cluster", "created", "trials", "valid")
         rows = _sweeps(store)
+        rows += [(each, "damaged", "", "", "") for each in store.damaged()]
     elif kind == "workloads":
         head, rows = ("workload", "title"), _workloads()
     else:

@@ -7,12 +7,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import errors, plan
+from orchestrator import errors, matrix, plan
 from orchestrator.console import Voice, duration
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
-from orchestrator.model.plan import Plan, TrialPlan
+from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
 from orchestrator.schedulers.fanout import Fanout
@@ -62,13 +62,16 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
     wanted = _wanted(recipe, wish)
     with store.lock(recipe.cluster.name):
         site = _fit(store, recipe, found, inventory, voice)
-        with _Opened(store, recipe, site, wish, voice) as opened, Signals() as signals:
-            try:
-                _run(opened, recipe, site, (wanted, wish.max_fail, voice), signals)
-            except Abandoned:
-                raise _abandoned(opened) from None
-            if signals.received:
-                raise errors.Interrupted(signals.received)
+        with _Opened(store, recipe, site, wish, voice) as opened:
+            others = [each for each in store.sweeps() if each.id != opened.id]
+            here = [each for each in others if each.record().get("cluster") == site.cluster]
+            with Signals() as signals:
+                try:
+                    _run(opened, recipe, site, (wanted, wish.max_fail, voice, here), signals)
+                except Abandoned:
+                    raise _abandoned(opened) from None
+                if signals.received:
+                    raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in wanted.trials)
             return collect.present(opened, collect.measured(opened), voice, names)
 
@@ -77,16 +80,17 @@ def _run(
     opened: Sweep,
     recipe: Recipe,
     site: Site,
-    what: tuple[Plan, int | None, Voice],
+    what: tuple[Plan, int | None, Voice, list[Sweep]],
     signals: Signals,
 ) -> None:
-    wanted, max_fail, voice = what
+    wanted, max_fail, voice, others = what
     reached = _nodes.transports(recipe.cluster)
     fanout = Fanout(_nodes.runtimes(recipe.cluster, reached), signals.stopping)
     bench = _trials.Bench(opened, recipe, site, fanout, reached, signals, voice)
     bench.history = _trials.histories(opened)
     whole = collect.PLAN.validate_python(opened.record()["plan"], strict=False)
-    done = sum(_state(bench, trial) == "valid" for trial in wanted.trials)
+    _trials.clear_others(bench, others, collect.PLAN)
+    done = sum(_trials.is_done(bench, trial) for trial in wanted.trials)
     _forecast(voice, recipe, wanted, done)
     failed = 0
     with voice.view(opened.id, len(wanted.trials), done) as view:
@@ -94,15 +98,10 @@ def _run(
         for trial in wanted.trials:
             if signals.received or (max_fail is not None and failed >= max_fail):
                 break
-            if _state(bench, trial) != "valid":
+            if not _trials.is_done(bench, trial):
                 failed += _trials.run(bench, trial, view) != "valid"
     if max_fail is not None and failed >= max_fail:
         voice.line(f"{failed} trials have no valid outcome; --max-fail {max_fail}: none is started")
-
-
-def _state(bench: _trials.Bench, trial: TrialPlan) -> str:
-    history = bench.history.get(trial.name)
-    return history.state if history else "planned"
 
 
 def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
@@ -165,16 +164,23 @@ def _program(found: _files.Playbook, cluster: Cluster) -> Program:
 
 def _wanted(recipe: Recipe, wish: Wish) -> Plan:
     grown = plan.repeated(recipe, wish.repeats) if wish.repeats else recipe
+    trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.repeats
+    if trials > matrix.MOST_TRIALS:
+        raise errors.UsageError(
+            f"{trials} trials; needed at most {matrix.MOST_TRIALS}",
+            code="TOO-MANY",
+            fix="ask for fewer repeats",
+        )
     whole = plan.build(grown)
-    trials = plan.selected(whole.trials, wish.case)
-    if not trials:
+    wanted = plan.selected(whole.trials, wish.case)
+    if not wanted:
         known = ", ".join(dict.fromkeys(trial.case.placement for trial in whole.trials))
         raise errors.UsageError(
             f"no case fits {wish.case!r}; there are {known}",
             code="NO-CASE",
             fix="a pattern such as 2x* or 4n8g-*",
         )
-    return whole.only(trials)
+    return whole.only(wanted)
 
 
 def _fit(
@@ -215,7 +221,7 @@ class _Opened:
     def __enter__(self) -> Sweep:
         inputs = plan.inputs(self._recipe)
         identity = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-        before = self._before()
+        before = self._before(identity)
         same = before is not None and before.record().get("identity") == identity
         if before is not None and not same and not self._wish.new:
             self._differs(before, inputs)
@@ -235,16 +241,16 @@ class _Opened:
     def __exit__(self, *error: object) -> None:
         self._lock.__exit__(*error)
 
-    def _before(self) -> Sweep | None:
-        """The newest sweep of this playbook on this cluster."""
-        for each in self._store.sweeps():
-            record = each.record()
-            if (record.get("experiment"), record.get("cluster")) == (
-                self._recipe.name,
-                self._recipe.cluster.name,
-            ):
-                return each
-        return None
+    def _before(self, identity: str) -> Sweep | None:
+        """The sweep of the same inputs, else the newest of this playbook on this cluster."""
+        name, cluster = self._recipe.name, self._recipe.cluster.name
+        found = [
+            each
+            for each in self._store.sweeps()
+            if (each.record().get("experiment"), each.record().get("cluster")) == (name, cluster)
+        ]
+        same = [each for each in found if each.record().get("identity") == identity]
+        return next(iter((*same, *found)), None)
 
     def _document(self, inputs: JSON, identity: str, recipe: Recipe) -> dict[str, JSON]:
         return {
@@ -263,8 +269,8 @@ class _Opened:
         repeats = max(self._wish.repeats or 0, max(trial.repeat for trial in has.trials))
         grown = plan.repeated(self._recipe, repeats)
         document = self._document(inputs, identity, grown)
-        kept = {"id": record["id"], "created": record["created"]}
-        opened.keep_record({**kept, **document})
+        kept = {key: record[key] for key in ("id", "created", "site")}
+        opened.keep_record({**document, **kept})
 
     def _differs(self, before: Sweep, inputs: JSON) -> None:
         old = json.dumps(before.record().get("inputs"), indent=1, sort_keys=True).splitlines()
