@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -350,6 +351,103 @@ def test_a_terminal_sees_a_live_view(place: Place) -> None:
     assert "elapsed" in text
     assert "of 10," in text
     assert "left" in text
+
+
+def test_a_gang_of_another_sweep_is_ended_before_anything_is_measured(place: Place) -> None:
+    """A dead controller's gang would take part in the next sweep's numbers."""
+    place.rewrite(params="params: {step_s: 2}")
+    process = place.start("sweep", "toy", "--case", "2x2")
+    wait_for(lambda: running(place, 1), "both tasks run")
+    process.kill()
+    process.wait()
+    old = place.sweep()
+    place.rewrite(params="params: {step_s: 0.01}")
+    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    assert f"ended what was left of 2n2g-toy_b4_fp32_1 a1 of sweep {old.name}" in done.stderr
+    assert place.pids() == []
+    assert '"infra-lost"' in (old / "events.jsonl").read_text()
+
+
+def test_code_edited_while_a_trial_runs_makes_it_invalid(place: Place) -> None:
+    """A number of two programs is a number of none; a later collect still knows it."""
+    place.rewrite(params="params: {step_s: 0.2}")
+    process = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
+    wait_for(lambda: running(place), "the task runs")
+    program = place.folder / "images" / "toy" / "program.py"
+    program.write_text(f"{program.read_text()}# another program\n")
+    assert process.wait(60) == 3
+    assert "CODE-CHANGED" in str(outcome(place, "1n1g/toy_b4_fp32_1.log")["problems"])
+    trials = json.loads(place.run("collect", "--json").stdout)["cases"][0]["trials"]
+    assert trials[0]["state"] == "invalid"
+    assert trials[0]["problems"][0]["code"] == "CODE-CHANGED"
+
+
+def test_a_log_that_is_gone_or_edited_counts_for_nothing_and_is_measured_anew(
+    place: Place,
+) -> None:
+    """`collect` says so and exits 3, the other trials keep their numbers; `sweep` mends it."""
+    assert place.run("sweep", "toy").returncode == 0
+    logs = place.sweep() / "logs"
+    (logs / "1n1g" / "toy_b4_fp32_1.log").unlink()
+    path = logs / "2n2g" / "toy_b4_fp32_2.log"
+    path.write_bytes(path.read_bytes() + b"a line more\n")
+    done = place.run("collect", "--json")
+    assert done.returncode == 3
+    first, second = json.loads(done.stdout)["cases"]
+    assert [trial["state"] for trial in first["trials"]] == ["invalid", "valid"]
+    assert first["trials"][0]["problems"][0]["code"] == "MISSING"
+    assert [trial["state"] for trial in second["trials"]] == ["valid", "invalid"]
+    assert second["trials"][1]["problems"][0]["code"] == "LOG-CHANGED"
+    assert place.run("sweep", "toy").returncode == 0
+    assert len(events(place, "intent")) == 6
+
+
+def test_an_outcome_of_another_sweep_is_not_believed(place: Place) -> None:
+    """Log and outcome copied from elsewhere agree with each other, but not with the events."""
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    alien = place.sweep() / "logs" / "1n1g"
+    kept = place.folder / "alien"
+    shutil.copytree(alien, kept)
+    shutil.rmtree(place.state)
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    shutil.copytree(kept, place.sweep() / "logs" / "1n1g", dirs_exist_ok=True)
+    trials = json.loads(place.run("collect", "--json").stdout)["cases"][0]["trials"]
+    assert trials[0]["problems"][0]["code"] == "LOG-CHANGED"
+
+
+def test_going_back_to_an_earlier_playbook_goes_on_with_its_sweep(place: Place) -> None:
+    """A to B to A: what was measured for A counts."""
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    first = place.sweep().name
+    before = (place.folder / "playbooks" / "toy.yaml").read_text()
+    place.rewrite(micro_batch_size="  micro_batch_size: [8]")
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    (place.folder / "playbooks" / "toy.yaml").write_text(before)
+    assert f"sweep {first} goes on" in place.run("sweep", "toy", "--case", "1x1").stderr
+
+
+def test_a_damaged_sweep_stops_no_other(place: Place) -> None:
+    """It is named by `list sweeps` and passed over."""
+    (place.state / "sweeps" / "old-1").mkdir(parents=True)
+    (place.state / "sweeps" / "old-1" / "sweep.json").write_text("{")
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    rows = json.loads(place.run("list", "sweeps", "--json").stdout)
+    assert {row["cluster"] for row in rows} == {"two", "damaged"}
+
+
+def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:
+    """As with `sweep 2>&1 | head -1`: the trials run on, all valid."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [*PROGRAM, "sweep", "toy"], cwd=place.folder, env=place.env(), stderr=writer, stdout=writer
+    )
+    os.close(writer)
+    os.read(reader, 1)
+    os.close(reader)
+    assert process.wait(60) in (0, 141)
+    states = [event["state"] for event in events(place, "outcome")]
+    assert states == ["valid"] * 4
 
 
 def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:

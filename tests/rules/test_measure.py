@@ -273,19 +273,24 @@ def test_loss_scale_counts_only_where_it_has_a_meaning() -> None:
 
 def test_iterations_are_free_for_a_case_that_a_file_name_says() -> None:
     """A name such as 2n8g/r50_b256_amp_1.log says nothing of them."""
-    assert (
-        measure.mismatches(replace(LOG, config={"iterations": 100, "world_size": 16}), FULL, None)
-        == ()
-    )
+    said = {"iterations": 100, "world_size": 16, "micro_batch_size": 256, "precision": "amp"}
+    assert measure.mismatches(replace(LOG, config=said), FULL, None) == ()
 
 
 def test_log_that_does_not_say_its_world_size_can_only_be_of_one_rank() -> None:
     """Without it, a log of one GPU would pass for one of sixteen."""
-    log = replace(LOG, config={"micro_batch_size": 256})
+    log = replace(LOG, config={"micro_batch_size": 256, "precision": "amp"})
     assert measure.mismatches(log, case("2x8"), None) == (
         Problem("CASE-MISMATCH", "the log says nothing of world_size, the case 16"),
     )
     assert measure.mismatches(log, case("1x1"), None) == ()
+
+
+def test_header_that_lacks_batch_or_precision_proves_no_case() -> None:
+    """A header that is there must say what the case is about."""
+    (found,) = measure.mismatches(replace(LOG, config={"arch": "resnet50"}), case("1x1"), None)
+    assert "nothing of micro_batch_size" in found.message
+    assert "nothing of precision" in found.message
 
 
 def test_seed_table_comes_back_from_its_25_printed_trials() -> None:
@@ -493,3 +498,50 @@ def test_copied_log_of_a_failed_trial_keeps_its_state() -> None:
         Problem("A", "b"),
         Problem("SAME-EVIDENCE", "the same steps also serve t2, t3"),
     )
+
+
+def test_speedup_over_a_case_measured_otherwise_is_not_given() -> None:
+    """Another driver behind the 1x1 case: a mark with both, and no number."""
+    one, two = (
+        measure.result(
+            case(placement),
+            [
+                replace(
+                    trial(f"{placement}_1", value),
+                    provenance={"driver": driver, "tasks": placement},
+                )
+            ],
+        )
+        for placement, value, driver in (("1x1", 100.0, "440"), ("1x4", 390.0, "535"))
+    )
+    first, second = measure.compared([one, two])
+    assert (first.speedup, second.speedup, second.efficiency) == (1.0, None, None)
+    (mark,) = second.marks
+    assert (mark.code, mark.message) == (
+        "BASELINE-DIFFERS",
+        "driver is 535, in the 1x1 case 440",
+    )
+
+
+def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
+    """What a reader should know of a median stands beside it."""
+    gap = Problem("GAP", "iteration 40 took 3 s")
+    trials = [trial("a", 100.0), replace(trial("b", 111.0), marks=(gap, gap)), trial("c", 105.0)]
+    found = measure.result(case("1x1"), trials)
+    assert [mark.code for mark in found.marks] == ["GAP", "WIDE-SPREAD"]
+    assert found.marks[0].message == "in 1 trial(s)"
+    assert measure.result(case("1x1"), trials[::2]).marks == ()
+
+
+def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
+    """A valid outcome whose log is gone must not throw out the trials that are there."""
+    gone = replace(trial("a", None), provenance={})
+    there = replace(trial("b", 100.0), provenance={"driver": "440"})
+    assert [each.state for each in measure.result(case("1x1"), [gone, there]).trials][1] == "valid"
+
+
+def test_two_empty_logs_are_no_copies_of_each_other() -> None:
+    """Nothing is no evidence."""
+    empty = Evidence("a.log", None, measure.NOTHING, "")
+    trials = [replace(trial(name, None, "invalid"), evidence=empty) for name in ("a", "b")]
+    assert [each.problems for each in measure.same_evidence(trials)] == [(), ()]
