@@ -273,7 +273,12 @@ def test_loss_scale_counts_only_where_it_has_a_meaning() -> None:
 
 def test_iterations_are_free_for_a_case_that_a_file_name_says() -> None:
     """A name such as 2n8g/r50_b256_amp_1.log says nothing of them."""
-    said = {"iterations": 100, "world_size": 16, "micro_batch_size": 256, "precision": "amp"}
+    said: dict[str, str | int | float | bool] = {
+        "iterations": 100,
+        "world_size": 16,
+        "micro_batch_size": 256,
+        "precision": "amp",
+    }
     assert measure.mismatches(replace(LOG, config=said), FULL, None) == ()
 
 
