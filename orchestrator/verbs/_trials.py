@@ -132,10 +132,11 @@ def is_done(bench: Bench, trial: TrialPlan) -> bool:
         return False
     try:
         outcome = bench.sweep.outcome(trial.log)
-        log = bench.sweep.log(trial.log).read_bytes()
+        with open(bench.sweep.log(trial.log), "rb") as log:
+            sha256 = hashlib.file_digest(log, "sha256").hexdigest()
     except (OSError, errors.StoreError):
         return False
-    return outcome is not None and hashlib.sha256(log).hexdigest() == history.sha256
+    return outcome is not None and sha256 == history.sha256
 
 
 def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]) -> None:
