@@ -110,6 +110,22 @@ def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
         raise errors.ConfigError(complaints)
 
 
+def workload(name: str) -> Workload:
+    """The workload of that name.
+
+    Raises:
+        UsageError: there is none; the message says which there are.
+    """
+    found = workloads.find(name)
+    if found is None:
+        raise errors.UsageError(
+            f"there is no workload {name!r}",
+            code="NO-WORKLOAD",
+            fix=f"needed one of {', '.join(workloads.names())}",
+        )
+    return found
+
+
 def folder_digest(folder: Path) -> str:
     """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()

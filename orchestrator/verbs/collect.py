@@ -15,7 +15,7 @@ from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.site import Site
 from orchestrator.store import Store, Sweep, dumps, write
-from orchestrator.verbs import _folder, _logs
+from orchestrator.verbs import _files, _folder, _logs
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
@@ -37,13 +37,7 @@ def collect_logs(
     folder: Path, workload: str, window: tuple[int, int] | None, out: Path | None, voice: Voice
 ) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
-    how = workloads.find(workload)
-    if how is None:
-        raise errors.UsageError(
-            f"there is no workload {workload!r}",
-            code="NO-WORKLOAD",
-            fix=f"needed one of {', '.join(workloads.names())}",
-        )
+    how = _files.workload(workload)
     found = _folder.report_on(folder, how, window or how.window)
     voice.results(found)
     _say_reasons(found, voice)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from orchestrator import errors, measure, workloads
+from orchestrator import errors, measure
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.probes import gpu, infiniband, topology
-from orchestrator.verbs import _logs
+from orchestrator.verbs import _files, _logs
 
 CHUNK_BYTES = 1 << 20
 MOST_TEXT_BYTES = 64 << 20
@@ -58,13 +58,7 @@ def inspect_log(
     voice: Voice,
 ) -> int:
     """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
-    how = workloads.find(workload)
-    if how is None:
-        raise errors.UsageError(
-            f"there is no workload {workload!r}",
-            code="NO-WORKLOAD",
-            fix=f"needed one of {', '.join(workloads.names())}",
-        )
+    how = _files.workload(workload)
     wanted = window or how.window
     with _opened(file) as content:
         log = how.read(_chunks(content), wanted)
