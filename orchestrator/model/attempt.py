@@ -1,5 +1,6 @@
 """One actual run of a trial: its tasks while they run, and how they ended."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.model.plan import Task
@@ -7,14 +8,22 @@ from orchestrator.model.plan import Task
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a gang is started from; ``folder`` holds the raw logs of its tasks."""
+    """What a gang is started from.
+
+    Args:
+        folders: by node name, the folder there that holds the raw logs of its tasks.
+    """
 
     sweep: str
     trial: str
     number: int
-    folder: str
+    folders: Mapping[str, str]
     port: int
     tasks: tuple[Task, ...]
+
+    def folder(self, task: Task) -> str:
+        """Where the task's raw log lies, on its node."""
+        return self.folders[task.node]
 
     def token(self, task: Task) -> str:
         """The name that a task carries on its node, unique among all attempts."""

@@ -72,7 +72,11 @@ class Settings(Noun):
     interface: Name | None = None
     """The network interface that NCCL, gloo and MPI use."""
     sudo: bool | None = None
-    """Whether the user needs sudo for what takes root."""
+    """Whether the user needs ``sudo -n`` to reach Docker."""
+    known_hosts: NodePath | None = None
+    """File of trusted host keys on this machine; ~/.ssh/known_hosts unless said otherwise."""
+    folder: DataPath | None = None
+    """Where attempts lie on the node; /var/tmp/dlperf-USER unless said otherwise."""
 
 
 class NodeEntry(Settings):
@@ -99,13 +103,22 @@ class Container(Noun):
     """Whether containers may do everything on the node; needs a reason."""
     reason: Words | None = None
     """Why containers must be privileged; shown in the report."""
+    gpu_access: Literal["auto", "cdi", "runtime", "gpus", "none"] = "auto"
+    """How containers come to GPUs: what the engine has, a CDI device, the nvidia runtime,
+    Docker's --gpus, or not at all."""
 
 
 class Registry(Noun):
     """Where images come from when it is not the registry that their names say."""
 
-    mirror: Mirror
+    mirror: Mirror | None = None
     """Pull from here instead; the digest stays the one of the original."""
+    push: Mirror | None = None
+    """Carry derived images to the nodes through here; else from node to node."""
+    user: Words | None = None
+    """Who logs in; the secret comes from DLPERF_REGISTRY_SECRET, a 0600 file or a prompt."""
+    secret_file: NodePath | None = None
+    """A file on this machine, mode 0600, whose first line is the secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +135,12 @@ class Node:
     hcas: tuple[Hca, ...]
     data: Mapping[str, str]
     interface: str | None
+    sudo: bool
+    identity: str | None
+    known_hosts: str
+    host_key: str | None
+    jump: str | None
+    folder: str
 
     @property
     def usable_gpus(self) -> tuple[int, ...]:
@@ -142,6 +161,8 @@ class Cluster(Noun):
     """How containers are started."""
     registry: Registry | None = None
     """Where images come from, if not from where their names say."""
+    images: tuple[Name, ...] = ()
+    """Images that provision prepares on the nodes."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
     """The nodes in rank order: a case of two nodes takes the first two."""
 
@@ -166,6 +187,12 @@ class Cluster(Noun):
             hcas=merged.hcas or (),
             data=merged.data or {},
             interface=merged.interface,
+            sudo=merged.sudo or False,
+            identity=merged.identity,
+            known_hosts=merged.known_hosts or "~/.ssh/known_hosts",
+            host_key=merged.host_key,
+            jump=merged.jump,
+            folder=merged.folder or f"/var/tmp/dlperf-{merged.user or 'root'}",
         )
 
     def contradictions(self) -> Iterator[Contradiction]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from orchestrator.model.problem import Problem
+from orchestrator.model.site import DataState, DockerFacts, HostFacts
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
@@ -104,3 +105,69 @@ class DriverFacts:
     cuda: str | None
     gpus: tuple[GpuFacts, ...]
     problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A question that brought no fact.
+
+    Args:
+        code: ``HUNG``; ``ABSENT``, no such program; else the word of who refused the answer.
+        said: what came instead, in the node's own words.
+    """
+
+    code: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerbsFacts:
+    """The adapters that programs can really open, as ``ibv_devinfo`` does.
+
+    Args:
+        hcas: names of those that were opened.
+        warnings: what the library complained of, such as a missing user-space driver.
+    """
+
+    hcas: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """Everything that one round trip brought from a node; None is what was not asked.
+
+    Args:
+        data: by name of the data set.
+    """
+
+    host: HostFacts
+    gpu: DriverFacts | Silent | None
+    topology: Topology | Silent | None
+    infiniband: InfinibandFacts | Silent | None
+    verbs: VerbsFacts | Silent | None
+    ofed: str | None
+    docker: DockerFacts | Silent | None
+    data: Mapping[str, DataState]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What a container of ours sees of its node; None is what was not asked.
+
+    Args:
+        gpus: how many GPUs ``nvidia-smi -L`` lists.
+        devices: names in /dev/infiniband.
+        memlock_kib, stack_kib: None is no limit.
+    """
+
+    uid: int
+    gpus: int | Silent | None
+    topology: Topology | Silent | None
+    infiniband: InfinibandFacts | Silent | None
+    verbs: VerbsFacts | Silent | None
+    ofed: str | None
+    devices: tuple[str, ...]
+    memlock_kib: int | None
+    stack_kib: int | None
+    shm_mib: int

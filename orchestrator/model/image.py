@@ -1,14 +1,135 @@
 """An image that we define: its base, and what of ours lies in it."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from orchestrator.model.text import ImageReference, Module, Name, NodePath, Noun, ProgramName, Words
+from pydantic import AfterValidator, Field
+
+from orchestrator.model.text import (
+    Contradiction,
+    ImageReference,
+    Matching,
+    Module,
+    Name,
+    NodePath,
+    Noun,
+    ProgramName,
+    Words,
+)
+
+# Every value below gets into a shell inside `docker build`: what a pattern lets through is plain
+# there, and no word begins with '-'.
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
+_REST = r"(/[A-Za-z0-9_.~+%=-]+)*"
+_URL = rf"https?://{_HOST}{_REST}/?"
+_FILE_URL = rf"https?://{_HOST}{_REST}/[A-Za-z0-9][A-Za-z0-9_.+-]*"
+_COMMIT = r"[0-9a-f]{40}"
+_PACKAGE = r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?"
+_PROJECT = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+_REQUIREMENT = (
+    rf"{_PROJECT}(\[{_PROJECT}(,{_PROJECT})*\])?==[A-Za-z0-9][A-Za-z0-9.+]*"
+    rf"|git\+https?://{_HOST}{_REST}@{_COMMIT}(#egg={_PROJECT})?"
+)
+_REPOSITORY = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+
+
+def _leads_down(path: str) -> str:
+    if {"..", ".", ""} & set(path.split("/")):
+        raise ValueError(f"got {path!r}; needed a path without '..', '.' or '//'")
+    return path
+
+
+def _part_of_a_tag(name: str) -> str:
+    if not _REPOSITORY.fullmatch(name):
+        needed = "needed small letters and digits with single '_', '.' or '-' between them"
+        raise ValueError(f"got {name!r}; {needed}, as Docker's names have")
+    return name
+
+
+ImageName = Annotated[Name, AfterValidator(_part_of_a_tag)]
+Url = Annotated[
+    str,
+    Field(max_length=500),
+    Matching(re.compile(_URL), "http(s)://host/path without a password, a query or a fragment"),
+]
+FileUrl = Annotated[
+    str,
+    Field(max_length=500),
+    Matching(re.compile(_FILE_URL), "http(s)://host/path/file without a password or a query"),
+]
+Digest = Annotated[
+    str, Matching(re.compile(r"sha256:[0-9a-f]{64}"), "sha256: and 64 hexadecimal digits")
+]
+Commit = Annotated[
+    str, Matching(re.compile(_COMMIT), "a whole commit id, 40 hexadecimal digits in small letters")
+]
+Package = Annotated[
+    str, Matching(re.compile(_PACKAGE), "a Debian package, such as git or git=1:2.17.1-1")
+]
+Requirement = Annotated[
+    str,
+    Matching(re.compile(_REQUIREMENT), "NAME==VERSION or git+https://HOST/PATH@COMMIT"),
+]
+OfedVersion = Annotated[
+    str, Matching(re.compile(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?"), "such as 4.9-0.1.7.0")
+]
+PathInside = Annotated[
+    str,
+    Matching(
+        re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*"),
+        "a path inside the repository, without blanks or shell characters",
+    ),
+    AfterValidator(_leads_down),
+]
+Argument = Annotated[
+    str, Matching(re.compile(r"[A-Za-z0-9_./=:@+-]{1,200}"), "a word without shell characters")
+]
+
+
+def derived_tag(name: str, inputs: str) -> str:
+    """What the image built from these inputs, ``sha256:...``, is called on every node."""
+    return f"dlperf/{name}:{inputs.removeprefix('sha256:')[:16]}"
+
+
+class Ofed(Noun):
+    """MLNX_OFED, whose user space ``infiniband: mlnx_ofed`` puts into the image."""
+
+    url: FileUrl
+    """Where its tarball lies; what it must hash to belongs to the lock."""
+    version: OfedVersion
+    """What ``ofed_info -s`` must say once it is installed."""
+    packages: tuple[Package, ...] = ()
+    """What its installer needs."""
+
+
+class Apt(Noun):
+    """Packages of the image's distribution."""
+
+    packages: tuple[Package, ...] = ()
+    """Installed in any case."""
+    infiniband: tuple[Package, ...] = ("ibverbs-providers", "ibverbs-utils", "infiniband-diags")
+    """What ``infiniband: distribution`` installs."""
+    mirror: Url | None = None
+    """Take packages from here instead of from where the image says."""
+
+
+class Source(Noun):
+    """The benchmark's own code, at one commit."""
+
+    url: Url
+    """A git repository."""
+    commit: Commit
+    """Which state of it."""
+    path: PathInside | None = None
+    """The folder in it whose content becomes ``code``; else all of it."""
 
 
 class Image(Noun):
     """The validated image.yaml."""
 
-    name: Name
+    name: ImageName
     description: Words | None = None
     base: ImageReference
     """What it is built from; the digest belongs to the lock, never to this file."""
@@ -20,6 +141,44 @@ class Image(Noun):
     """The interpreter, inside the image."""
     code: NodePath = "/workspace"
     """Where the program lies, inside the image."""
+    entrypoint: tuple[Argument, ...] | None = None
+    """What starts the program inside the image; as its base says, unless said otherwise."""
+    infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
+    """Whose user space for InfiniBand goes in: that of ``ofed``, the distribution's, or no other
+    than what the base has."""
+    ofed: Ofed | None = None
+    """Where MLNX_OFED comes from; nothing is done with it unless ``infiniband`` says so."""
+    apt: Apt = Field(default_factory=Apt)
+    """Packages of the image's distribution."""
+    pip: tuple[Requirement, ...] = ()
+    """Python packages, each at one version and without what it depends on: pip could put another
+    PyTorch in place of the base's."""
+    source: Source | None = None
+    """The benchmark's code; else it lies beside this file."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The distribution's packages that go in, as ``infiniband`` says."""
+        ofed = self.ofed.packages if self.ofed else ()
+        ours = {"mlnx_ofed": ofed, "distribution": self.apt.infiniband, "none": ()}
+        return tuple(dict.fromkeys((*self.apt.packages, *ours[self.infiniband])))
+
+    @property
+    def downloads(self) -> tuple[str, ...]:
+        """URLs of the files that go in, and that the controller fetches."""
+        return (self.ofed.url,) if self.ofed and self.infiniband == "mlnx_ofed" else ()
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Everything about this image that cannot hold together."""
+        if self.infiniband == "mlnx_ofed" and self.ofed is None:
+            yield Contradiction(
+                ("infiniband",),
+                "mlnx_ofed without `ofed:`; needed `ofed: {url: ..., version: ...}` beside it",
+            )
+        if self.code.startswith("~"):
+            yield Contradiction(
+                ("code",), f"got {self.code!r}; needed a path from the root, not from a home"
+            )
 
 
 @dataclass(frozen=True, slots=True)

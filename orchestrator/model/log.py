@@ -1,5 +1,6 @@
-"""What a training log says: its steps, its header, its own rates, and what is wrong with it."""
+"""What a training log says: its steps, its header, its rates, its transport, what is wrong."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,68 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Port:
+    """A port of an HCA as NCCL names it; ``link`` is IB or RoCE."""
+
+    hca: str
+    number: int
+    link: str
+
+    def __str__(self) -> str:
+        return self.hca if self.number == 1 else f"{self.hca}:{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """What the communication libraries of one task say of themselves in its log.
+
+    Args:
+        networks: what NCCL took between nodes, by its own names and sorted: IB, IBext_v8, Socket.
+        ports: of the HCAs that it lists as its own, sorted.
+        interfaces: that it lists for sockets, sorted.
+        no_device: the line that says that NCCL found no HCA; None without one.
+        lines: the first of each sort of evidence, counted from 1.
+        problems: what libraries complain of. They explain a failure, and make no trial invalid
+            that does not need what they lack.
+    """
+
+    networks: tuple[str, ...] = ()
+    ports: tuple[Port, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    no_device: int | None = None
+    lines: tuple[int, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def over_verbs(self) -> bool:
+        """Whether all traffic between nodes went over HCAs: InfiniBand or RoCE, never sockets."""
+        return bool(self.networks) and all(is_verbs(network) for network in self.networks)
+
+    @property
+    def label(self) -> str:
+        """Such as ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)`` or ``Socket ib0``; ``-`` for none."""
+        words = [self._network(network) for network in self.networks]
+        return " + ".join(words) or "-"
+
+    def _network(self, network: str) -> str:
+        if network == "Socket":
+            return " ".join(("Socket", ",".join(self.interfaces))).strip()
+        if not is_verbs(network):
+            return network
+        links: dict[str, list[str]] = {}
+        for port in self.ports:
+            links.setdefault(port.link, []).append(str(port))
+        words = " + ".join(f"{link} {','.join(ports)}" for link, ports in sorted(links.items()))
+        plugin = "" if network == "IB" else f" ({network})"
+        return f"{words or 'IB'}{plugin}"
+
+
+def is_verbs(network: str) -> bool:
+    """Whether NCCL's name of a network means its own or a plugin's transport over HCAs."""
+    return re.fullmatch(r"IB(?:ext(?:_v[0-9]{1,3})?)?", network) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingLog:
     """One log, read for one window.
 
@@ -53,6 +116,7 @@ class TrainingLog:
         digest: hash over the iterations and timestamps of the window, equal for copies of the
             same evidence; empty where there are none.
         sha256: of the raw bytes.
+        fabric: of the task that wrote this log; other nodes' ranks speak in their own.
     """
 
     runs: int
@@ -69,4 +133,5 @@ class TrainingLog:
     digest: str
     size_bytes: int
     sha256: str
+    fabric: Fabric
     problems: tuple[Problem, ...]

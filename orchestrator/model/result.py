@@ -28,6 +28,7 @@ class Measurement:
         problems: why it is not valid.
         marks: what a reader should know although it is valid.
         provenance: must agree within a case before its trials share a median.
+        transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
     """
 
     trial: str
@@ -40,6 +41,7 @@ class Measurement:
     marks: tuple[Problem, ...]
     evidence: Evidence | None
     provenance: Mapping[str, str]
+    transport: str = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,10 @@ class Result:
     speedup: float | None
     efficiency: float | None
     marks: tuple[Problem, ...]
+
+    @property
+    def transport(self) -> str:
+        """What its valid trials ran over; without a valid one, what any of them ran over."""
+        valid = [trial for trial in self.trials if trial.state == "valid"]
+        said = dict.fromkeys(trial.transport for trial in valid or self.trials)
+        return " or ".join(each for each in said if each != "-") or "-"

@@ -1,10 +1,11 @@
 """What provisioning found out: facts, and verdicts over them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+DataState = Literal["present", "empty", "unreadable", "missing", "hung"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What one round trip to a node says of the machine itself."""
+    """What one round trip to a node says of the machine itself.
+
+    Args:
+        memlock_kib: how much memory its user may lock; None is all of it.
+        addresses: by interface; None where the node has no tool that says so.
+        proxies: names of the variables that are set, never their values.
+    """
 
     hostname: str
     boot_id: str
@@ -38,23 +45,145 @@ class HostFacts:
     interfaces: tuple[str, ...]
     missing_modules: tuple[str, ...]
     torch: str
+    memlock_kib: int | None = None
+    addresses: Mapping[str, tuple[str, ...]] | None = None
+    proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GpuSummary:
-    """The GPUs of a node, as far as reports need them."""
+    """The GPUs of a node, as far as reports and comparisons need them; tuples in GPU order."""
 
     driver: str | None
     cuda: str | None
     models: tuple[str, ...]
+    bus_ids: tuple[str | None, ...] = ()
+    memory_mib: tuple[int | None, ...] = ()
+    power_limits_w: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySummary:
+    """How GPUs and HCAs are connected, in the driver's words.
+
+    Args:
+        digest: equal for nodes that are wired alike; None for a table with problems.
+    """
+
+    links: Mapping[str, Mapping[str, str]]
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HcaSummary:
+    """One port of one InfiniBand adapter; None where it could not be read."""
+
+    name: str
+    port: int
+    type: str | None
+    firmware: str | None
+    state: str | None
+    rate_gbps: int | None
+    link_layer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DockerFacts:
+    """A node's Docker engine and what it brings for GPUs.
+
+    Args:
+        cdi: whether the engine reads CDI files and one of them describes NVIDIA's GPUs.
+        gpu_hook: whether NVIDIA's hook, which ``--gpus`` needs, is installed.
+        log_opts: of its configuration file; None where that could not be read.
+        proxies: names of the settings that are in force, never their values.
+    """
+
+    server_version: str
+    api_version: str
+    runtimes: tuple[str, ...]
+    cdi: bool
+    gpu_hook: bool
+    toolkit: str | None
+    runc: str | None
+    storage_driver: str
+    root_dir: str
+    free_mib: int | None
+    logging_driver: str
+    log_opts: Mapping[str, str] | None
+    live_restore: bool
+    proxies: tuple[str, ...]
+
+    @property
+    def gpu_ways(self) -> tuple[Literal["cdi", "runtime", "gpus"], ...]:
+        """How containers can come to GPUs here, the best way first."""
+        ways: dict[Literal["cdi", "runtime", "gpus"], bool] = {
+            "cdi": self.cdi,
+            "runtime": "nvidia" in self.runtimes,
+            "gpus": self.gpu_hook,
+        }
+        return tuple(way for way, there in ways.items() if there)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Everything that was asked of one node; what was not asked is None."""
+    """Everything that was asked of one node; what was not asked or not answered is None.
+
+    Args:
+        infiniband: port by port, in the order in which ``ibstat`` prints them.
+        ofed: version of the InfiniBand user space, where one is installed.
+        data: by name of the data set.
+    """
 
     host: HostFacts
-    gpu: GpuSummary | None
+    gpu: GpuSummary | None = None
+    topology: TopologySummary | None = None
+    infiniband: tuple[HcaSummary, ...] | None = None
+    ofed: str | None = None
+    docker: DockerFacts | None = None
+    data: Mapping[str, DataState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DataDigest:
+    """A data set as one node has it.
+
+    Args:
+        digest: over sizes and relative paths of all files, hex; contents are not read.
+        train_files: under its folder ``train``; None if it has none.
+        train_folders: directly in ``train``, one a class; None likewise.
+        cached: whether it was computed earlier and the folders have not changed since.
+    """
+
+    path: str
+    digest: str
+    files: int
+    size_bytes: int
+    train_files: int | None
+    train_folders: int | None
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRecord:
+    """An image as it lies on every node.
+
+    Args:
+        id: digest of its configuration, which is what containers are started from.
+        inputs_digest: over everything that went into it; its tag begins with it.
+        code: commit or version of the benchmark's code in it; empty without one.
+        python: version in the image; empty where it has none.
+        locked: whether a lock file had named every digest before.
+    """
+
+    name: str
+    base: str
+    base_digest: str
+    id: str
+    tag: str
+    inputs_digest: str
+    code: str
+    python: str
+    locked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +193,8 @@ class Site:
     Args:
         cluster_digest: of the inventory that was asked for.
         nodes: facts by node name; nodes that gave none are missing.
+        images: by name of the image.
+        data: digests by name of the data set, then by node name.
     """
 
     version: int
@@ -73,6 +204,8 @@ class Site:
     observed_at: str
     nodes: Mapping[str, NodeFacts]
     findings: tuple[Finding, ...]
+    images: Mapping[str, ImageRecord] = field(default_factory=dict)
+    data: Mapping[str, Mapping[str, DataDigest]] = field(default_factory=dict)
 
     @property
     def shared_machine(self) -> bool:

@@ -53,7 +53,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matching:
+class Matching:
     """Text that matches a pattern as a whole; programs and editors say the same about it."""
 
     pattern: re.Pattern[str]
@@ -108,35 +108,35 @@ def _address(text: str) -> str:
 
 Name = Annotated[
     str,
-    _Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
+    Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
 ]
 Address = Annotated[
     str,
-    _Matching(re.compile(r"[A-Za-z0-9.:-]+"), "an IP address or a host name"),
+    Matching(re.compile(r"[A-Za-z0-9.:-]+"), "an IP address or a host name"),
     AfterValidator(_address),
 ]
 NodePath = Annotated[
     str,
-    _Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
+    Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
     AfterValidator(_no_upward_steps),
 ]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
-ProgramName = Annotated[str, _Matching(_PROGRAM, "a program's name or path, without blanks")]
-Module = Annotated[str, _Matching(_MODULE, "a Python module, such as torch.distributed")]
+ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, without blanks")]
+Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
-    str, _Matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
+    str, Matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
 ]
-Mirror = Annotated[str, _Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
-Fingerprint = Annotated[str, _Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
+Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
+Fingerprint = Annotated[str, Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
 ImageReference = Annotated[
-    str, _Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
+    str, Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
 ]
-Size = Annotated[str, _Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
+Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
 Words = Annotated[
     str,
-    _Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
+    Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
 ]
-PlacementText = Annotated[str, _Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
+PlacementText = Annotated[str, Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400)]
 Scalar = bool | int | float | str

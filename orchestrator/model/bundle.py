@@ -1,0 +1,128 @@
+"""A bundle: images and downloads as files in a folder, for nodes that no registry reaches."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from orchestrator.model.image import Digest, FileUrl, ImageName, derived_tag
+from orchestrator.model.text import Contradiction, ImageReference, Matching, Noun, Words, repeated
+
+FILE_NAME = "bundle.json"
+_PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
+Tag = Annotated[
+    str,
+    Matching(
+        re.compile(r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}"),
+        "dlperf/NAME: and 16 hexadecimal digits",
+    ),
+]
+ImageFile = Annotated[str, Matching(re.compile(rf"images/{_PART}\.tar"), "images/NAME.tar")]
+DownloadFile = Annotated[str, Matching(re.compile(rf"downloads/{_PART}"), "downloads/NAME")]
+Size = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeen:
+    """A file of the bundle's folder as it is: its sha256 and its size in bytes."""
+
+    sha256: str
+    size: int
+
+
+class BundledImage(Noun):
+    """A derived image, as `docker save` wrote it."""
+
+    name: ImageName
+    tag: Tag
+    id: Digest
+    """What every node must show for the tag once it is loaded."""
+    base: ImageReference
+    base_digest: Digest
+    inputs: Digest
+    """Of everything that went in."""
+    file: ImageFile
+    sha256: Digest
+    """Of the file."""
+    size: Size
+    """Of the file, in bytes."""
+
+
+class BundledDownload(Noun):
+    """A file that an image is built from."""
+
+    url: FileUrl
+    sha256: Digest
+    file: DownloadFile
+    size: Size
+    """In bytes."""
+
+
+class Bundle(Noun):
+    """The validated bundle.json."""
+
+    version: Literal[1]
+    created: Words
+    """When, in UTC."""
+    images: tuple[BundledImage, ...] = ()
+    downloads: tuple[BundledDownload, ...] = ()
+
+    @property
+    def files(self) -> dict[str, FileSeen]:
+        """What each file must be, by its path in the bundle's folder."""
+        images = {image.file: FileSeen(image.sha256, image.size) for image in self.images}
+        return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """By base reference: the digest that its image was built from."""
+        return {image.base: image.base_digest for image in self.images}
+
+    def image(self, tag: str) -> BundledImage | None:
+        """The image of that tag, if the bundle has it."""
+        return next((image for image in self.images if image.tag == tag), None)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Everything about this bundle that cannot hold together."""
+        keys = {
+            ("images", "tag"): [image.tag for image in self.images],
+            ("images", "file"): [image.file for image in self.images],
+            ("downloads", "url"): [part.url for part in self.downloads],
+            ("downloads", "file"): [part.file for part in self.downloads],
+        }
+        for (part, key), values in keys.items():
+            for index, before in repeated(values).items():
+                text = f"{values[index]!r} is also that of {part}[{before}]; needed each once"
+                yield Contradiction((part, index, key), text)
+        for index, image in enumerate(self.images):
+            expected = derived_tag(image.name, image.inputs)
+            if image.tag != expected:
+                text = f"got {image.tag!r}; needed {expected}, as name and inputs say"
+                yield Contradiction(("images", index, "tag"), text)
+
+    def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
+        """What is wrong with the bundle's files, in words; empty when all are what they must be.
+
+        Args:
+            seen: by path in the folder; what is not there is missing.
+        """
+        return tuple(
+            _damage(file, must, seen.get(file))
+            for file, must in self.files.items()
+            if seen.get(file) != must
+        )
+
+    def text(self) -> str:
+        """The bundle as its file holds it."""
+        return json.dumps(self.model_dump(), indent=2) + "\n"
+
+
+def _damage(file: str, must: FileSeen, seen: FileSeen | None) -> str:
+    if seen is None:
+        return f"{file} is missing"
+    if seen.size != must.size:
+        return f"{file} has {seen.size} bytes; needed {must.size}"
+    return f"{file} has {seen.sha256}; needed {must.sha256}"
