@@ -1,0 +1,104 @@
+"""The build context of an image: its folder's files and its downloads as one tar."""
+
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from orchestrator import errors
+from orchestrator.downloads import on_disk
+
+_MOST_BYTES = 64 << 20
+_DOWNLOADS = "downloads"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What of an image's folder goes into its build, by path in the folder.
+
+    Not image.yaml, whose values go in by themselves, nor pages, caches and hidden files: who edits
+    a comment builds nothing anew.
+
+    Raises:
+        ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
+        LocalError: something of it cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    room = _MOST_BYTES
+    for path in _paths(folder):
+        with on_disk(path):
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_size > room:
+                raise _unfit(f"{path} is no plain file, or too large; needed at most 64 MiB in all")
+            content = path.read_bytes()
+        room -= len(content)
+        found[path.relative_to(folder).as_posix()] = content
+    if "Dockerfile" not in found:
+        raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
+    return found
+
+
+def digests(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """The sha256 of each file."""
+    return {
+        name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
+    }
+
+
+def write(contents: Mapping[str, bytes], downloads: Mapping[str, Path], to: Path) -> None:
+    """Write the context as a tar that depends on nothing but its parts, and is never in memory.
+
+    Args:
+        downloads: by the name that each has in the build, below ``downloads/``; that folder is
+            there even if it is empty, so that a Dockerfile can copy it.
+
+    Raises:
+        StoreError, LocalError: it cannot be written; a part of it may lie there.
+    """
+    names = (*contents, *(f"{_DOWNLOADS}/{name}" for name in downloads))
+    with on_disk(to), tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
+        for folder in sorted({_DOWNLOADS, *_folders(names)}):
+            archive.addfile(_entry(folder, 0, tarfile.DIRTYPE, 0o755))
+        for name in sorted(contents):
+            content = contents[name]
+            _add(archive, name, len(content), io.BytesIO(content))
+        for name in sorted(downloads):
+            with open(downloads[name], "rb") as file:
+                _add(archive, f"{_DOWNLOADS}/{name}", os.fstat(file.fileno()).st_size, file)
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """Everything below the folder that goes in and is no folder, in the order of its names."""
+    with on_disk(folder):
+        inside = sorted(folder.iterdir())
+    for path in inside:
+        if path.name.startswith(".") or path.name == "__pycache__" or path.suffix == ".md":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _paths(path)
+        elif path.name != "image.yaml":
+            yield path
+
+
+def _folders(names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        for folder in PurePosixPath(name).parents:
+            if str(folder) != ".":
+                yield str(folder)
+
+
+def _add(archive: tarfile.TarFile, name: str, size: int, file: BinaryIO) -> None:
+    archive.addfile(_entry(name, size, tarfile.REGTYPE, 0o644), file)
+
+
+def _entry(name: str, size: int, kind: bytes, mode: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
+    entry.size, entry.type, entry.mode = size, kind, mode
+    return entry
+
+
+def _unfit(cause: str) -> errors.ImageError:
+    return errors.ImageError(cause, code="IMAGE-FOLDER", fix="compare it with a shipped folder")

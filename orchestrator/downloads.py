@@ -1,0 +1,233 @@
+"""Files from the network, kept by what they hash to."""
+
+import contextlib
+import errno
+import hashlib
+import http.client
+import os
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.model.bundle import FileSeen
+
+Progress = Callable[[str, int, int | None], None]
+"""Told a URL, the bytes that have come, and how many there will be, if the server said so."""
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a download may take.
+
+    Args:
+        idle_s: seconds without a byte.
+        whole_s: seconds until the last byte.
+        most_bytes: of the file.
+    """
+
+    idle_s: float = 30.0
+    whole_s: float = 4 * 3600.0
+    most_bytes: int = 16 << 30
+
+
+class Downloads:
+    """A folder of downloaded files, named by their sha256."""
+
+    def __init__(self, folder: Path, progress: Progress, bounds: Bounds | None = None) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._bounds = bounds or Bounds()
+
+    def cached(self, sha256: str) -> Path | None:
+        """The file of that sha256, read and hashed anew; one that was damaged is removed."""
+        path = self._place(sha256)
+        with on_disk(path):
+            if not path.is_file():
+                return None
+            if seen(path).sha256 == sha256:
+                return path
+            path.unlink()
+        return None
+
+    def fetch(self, url: str, sha256: str) -> Path:
+        """The file at ``url``, which must hash to ``sha256``; taken from here if it is here.
+
+        Raises:
+            ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
+            StoreError, LocalError: this machine cannot keep it.
+        """
+        if path := self.cached(sha256):
+            return path
+        with self._received(url) as (aside, found):
+            if found != sha256:
+                raise errors.ImageError(
+                    f"{url} gave {found}; the lock has {sha256}",
+                    code="OFED-CHECKSUM",
+                    fix="find out why it changed; only then lock it again with provision --lock",
+                )
+            return self._kept(aside, found)
+
+    def learn(self, url: str) -> tuple[Path, str]:
+        """The file at ``url`` and its sha256, trusted as it comes: only when locking.
+
+        Raises:
+            ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
+            StoreError, LocalError: this machine cannot keep it.
+        """
+        with self._received(url) as (aside, found):
+            return self._kept(aside, found), found
+
+    def adopt(self, file: Path, sha256: str) -> Path:
+        """A copy of a file that lies on this machine, which must hash to ``sha256``.
+
+        Raises:
+            ImageError: OFED-CHECKSUM; nothing of it is kept.
+            StoreError, LocalError: this machine cannot keep it.
+        """
+        with self._aside() as aside:
+            with on_disk(file):
+                shutil.copyfile(file, aside)
+                found = seen(aside).sha256
+            if found != sha256:
+                raise errors.ImageError(
+                    f"{file} has {found}; needed {sha256}",
+                    code="OFED-CHECKSUM",
+                    fix="make the bundle again",
+                )
+            return self._kept(aside, found)
+
+    def _place(self, sha256: str) -> Path:
+        return self._folder / sha256.replace(":", "-")
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[Path]:
+        """A new file in the folder, gone afterwards unless it was renamed."""
+        with on_disk(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, name = tempfile.mkstemp(dir=self._folder, prefix="part-")
+        os.close(handle)
+        try:
+            yield Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _received(self, url: str) -> Iterator[tuple[Path, str]]:
+        """The bytes at ``url`` in a file aside, and their sha256."""
+        digest = hashlib.sha256()
+        with self._aside() as aside:
+            with on_disk(aside), open(aside, "wb") as file:
+                for chunk in self._chunks(url):
+                    digest.update(chunk)
+                    file.write(chunk)
+            yield aside, f"sha256:{digest.hexdigest()}"
+
+    def _kept(self, aside: Path, sha256: str) -> Path:
+        path = self._place(sha256)
+        with on_disk(path):
+            with open(aside, "rb") as file:
+                os.fsync(file.fileno())
+            aside.rename(path)
+        return path
+
+    def _chunks(self, url: str) -> Iterator[bytes]:
+        deadline = time.monotonic() + self._bounds.whole_s
+        got = 0
+        try:
+            with _OPENER.open(url, timeout=self._bounds.idle_s) as answer:
+                length = answer.headers.get("Content-Length", "")
+                total = int(length) if length.isdecimal() else None
+                while chunk := answer.read1(_CHUNK):
+                    got += len(chunk)
+                    self._refuse_too_much(url, got, deadline)
+                    self._progress(url, got, total)
+                    yield chunk
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, urllib.error.HTTPError):  # it is the answer, still open
+                error.close()
+            raise _failed(url, str(error) or type(error).__name__) from error
+        if total is not None and got != total:
+            raise errors.ImageError(
+                f"{url} gave {got} of {total} bytes", code="OFED-CHECKSUM", fix="try again"
+            )
+
+    def _refuse_too_much(self, url: str, got: int, deadline: float) -> None:
+        if got > self._bounds.most_bytes:
+            raise _failed(url, f"more than {self._bounds.most_bytes} bytes")
+        if time.monotonic() > deadline:
+            raise _failed(url, f"{got} bytes in {self._bounds.whole_s:g} s, and no end")
+
+
+def seen(path: Path) -> FileSeen:
+    """A file's sha256 and size, from its bytes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return FileSeen(f"sha256:{digest.hexdigest()}", file.tell())
+
+
+def found(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
+    """By path in the folder, those of these files that are there, links not followed.
+
+    Raises:
+        LocalError: one cannot be read.
+    """
+    result = {}
+    for name in files:
+        path = folder / name
+        with on_disk(path):
+            if path.is_file() and not path.is_symlink():
+                result[name] = seen(path)
+    return result
+
+
+@contextlib.contextmanager
+def on_disk(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.StoreError(
+                f"no space left to write {path}", code="STORE-FULL", fix="free some disk"
+            ) from error
+        raise errors.LocalError(f"{path}: {error.strerror}", code="LOCAL-FILE") from error
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """HTTP and HTTPS, redirects and proxies; none of urllib's file: and ftp:."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    opener.addheaders = [("User-Agent", "dlperf-orch")]
+    return opener
+
+
+_OPENER = _opener()
+
+
+def _failed(url: str, why: str) -> errors.ImageError:
+    return errors.ImageError(
+        f"{url} cannot be downloaded: {why}",
+        code="DOWNLOAD",
+        fix="give a URL that this machine reaches, or use a bundle",
+    )
