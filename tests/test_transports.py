@@ -9,16 +9,37 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.transports import Transport
+from orchestrator.transports import Stream, Transport
 from orchestrator.transports.local import LocalTransport
+from orchestrator.transports.ssh import SshTransport
+from tests.sshd import Sshd
 
 
-@pytest.fixture(params=[LocalTransport])
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A server for all tests of the contract."""
+    server = Sshd(tmp_path_factory.mktemp("sshd")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["local", pytest.param("ssh", marks=pytest.mark.cluster)])
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     """Each implementation, connected to a node that is this machine."""
-    made: Transport = request.param("here")
+    made: Transport = LocalTransport("here")
+    if request.param == "ssh":
+        server: Sshd = request.getfixturevalue("sshd")
+        made = SshTransport(server.target())
     yield made
     made.close()
+
+
+def everything(stream: Stream) -> bytes:
+    """What comes until the stream ends."""
+    pieces = []
+    while piece := stream.recv(100_000):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def test_words_arrive_as_they_are(transport: Transport) -> None:
@@ -42,6 +63,11 @@ def test_a_command_that_is_not_there_is_status_127(transport: Transport) -> None
     assert b"no-such-command-here" in done.stderr
 
 
+def test_a_program_that_a_signal_ends_has_a_status_too(transport: Transport) -> None:
+    """128 and the signal's number, as a shell says it: never a negative number."""
+    assert transport.run(("sh", "-c", "kill -KILL $$"), timeout_s=10).exit_code == 137
+
+
 def test_the_deadline_is_kept(transport: Transport) -> None:
     """A command without an answer is given up in time, and the node is named."""
     began = time.monotonic()
@@ -60,6 +86,7 @@ def test_put_is_whole_and_the_users_alone(transport: Transport, tmp_path: Path) 
     assert path.read_bytes() == content[::-1]
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert path.parent.parent.stat().st_mode & 0o777 == 0o700
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 
 
@@ -96,6 +123,30 @@ def test_a_big_file_comes_in_pieces(transport: Transport, tmp_path: Path) -> Non
     assert b"".join(pieces) == path.read_bytes()
 
 
+def test_what_the_calls_do_not_share_does_not_mix(transport: Transport, tmp_path: Path) -> None:
+    """Sixteen threads that run, put, get and feed at once: each has its own answers."""
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        path = str(tmp_path / f"of-{number}")
+        for turn in range(10):
+            word = f"{number}-{turn}".encode()
+            transport.put(word * 1000, path)
+            said = transport.run(("printf", "%s", word.decode()), timeout_s=60)
+            if (transport.get(path), said.stdout) != (word * 1000, word):
+                wrong.append((number, turn))
+            if transport.feed(str(tmp_path / "nobody"), b"go\n"):
+                wrong.append("fed nobody")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert not wrong
+    assert len(list(tmp_path.iterdir())) == 16
+
+
 def test_feed_reaches_a_waiting_reader_and_nobody_else(
     transport: Transport, tmp_path: Path
 ) -> None:
@@ -112,3 +163,62 @@ def test_feed_reaches_a_waiting_reader_and_nobody_else(
         time.sleep(0.01)
     reader.join(10)
     assert heard == [b"go\n"]
+
+
+def test_a_stream_carries_bytes_both_ways(transport: Transport) -> None:
+    """A megabyte goes in while it comes out again, byte for byte."""
+    content = os.urandom(1_000_000)
+    stream = transport.open(("cat",))
+    stream.settimeout(30)
+    sender = threading.Thread(target=stream.sendall, args=(content,))
+    sender.start()
+    heard = b""
+    while len(heard) < len(content):
+        heard += stream.recv(65536)
+    sender.join(30)
+    stream.close()
+    assert heard == content
+
+
+def test_a_stream_ends_with_its_command(transport: Transport) -> None:
+    """Everything that the command wrote, and then nothing; its standard error is not in it."""
+    script = "head -c 300000 /dev/zero; head -c 4000000 /dev/zero >&2; printf end"
+    stream = transport.open(("sh", "-c", script))
+    stream.settimeout(30)
+    heard = everything(stream)
+    stream.close()
+    assert (len(heard), heard[-3:]) == (300_003, b"end")
+
+
+def test_a_stream_waits_no_longer_than_it_may(transport: Transport) -> None:
+    """Silence is a TimeoutError, after which the stream goes on."""
+    stream = transport.open(("sh", "-c", "read line; echo $line"))
+    stream.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        stream.recv(10)
+    stream.sendall(b"hello\n")
+    stream.settimeout(30)
+    assert everything(stream) == b"hello\n"
+    stream.close()
+
+
+def test_a_command_sees_the_end_of_a_closed_stream(transport: Transport, tmp_path: Path) -> None:
+    """Its input ends, and it can finish its work."""
+    stream = transport.open(("sh", "-c", 'cat >/dev/null; : >"$1"', "sh", str(tmp_path / "done")))
+    stream.sendall(b"some")
+    stream.close()
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "done").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (tmp_path / "done").exists()
+
+
+def test_a_closed_transport_leaves_commands_alone(transport: Transport, tmp_path: Path) -> None:
+    """What was detached on the node goes on after the connection is given back."""
+    script = '(sleep 0.3; : >"$1") </dev/null >/dev/null 2>&1 &'
+    transport.run(("setsid", "sh", "-c", script, "sh", str(tmp_path / "done")), timeout_s=10)
+    transport.close()
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "done").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (tmp_path / "done").exists()

@@ -3,15 +3,18 @@
 import contextlib
 import io
 import os
+import secrets
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.transports import Completed
+from orchestrator.transports import Completed, Stream
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
+LAST_WORDS_S = 5.0
 
 
 def _pieces(file: io.FileIO) -> Iterator[bytes]:
@@ -23,14 +26,24 @@ def _pieces(file: io.FileIO) -> Iterator[bytes]:
         yield piece
 
 
+def _make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are not there, for the user alone."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
 class LocalTransport:
     """A node that is this machine; commands are its own processes."""
 
     def __init__(self, node: str) -> None:
         self.node = node
+        self._opened: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input; at the deadline it is killed.
+
+        A program that a signal ended has exit status 128 and the signal's number.
 
         Raises:
             NodeUnreachable: this machine cannot start it.
@@ -52,18 +65,19 @@ class LocalTransport:
             raise errors.NodeUnreachable(
                 f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
             ) from error
-        return Completed(argv, done.returncode, done.stdout, done.stderr)
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return Completed(argv, status, done.stdout, done.stderr)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; folders on the way are made.
+        """Write a file with mode 0600, aside and then renamed; folders on the way get 0700.
 
         Raises:
             LocalError: the old file, if any, is untouched.
         """
         target = Path(path)
-        aside = target.with_name(f"{target.name}.new")
+        aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(target.parent)
             with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(content)
             aside.rename(target)
@@ -100,5 +114,34 @@ class LocalTransport:
                 os.close(gate)
         return False
 
+    def open(self, argv: tuple[str, ...]) -> Stream:
+        """Start ``argv`` with a socket as its input and output.
+
+        Raises:
+            NodeUnreachable: this machine cannot start it.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise errors.NodeUnreachable(
+                f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
+            ) from error
+        finally:
+            theirs.close()
+        self._opened.append((process, ours))
+        return ours
+
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the commands behind streams, which end with their input."""
+        for process, ours in self._opened:
+            ours.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LAST_WORDS_S)

@@ -1,0 +1,116 @@
+"""A command on a node as a byte stream, over one channel of its connection."""
+
+import select
+import time
+from collections.abc import Callable
+from typing import Any
+
+from orchestrator.transports._link import Link
+from orchestrator.transports._trouble import lost
+
+PIECE_BYTES = 32 << 10
+MOST_BYTES = 64 << 20
+GLANCE_MS = 200
+
+
+class TooMuch(Exception):
+    """A command wrote more than anybody here has a use for."""
+
+
+class ChannelStream:
+    """What is sent is the command's input, what comes is its output."""
+
+    def __init__(self, node: str, channel: Any, link: Link, give_back: Callable[[], None]) -> None:
+        self._node, self._channel, self._link = node, channel, link
+        self._give_back = give_back
+        self._open = True
+
+    def sendall(self, data: bytes) -> None:
+        """Write to the command's input, all of it.
+
+        Raises:
+            TimeoutError: it did not take it in time.
+            NodeUnreachable: the connection is lost.
+            BrokenPipeError: the command has ended.
+        """
+        view = memoryview(data)
+        while view:
+            piece = bytes(view[:PIECE_BYTES])
+            try:
+                sent = self._channel.send(piece)
+            except TimeoutError:
+                raise
+            except OSError:
+                sent = 0
+            if not sent:
+                self._complain()
+                raise BrokenPipeError("the command has ended")
+            view = view[sent:]
+
+    def recv(self, size: int) -> bytes:
+        """At most so many bytes of the command's output; empty at its end.
+
+        Raises:
+            TimeoutError: nothing came within the time set.
+            NodeUnreachable: the connection is lost, which is not the output's end.
+        """
+        data: bytes = self._channel.recv(size)
+        if not data:
+            self._complain()
+        return data
+
+    def settimeout(self, seconds: float | None) -> None:
+        """How long one ``recv`` or ``sendall`` may wait."""
+        self._channel.settimeout(seconds)
+
+    def close(self) -> None:
+        """End both directions; the command sees the end of its input."""
+        if self._open:
+            self._open = False
+            self._channel.close()
+            self._give_back()
+
+    def finish(self, deadline: float) -> tuple[int, bytes, bytes]:
+        """Exit status and both outputs of a command without input.
+
+        -1 is no status: the connection was lost, or whoever ran the command was killed.
+
+        Raises:
+            TimeoutError: it has not ended by then.
+            TooMuch: more than 64 MiB came on one of them.
+        """
+        self._channel.shutdown_write()
+        stdout, stderr = self._both(deadline)
+        if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
+            raise TimeoutError
+        return int(self._channel.recv_exit_status()), stdout, stderr
+
+    def _both(self, deadline: float) -> tuple[bytes, bytes]:
+        """Both outputs to their end, read as they come: either could fill the window."""
+        channel, stdout, stderr = self._channel, bytearray(), bytearray()
+        ready = select.poll()
+        ready.register(channel.fileno(), select.POLLIN)
+        while True:
+            ended = channel.eof_received or channel.closed
+            while channel.recv_ready():
+                stdout += channel.recv(PIECE_BYTES)
+            while channel.recv_stderr_ready():
+                stderr += channel.recv_stderr(PIECE_BYTES)
+            if ended:
+                return bytes(stdout), bytes(stderr)
+            if max(len(stdout), len(stderr)) > MOST_BYTES:
+                raise TooMuch
+            left_ms = (deadline - time.monotonic()) * 1000
+            if left_ms <= 0:
+                raise TimeoutError
+            # paramiko clears its two signals without a lock: one may get lost, hence the glance.
+            ready.poll(min(left_ms, GLANCE_MS))
+
+    def _complain(self) -> None:
+        """Tell a lost connection from an end.
+
+        Raises:
+            NodeUnreachable: it is one.
+        """
+        if not self._link.alive and self._channel.exit_status == -1:
+            raise lost(self._node, self._link.wire, "a transfer")

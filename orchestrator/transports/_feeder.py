@@ -1,0 +1,43 @@
+"""A small shell on the node that writes lines into FIFOs, so that a gate opens at one message."""
+
+import shlex
+
+from orchestrator.transports import Stream
+from orchestrator.transports._sftp import Lost
+
+# dd alone can open a FIFO without waiting for a reader; `echo >fifo` would wait for ever.
+SCRIPT = """
+while IFS= read -r path && IFS= read -r line; do
+    dd of="$path" bs=4096 oflag=nonblock conv=notrunc,nocreat 2>/dev/null <<.
+$line
+.
+    echo $?
+done
+"""
+
+
+class Feeder:
+    """The shell's other end; one thread at a time."""
+
+    COMMAND = shlex.join(("exec", "sh", "-c", SCRIPT))
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def feed(self, path: str, line: bytes) -> bool:
+        """Write a line into a FIFO; False if nobody reads it.
+
+        Raises:
+            Lost: the shell has gone; the line may or may not have been written.
+        """
+        text = line.removesuffix(b"\n")
+        if b"\n" in text or b"\0" in text or "\n" in path:
+            raise ValueError("needed one line and a path without line breaks")
+        self._stream.sendall(path.encode() + b"\n" + text + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            piece = self._stream.recv(16)
+            if not piece:
+                raise Lost("the shell that feeds FIFOs has ended")
+            answer += piece
+        return answer == b"0\n"

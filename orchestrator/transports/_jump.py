@@ -1,0 +1,150 @@
+"""The way to a machine: straight, or through a jump host that all nodes behind it share."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.transports import _link
+from orchestrator.transports._kept import Kept
+from orchestrator.transports._link import Link
+from orchestrator.transports._target import SshTarget
+from orchestrator.transports._trouble import lost, unconnected
+from orchestrator.transports._wire import CONNECT_S, Pipe, Slots
+from orchestrator.transports.known_hosts import HostKey
+
+# sshd turns away what comes beyond MaxStartups, 10 of them unless it is told otherwise.
+MOST_AT_ONCE = 8
+FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
+
+
+def connect(target: SshTarget) -> Link:
+    """An authenticated connection to a machine, whichever way leads there.
+
+    Raises:
+        NodeError: there is none; nothing was run.
+        LocalError: the key or known_hosts cannot be read.
+    """
+    with ExitStack() as parting:
+        if target.gate is None:
+            return _link.connect(target, _straight)
+        gate = _enter(target.gate, parting)
+        link = _link.connect(target, gate.dial)
+        link.parting = parting.pop_all()
+        return link
+
+
+def offered_key(target: SshTarget) -> HostKey:
+    """The host key that a machine shows to whoever knocks.
+
+    Raises:
+        NodeError: it shows none, or the jump host is not passed.
+    """
+    with ExitStack() as parting:
+        if target.gate is None:
+            return _link.offered_key(target, _straight)
+        return _link.offered_key(target, _enter(target.gate, parting).dial)
+
+
+_slots = Slots(MOST_AT_ONCE)
+_gates: "dict[SshTarget, _Gate]" = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def _straight(target: SshTarget) -> Iterator[socket.socket]:
+    with ExitStack() as stack:
+        try:
+            dialled = stack.enter_context(_slots.knock(target.address, target.port))
+        except OSError as error:
+            raise unconnected(target, error) from error
+        yield dialled
+
+
+class _Gate:
+    """A jump host: one connection for everybody behind it."""
+
+    def __init__(self, target: SshTarget) -> None:
+        self._target = target
+        self._slots = Slots(MOST_AT_ONCE)
+        self._link = Kept(self._connected, lambda link: link.alive, Link.close)
+        self.users = 0
+
+    @contextmanager
+    def dial(self, target: SshTarget) -> Iterator[Pipe]:
+        """A byte stream to a machine behind it, with a slot held.
+
+        Raises:
+            NodeError: the jump host cannot be passed, or the machine not reached from it.
+        """
+        try:
+            link = self._link.get()
+        except errors.NodeError as error:
+            raise self._stopped(target, error) from error
+        with self._slots.turn():
+            yield self._channel(target, link)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._link.drop()
+
+    def _connected(self) -> Link:
+        return _link.connect(self._target, _straight)
+
+    def _channel(self, target: SshTarget, link: Link) -> Pipe:
+        place = (target.address, target.port)
+        try:
+            channel: Pipe = link.transport.open_channel(
+                "direct-tcpip", place, ("127.0.0.1", 0), timeout=CONNECT_S
+            )
+        except paramiko.ChannelException as error:
+            raise self._refused(target, error) from error
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            if link.alive:  # it would be sshd's own word if the jump host were not silent
+                link.hang_up()
+            raise self._stopped(target, lost(target.name, link.wire, "the way through")) from error
+        return channel
+
+    def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
+        if error.code == FORBIDDEN:
+            said = f"it does not let us through to {target.address} port {target.port}"
+            fix = "set AllowTcpForwarding (and PermitOpen) in its sshd_config"
+            refused = errors.NodeUnreachable(said, code="SSH-JUMP", node=target.name, fix=fix)
+            return self._stopped(target, refused)
+        return errors.NodeUnreachable(
+            f"{target.address} port {target.port} cannot be reached from the jump host:"
+            f" {error.text}",
+            code="SSH-UNREACHABLE",
+            node=target.name,
+            jump=self._target.address,
+            fix="check the address, the machine and its sshd",
+        )
+
+    def _stopped(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
+        """The jump host's own error, as one of the node behind it."""
+        where = {"node": target.name, "jump": self._target.address}
+        cause = f"the jump host stands in the way: {error.cause}"
+        if isinstance(error, errors.NodeUnreachable):
+            return errors.NodeUnreachable(cause, code="SSH-JUMP", fix=error.fix, **where)
+        return errors.NodeError(cause, code=error.code, fix=error.fix, **where)
+
+
+def _enter(target: SshTarget, parting: ExitStack) -> _Gate:
+    """The jump host's gate, counted as used until ``parting``; the last to leave closes it."""
+    with _lock:
+        gate = _gates.setdefault(target, _Gate(target))
+        gate.users += 1
+    parting.callback(_leave, target, gate)
+    return gate
+
+
+def _leave(target: SshTarget, gate: _Gate) -> None:
+    with _lock:
+        gate.users -= 1
+        if gate.users:
+            return
+        _gates.pop(target, None)
+    gate.close()

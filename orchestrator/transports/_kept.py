@@ -1,0 +1,61 @@
+"""One thing that threads share: made by the first that asks for it, while the others wait."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Holds what ``make`` returns for as long as it is ``good``.
+
+    A failure counts for all who waited for it, so that ten calls to a dead machine take as
+    long as one; who asks later tries anew.
+    """
+
+    def __init__(
+        self, make: Callable[[], T], good: Callable[[T], bool], end: Callable[[T], None]
+    ) -> None:
+        self._make, self._good, self._end = make, good, end
+        self._lock = threading.Lock()
+        self._future: Future[T] | None = None
+
+    def get(self) -> T:
+        """The thing.
+
+        Raises:
+            Exception: what making it raised.
+        """
+        with self._lock:
+            before = self._future
+            if before and not (before.done() and not self._holds(before)):
+                mine, future = False, before
+            else:
+                mine, future = True, Future()
+                self._future = future
+        if mine:
+            self._finish(before)
+            self._fulfil(future)
+        return future.result()
+
+    def drop(self) -> None:
+        """End the thing, if there is one; the next that asks makes another."""
+        with self._lock:
+            before, self._future = self._future, None
+        self._finish(before)
+
+    def _fulfil(self, future: "Future[T]") -> None:
+        try:
+            future.set_result(self._make())
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+
+    def _finish(self, future: "Future[T] | None") -> None:
+        if future and future.done() and not future.exception():
+            self._end(future.result())
+
+    def _holds(self, future: "Future[T]") -> bool:
+        return future.exception() is None and self._good(future.result())

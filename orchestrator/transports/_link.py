@@ -1,0 +1,249 @@
+"""Authenticated SSH connections, by fabric and paramiko: made, judged, given back."""
+
+import functools
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fabric
+import paramiko
+
+from orchestrator import errors
+from orchestrator.transports import known_hosts
+from orchestrator.transports._target import SshTarget
+from orchestrator.transports._trouble import ANSWER_S, Spoken, unspoken
+from orchestrator.transports._wire import Ending, Pipe, Wire
+from orchestrator.transports.known_hosts import Entry, HostKey
+
+RETRIES_S = (0.3, 0.9, 2.7, 8.1)
+RETRIES = {"SSH-THROTTLED": 4, "SSH-REFUSED": 1}
+LAST_WORDS_S = 1.0
+HOST_KEYS = {
+    "ssh-ed25519": ("ssh-ed25519",),
+    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
+    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
+    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
+    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256"),
+}
+# AES-GCM is one call into OpenSSL for a packet; CTR with its MAC is three.
+CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
+MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256")
+
+Dial = Callable[[SshTarget], AbstractContextManager[Pipe]]
+
+# What paramiko has to say we say in our own words; without a handler it prints tracebacks.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+# Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in.
+_CONFIG = fabric.Config(lazy=True, overrides={"load_ssh_configs": False})
+
+
+class _AnotherKey(Exception):
+    """The node shows a key that is not the one asked for."""
+
+    def __init__(self, key: HostKey) -> None:
+        super().__init__(key.fingerprint)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a handshake goes by: which kinds of host key, what is thought of it, who we are."""
+
+    kinds: tuple[str, ...]
+    judge: Callable[[HostKey], None]
+    identity: Any
+
+    def missing_host_key(self, client: Any, name: str, key: Any) -> None:  # noqa: ARG002  # paramiko's own signature
+        """Judge the server's key; paramiko knows none, so that it asks for every one."""
+        self.judge(HostKey(key.get_name(), key.asbytes()))
+
+    def transport(self, wire: Wire, **_: object) -> Spoken:
+        """A transport of paramiko's that keeps to these terms."""
+        spoken = Spoken(wire)
+        wire.reader = spoken
+        spoken.handshake_timeout = ANSWER_S
+        options = spoken.get_security_options()
+        options.key_types = [name for kind in self.kinds for name in HOST_KEYS[kind]]
+        options.ciphers, options.digests = CIPHERS, MACS
+        return spoken
+
+
+class Link:
+    """One authenticated connection; ``transport`` is paramiko's."""
+
+    def __init__(self, client: Any, wire: Wire) -> None:
+        self._client, self.wire = client, wire
+        self.transport = client.get_transport()
+        self.parting = ExitStack()
+
+    @property
+    def alive(self) -> bool:
+        """Whether nothing speaks against it."""
+        return bool(self.transport.is_active()) and not self.wire.ending
+
+    def hang_up(self, how: Ending = "silent") -> None:
+        """End it at once, for every thread that waits for it."""
+        self.wire.ended(how)
+        self.wire.close()
+
+    def close(self) -> None:
+        """End it, let go of its descriptor, and do what is left for its parting."""
+        self._client.close()
+        self.transport.join(LAST_WORDS_S)
+        self.parting.close()
+
+
+def connect(target: SshTarget, dial: Dial) -> Link:
+    """An authenticated connection to a machine whose host key is trusted.
+
+    Raises:
+        NodeError: there is none; nothing was run.
+        LocalError: the key or known_hosts cannot be read.
+    """
+    identity = _identity(target)
+    if target.host_key is not None:
+        return _pinned(target, dial, identity)
+    name = known_hosts.called(target.address, target.port)
+    known = known_hosts.about(target.known_hosts, name)
+
+    def judge(key: HostKey) -> None:
+        known_hosts.judge(target.name, name, key, known)
+
+    return _patiently(target, dial, _Terms(_kinds(known), judge, identity))
+
+
+def offered_key(target: SshTarget, dial: Dial) -> HostKey:
+    """The host key that a machine shows to whoever knocks, of a kind that is known if it can.
+
+    Raises:
+        NodeError: it shows none.
+    """
+    known = known_hosts.about(target.known_hosts, known_hosts.called(target.address, target.port))
+
+    def judge(key: HostKey) -> None:
+        raise _AnotherKey(key)
+
+    try:
+        _patiently(target, dial, _Terms(_kinds(known), judge, None))
+    except _AnotherKey as shown:
+        return shown.key
+    raise AssertionError("no machine is let in without its key being looked at")
+
+
+def _kinds(known: Sequence[Entry]) -> tuple[str, ...]:
+    """The kinds of host key to ask for, those by which the machine is known first."""
+    trusted = [each.key.kind for each in known if not each.marker and each.key.kind in HOST_KEYS]
+    return tuple(dict.fromkeys([*trusted, *HOST_KEYS]))
+
+
+def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
+    """A connection by the fingerprint of the inventory, which does not say the key's kind."""
+
+    def judge(key: HostKey) -> None:
+        if key.fingerprint != target.host_key:
+            raise _AnotherKey(key)
+
+    seen: list[HostKey] = []
+    for kinds in (tuple(HOST_KEYS), *((kind,) for kind in HOST_KEYS)):
+        if any(kinds == (key.kind,) for key in seen):
+            continue
+        try:
+            return _patiently(target, dial, _Terms(kinds, judge, identity))
+        except _AnotherKey as other:
+            seen.append(other.key)
+        except errors.NodeError as error:
+            if error.code != "SSH-ALGO" or not seen:
+                raise
+    name = known_hosts.called(target.address, target.port)
+    raise known_hosts.changed(target.name, name, seen, str(target.host_key))
+
+
+def _patiently(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
+    """A connection, tried again where the machine is only busy."""
+    for number, pause_s in enumerate(RETRIES_S):
+        try:
+            return _once(target, dial, terms)
+        except errors.NodeError as error:
+            if number >= RETRIES.get(error.code, 0):
+                raise
+        time.sleep(pause_s * random.SystemRandom().uniform(0.5, 1.5))
+    return _once(target, dial, terms)
+
+
+def _once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
+    with dial(target) as pipe:
+        wire = Wire(pipe)
+        connection = fabric.Connection(
+            host=target.address,
+            user=target.user,
+            port=target.port,
+            config=_CONFIG,
+            connect_kwargs={
+                "sock": wire,
+                "transport_factory": terms.transport,
+                "pkey": terms.identity,
+                "allow_agent": False,
+                "look_for_keys": False,
+                "banner_timeout": ANSWER_S,
+                "auth_timeout": ANSWER_S,
+                "channel_timeout": ANSWER_S,
+            },
+        )
+        client = connection.client
+        client.set_missing_host_key_policy(terms)
+        with ExitStack() as undo:
+            undo.callback(_give_up, client, wire)
+            try:
+                connection.open()
+            except (errors.DlperfError, _AnotherKey):
+                raise
+            except Exception as error:  # paramiko hands on whatever ended its thread
+                raise unspoken(target, wire, client.get_transport(), error) from error
+            undo.pop_all()
+        return Link(client, wire)
+
+
+def _give_up(client: Any, wire: Wire) -> None:
+    wire.close()
+    spoken = client.get_transport()
+    if spoken:
+        # Its timer would hold up the end of the process for as long as a handshake may take.
+        spoken.packetizer.complete_handshake()
+        client.close()
+        spoken.join(LAST_WORDS_S)
+
+
+def _identity(target: SshTarget) -> Any:
+    """The private key that the inventory names.
+
+    Raises:
+        LocalError: none is named, or it cannot be used.
+    """
+    if target.identity is None:
+        raise errors.LocalError(
+            f"no key is named to log in to {target.address} with; we look for none",
+            code="SSH-KEY",
+            node=target.name,
+            fix="set identity in the inventory, such as ~/.ssh/id_ed25519",
+        )
+    path = Path(target.identity)
+    try:
+        path = path.expanduser()
+        return _key(path, path.stat().st_mtime_ns)
+    except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
+        raise errors.LocalError(
+            f"cannot use the key {target.identity}: {getattr(error, 'strerror', None) or error}",
+            code="SSH-KEY",
+            node=target.name,
+            fix="needed a private key of ssh-keygen's that is readable and has no passphrase",
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _key(path: Path, mtime_ns: int) -> Any:  # noqa: ARG001  # a key that was replaced is another
+    return paramiko.PKey.from_path(path)

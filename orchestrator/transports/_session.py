@@ -1,0 +1,235 @@
+"""What runs over one SSH connection: a few channels at a time, two of them kept open."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
+from orchestrator.transports._feeder import Feeder
+from orchestrator.transports._link import Link
+from orchestrator.transports._sftp import Lost, Refused, Sftp
+from orchestrator.transports._trouble import ANSWER_S, lost
+
+T = TypeVar("T")
+# sshd has MaxSessions 10 unless it is told otherwise, and others may share the account.
+MOST_CHANNELS = 6
+QUEUE_S = 60.0
+PROOF_S = 3.0
+PAUSE_S = 0.1
+
+
+class Standing(Generic[T]):
+    """Something over a channel that stays open, for one thread at a time."""
+
+    def __init__(self, begin: Callable[[], tuple[T, ChannelStream]]) -> None:
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._now: tuple[T, ChannelStream] | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[T]:
+        """The thing, begun if need be; it ends with any error but a refusal."""
+        with self._lock:
+            if self._now is None:
+                self._now = self._begin()
+            try:
+                yield self._now[0]
+            except Refused:
+                raise
+            except BaseException:
+                self._end()
+                raise
+
+    def make_room(self) -> None:
+        """End it if nobody uses it now; who needs it next begins it again."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._end()
+            finally:
+                self._lock.release()
+
+    def _end(self) -> None:
+        if self._now:
+            self._now[1].close()
+        self._now = None
+
+
+class Session:
+    """The channels of one connection."""
+
+    def __init__(self, node: str, link: Link) -> None:
+        self._node, self._link = node, link
+        self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
+        self._proving = threading.Lock()
+        self._files = Standing(self._begin_files)
+        self._feeder = Standing(self._begin_feeder)
+
+    @property
+    def alive(self) -> bool:
+        """Whether nothing speaks against the connection."""
+        return self._link.alive
+
+    def close(self) -> None:
+        """End the connection; what runs on the node goes on."""
+        self._link.close()
+
+    def execute(self, command: str) -> ChannelStream:
+        """A command of the node's shell, started.
+
+        Raises:
+            NodeError: it was not.
+        """
+        refused = errors.NodeError(
+            "its sshd refuses to run commands",
+            code="SSH-EXEC",
+            node=self._node,
+            fix="look at ForceCommand and the user's shell there",
+        )
+        return self._open(lambda channel: channel.exec_command(command), refused)
+
+    @contextmanager
+    def files(self) -> Iterator[Sftp]:
+        """The node's files.
+
+        Raises:
+            Refused: by the node; the connection is sound.
+            NodeError: the connection is not.
+        """
+        with self.ours("a file transfer"), self._files.use() as sftp:
+            yield sftp
+
+    def feed(self, path: str, line: bytes) -> bool:
+        """Write a line into a FIFO; False if nobody reads it.
+
+        Raises:
+            NodeError: it may or may not have been written.
+        """
+        with self.ours("feeding a FIFO"), self._feeder.use() as feeder:
+            return feeder.feed(path, line)
+
+    def make_ready(self) -> None:
+        """Begin what feeds FIFOs, so that a line costs one round trip when it counts."""
+        with self.ours("feeding a FIFO"), self._feeder.use():
+            return
+
+    @contextmanager
+    def ours(self, doing: str) -> Iterator[None]:
+        """Turn errors of the connection into ours; one that is silent is ended.
+
+        Raises:
+            NodeUnreachable: what was under way may or may not be done.
+        """
+        try:
+            yield
+        except TimeoutError as error:
+            self._link.hang_up()
+            raise lost(self._node, self._link.wire, doing) from error
+        except TooMuch as error:
+            raise errors.UnfitError(
+                f"{doing} wrote more than {MOST_BYTES >> 20} MiB",
+                code="OUTPUT",
+                node=self._node,
+            ) from error
+        except (Lost, OSError, EOFError, paramiko.SSHException) as error:
+            raise lost(self._node, self._link.wire, doing) from error
+
+    def lost(self, doing: str) -> errors.NodeError:
+        """The error for a command that left no exit status."""
+        if not self.alive:
+            return lost(self._node, self._link.wire, doing)
+        return errors.NodeError(
+            f"the shell that ran {doing} was killed; {doing} may still be running",
+            code="SSH-KILLED",
+            node=self._node,
+            fix="look at the memory and the log of the node",
+        )
+
+    def prove(self) -> None:
+        """End the connection if the other side does not answer at once."""
+        with self._proving, self._answered_within(PROOF_S):
+            self._link.transport.global_request("keepalive@openssh.com", wait=True)
+
+    def _begin_files(self) -> tuple[Sftp, ChannelStream]:
+        missing = errors.NodeError(
+            "its sshd has no SFTP, by which files are read and written",
+            code="SSH-SFTP",
+            node=self._node,
+            fix="set Subsystem sftp internal-sftp in its sshd_config",
+        )
+        stream = self._open(lambda channel: channel.invoke_subsystem("sftp"), missing)
+        stream.settimeout(ANSWER_S)
+        try:
+            return Sftp(stream), stream
+        except Lost as error:
+            stream.close()
+            if self.alive:
+                raise missing from error
+            raise
+
+    def _begin_feeder(self) -> tuple[Feeder, ChannelStream]:
+        stream = self.execute(Feeder.COMMAND)
+        stream.settimeout(ANSWER_S)
+        return Feeder(stream), stream
+
+    def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
+        until = time.monotonic() + QUEUE_S
+        if not self._slots.acquire(timeout=QUEUE_S):
+            raise self._too_many(f"all {MOST_CHANNELS} channels have been busy")
+        try:
+            channel = self._channel(until)
+            self._ask(channel, ask, refused)
+        except BaseException:
+            self._slots.release()
+            raise
+        return ChannelStream(self._node, channel, self._link, self._slots.release)
+
+    def _channel(self, until: float) -> Any:
+        """A fresh channel; where sshd allows no more, the standing ones make room."""
+        while True:
+            with self.ours("opening a channel"):
+                try:
+                    return self._link.transport.open_session(timeout=ANSWER_S)
+                except paramiko.SSHException as error:
+                    # Threads that fail at once share paramiko's one memory of the reason.
+                    if not self.alive or "Timeout" in str(error):
+                        self._link.hang_up()
+                        raise
+            self._files.make_room()
+            self._feeder.make_room()
+            if time.monotonic() > until:
+                raise self._too_many("its sshd has allowed no further session")
+            time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
+
+    def _ask(self, channel: Any, ask: Callable[[Any], None], refused: errors.NodeError) -> None:
+        try:
+            with self.ours("starting a command"), self._answered_within(ANSWER_S):
+                ask(channel)
+        except errors.NodeUnreachable as error:
+            if self.alive:
+                raise refused from error
+            raise
+
+    @contextmanager
+    def _answered_within(self, seconds: float) -> Iterator[None]:
+        """Ends the connection in time: some of paramiko's calls would wait for ever."""
+        watch = threading.Timer(seconds, self._link.hang_up)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    def _too_many(self, what: str) -> errors.NodeError:
+        return errors.NodeUnreachable(
+            f"{what} for {QUEUE_S:g} s",
+            code="SSH-SESSIONS",
+            node=self._node,
+            fix="raise MaxSessions in its sshd_config, or end other sessions",
+        )

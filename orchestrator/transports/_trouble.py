@@ -1,0 +1,165 @@
+"""What paramiko's and the kernel's errors mean, in our own words."""
+
+import socket
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.transports._target import SshTarget
+from orchestrator.transports._wire import CONNECT_S, Wire
+
+ANSWER_S = 10.0
+OURS = ("kex", "ciphers", "macs", "keys")
+THEIRS = (
+    "kex_algo_list",
+    "client_encrypt_algo_list",
+    "client_mac_algo_list",
+    "server_key_algo_list",
+)
+RSA = ("rsa-sha2-512", "rsa-sha2-256")
+OPTIONS = ("KexAlgorithms", "Ciphers", "MACs", "HostKeyAlgorithms")
+
+
+class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
+    """A transport that keeps two things which the server said and paramiko only logs."""
+
+    farewell = ""
+    offered: dict[str, list[str]] | None = None
+
+    def _parse_disconnect(self, message: paramiko.Message) -> None:
+        message.get_int()
+        self.farewell = message.get_text()
+
+    def _parse_kex_init(self, message: paramiko.Message) -> None:
+        self.offered = self._really_parse_kex_init(paramiko.Message(message.asbytes()))
+        super()._parse_kex_init(message)
+
+
+def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
+    """The error for a TCP connection that cannot be had."""
+    place = f"{target.address} port {target.port}"
+    if isinstance(error, ConnectionRefusedError):
+        said, code, fix = "refuses the connection", "SSH-REFUSED", "start sshd there"
+    elif isinstance(error, TimeoutError):
+        said, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
+        fix = "check the address, the machine and the firewall"
+    elif isinstance(error, socket.gaierror):
+        said, code = f"has no address: {error.strerror}", "SSH-UNREACHABLE"
+        fix = "correct address in the inventory, or use a number"
+    else:
+        said, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
+        fix = "check the address, the route and the firewall"
+    return errors.NodeUnreachable(f"{place} {said}", code=code, node=target.name, fix=fix)
+
+
+def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) -> errors.NodeError:
+    """The error for a connection on which the handshake or the login failed."""
+    if b"SSH-" not in wire.greeting:
+        return _no_banner(target, wire)
+    if isinstance(error, paramiko.AuthenticationException):
+        return _not_let_in(target, wire, spoken, error)
+    if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
+        return _no_algorithm(target, spoken, error)
+    said = {
+        "closed": "hung up",
+        "reset": "reset the connection",
+        "silent": "went silent",
+        "": f"gave no answer in {ANSWER_S:g} s or broke the protocol ({error or 'no reason'})",
+    }[wire.ending]
+    farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
+    return errors.NodeUnreachable(
+        f"{target.address} port {target.port} {said} during the SSH handshake{farewell}",
+        code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
+        node=target.name,
+        fix="look into the log of its sshd",
+    )
+
+
+def lost(node: str, wire: Wire, doing: str) -> errors.NodeUnreachable:
+    """The error for a connection that ended while something was under way."""
+    said = {
+        "closed": "the node closed the SSH connection",
+        "reset": "the SSH connection was reset",
+        "silent": f"nothing was heard from the node for {ANSWER_S:g} s",
+        "": "the SSH connection broke",
+    }[wire.ending]
+    return errors.NodeUnreachable(
+        f"{said} during {doing}; what was started there may still run",
+        code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
+        node=node,
+        fix="check the machine and the network",
+    )
+
+
+def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
+    place = f"{target.address} port {target.port}"
+    words = wire.greeting.partition(b"\n")[0].strip().decode(errors="replace")
+    if words and not words.startswith(("Exceeded", "Not allowed")):
+        return errors.NodeUnreachable(
+            f"{place} is no sshd: it says {words[:60]!r}",
+            code="SSH-NO-BANNER",
+            node=target.name,
+            fix="correct address and port in the inventory",
+        )
+    if wire.ending in ("", "silent"):
+        return errors.NodeUnreachable(
+            f"{place} takes connections and says nothing for {ANSWER_S:g} s",
+            code="SSH-NO-BANNER",
+            node=target.name,
+            fix="look whether its sshd hangs",
+        )
+    said = f" with the words {words!r}" if words else ""
+    return errors.NodeUnreachable(
+        f"{place} hangs up before its greeting{said}, as sshd does beyond MaxStartups",
+        code="SSH-THROTTLED",
+        node=target.name,
+        fix="raise MaxStartups (and look at PerSourcePenalties) in its sshd_config",
+    )
+
+
+def _not_let_in(
+    target: SshTarget, wire: Wire, spoken: Spoken, error: paramiko.AuthenticationException
+) -> errors.NodeError:
+    who = f"user {target.user} with the key {target.identity}"
+    if "Too many" in spoken.farewell:
+        return errors.NodeError(
+            f"{target.address} gives up on {who}, the only one offered: {spoken.farewell}",
+            code="SSH-AUTH-TRIES",
+            node=target.name,
+            fix="raise MaxAuthTries in its sshd_config",
+        )
+    if "agree on a pubkey algorithm" in str(error):
+        theirs = spoken.server_extensions.get("server-sig-algs", b"").decode(errors="replace")
+        return _disagree(target, "PubkeyAcceptedAlgorithms", ", ".join(RSA), theirs)
+    if "timeout" in str(error) or (wire.ending and not spoken.farewell):
+        return lost(target.name, wire, "the login")
+    methods = getattr(error, "allowed_types", ())
+    said = f"; it takes {', '.join(methods)}" if methods else ""
+    farewell = f": {spoken.farewell}" if spoken.farewell else ""
+    return errors.NodeError(
+        f"{target.address} does not let in {who}{said}{farewell}",
+        code="SSH-AUTH",
+        node=target.name,
+        fix=f"add {target.identity}.pub to {target.user}'s authorized_keys there",
+    )
+
+
+def _no_algorithm(
+    target: SshTarget, spoken: Spoken, error: paramiko.ssh_exception.IncompatiblePeer
+) -> errors.NodeError:
+    for option, ours, theirs in zip(OPTIONS, OURS, THEIRS, strict=True):
+        mine = getattr(spoken, f"preferred_{ours}")
+        offer = (spoken.offered or {}).get(theirs, [])
+        if not set(mine) & set(offer):
+            return _disagree(target, option, ", ".join(mine), ", ".join(offer))
+    return _disagree(target, "its algorithms", str(error), spoken.remote_version)
+
+
+def _disagree(target: SshTarget, option: str, ours: str, theirs: str) -> errors.NodeError:
+    return errors.NodeError(
+        f"{target.address} and we have no algorithm in common:"
+        f" it offers {theirs or 'nothing'}; we take {ours}",
+        code="SSH-ALGO",
+        node=target.name,
+        fix=f"allow one of ours by {option} in its sshd_config",
+    )

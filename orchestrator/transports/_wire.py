@@ -1,0 +1,180 @@
+"""One byte stream to an sshd: how it is dialled, what came first, and how it ended."""
+
+import errno
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from typing import Literal, Protocol
+
+CONNECT_S = 10.0
+# A machine that answers does so in milliseconds; who waits longer waits beside the queue.
+KNOCK_S = 1.0
+SILENCE_MS = 10_000
+KEPT_ALIVE = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    # Keepalive alone never looks while sent data waits for its acknowledgement.
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS),
+)
+GREETING_BYTES = 255  # as long as a line of an SSH greeting may be (RFC 4253, 4.2)
+
+Ending = Literal["", "closed", "reset", "silent"]
+
+
+class Pipe(Protocol):
+    """A socket, or a channel through another machine."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Bytes; none at its end."""
+
+    def send(self, data: bytes, /) -> int:
+        """How many of the bytes went out."""
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        """How long one call may wait."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Wire:
+    """A pipe that remembers: paramiko forgets why a connection ended.
+
+    ``reader`` is the thread that reads; it alone closes the descriptor, which could otherwise
+    be another connection's by the time it wakes.
+    """
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._closed = False  # paramiko looks at this, as sockets have it
+        self.ending: Ending = ""
+        self.greeting = b""
+        self.reader: threading.Thread | None = None
+
+    def recv(self, size: int) -> bytes:
+        """Bytes; none when it ended, however that was.
+
+        Raises:
+            TimeoutError: nothing came yet.
+        """
+        if self._closed:
+            return b""
+        try:
+            if isinstance(self._pipe, socket.socket):
+                # sshd begins with Nagle's algorithm on, and would wait 40 ms for our ACK.
+                self._pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            data = self._pipe.recv(size)
+        except OSError as error:
+            if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
+                raise
+            self.ended("silent" if isinstance(error, TimeoutError) else "reset")
+            return b""
+        if not data:
+            self.ended("closed")
+        elif len(self.greeting) < GREETING_BYTES:
+            self.greeting += data[: GREETING_BYTES - len(self.greeting)]
+        return data
+
+    def send(self, data: bytes) -> int:
+        """How many of the bytes went out.
+
+        Raises:
+            TimeoutError: none could be sent yet.
+            OSError: it ended.
+        """
+        try:
+            return self._pipe.send(data)
+        except OSError as error:
+            if not isinstance(error, TimeoutError):
+                self.ended("reset")
+            elif error.errno == errno.ETIMEDOUT:
+                self.ended("silent")
+                raise ConnectionResetError(errno.ECONNRESET, "the connection timed out") from error
+            raise
+
+    def settimeout(self, seconds: float | None) -> None:
+        """How long one call may wait."""
+        self._pipe.settimeout(seconds)
+
+    def ended(self, how: Ending) -> None:
+        """Note how it ended; the first word counts."""
+        self.ending = self.ending or how
+
+    def close(self) -> None:
+        """End both directions at once; never waits for the other side."""
+        self._closed = True
+        reader = self.reader
+        if reader is None or reader is threading.current_thread() or not reader.is_alive():
+            self._pipe.close()
+        elif isinstance(self._pipe, socket.socket):
+            with suppress(OSError):  # it ended by itself
+                self._pipe.shutdown(socket.SHUT_RDWR)
+
+
+class Slots:
+    """How many may knock at one machine's door at once."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.BoundedSemaphore(most)
+
+    @contextmanager
+    def knock(self, address: str, port: int) -> Iterator[socket.socket]:
+        """A connected socket, with a slot held; a machine that is slow to answer holds none.
+
+        Raises:
+            OSError: there is no connection; TimeoutError where nobody answered.
+        """
+        self._free.acquire()
+        try:
+            dialled = _dial(address, port)
+            if not wait([dialled], KNOCK_S).done:
+                self._free.release()
+                try:
+                    wait([dialled], CONNECT_S - KNOCK_S)
+                finally:
+                    self._free.acquire()
+            yield _connected(dialled)
+        finally:
+            self._free.release()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A slot, held."""
+        with self._free:
+            yield
+
+
+def _dial(address: str, port: int) -> "Future[socket.socket]":
+    """A connection on its way: asking for the name's addresses, too, may take for ever."""
+    future: Future[socket.socket] = Future()
+
+    def dial() -> None:
+        try:
+            dialled = socket.create_connection((address, port), CONNECT_S)
+        except OSError as error:
+            future.set_exception(error)
+        else:
+            future.set_result(dialled)
+
+    threading.Thread(target=dial, name=f"dial {address}", daemon=True).start()
+    return future
+
+
+def _connected(dialled: "Future[socket.socket]") -> socket.socket:
+    if not dialled.done():
+        dialled.add_done_callback(_hang_up)
+        raise TimeoutError(f"no answer in {CONNECT_S:g} s")
+    connected = dialled.result()
+    for level, option, value in KEPT_ALIVE:
+        connected.setsockopt(level, option, value)
+    return connected
+
+
+def _hang_up(late: "Future[socket.socket]") -> None:
+    if late.exception() is None:
+        late.result().close()

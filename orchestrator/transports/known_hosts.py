@@ -1,0 +1,185 @@
+"""Host keys that a person has trusted: the known_hosts file of OpenSSH, and verdicts by it."""
+
+import base64
+import binascii
+import fcntl
+import fnmatch
+import hashlib
+import hmac
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """The public key that an sshd shows; ``kind`` is its type, such as ssh-ed25519."""
+
+    kind: str
+    blob: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """As ``ssh-keygen -l`` prints it, ``SHA256:`` and 43 characters."""
+        digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode()
+        return f"SHA256:{digest.rstrip('=')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the file: for which hosts which key counts."""
+
+    where: str
+    marker: str
+    hosts: str
+    key: HostKey
+
+    def speaks_of(self, name: str) -> bool:
+        """Whether the line holds for a host, called as ``called`` says.
+
+        Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
+        """
+        if self.hosts.startswith("|1|"):
+            return _hashed(self.hosts, name)
+        patterns = self.hosts.casefold().split(",")
+        refused = [each[1:] for each in patterns if each.startswith("!")]
+        wanted = [each for each in patterns if not each.startswith("!")]
+        return _any(wanted, name) and not _any(refused, name)
+
+
+def called(address: str, port: int) -> str:
+    """How the file calls an sshd: by its address, and by the port where that is not 22."""
+    return address.casefold() if port == 22 else f"[{address.casefold()}]:{port}"
+
+
+def about(path: str, name: str) -> tuple[Entry, ...]:
+    """What the file says about a host; nothing where there is no file.
+
+    Raises:
+        LocalError: it cannot be read.
+    """
+    try:
+        text = Path(path).expanduser().read_text(errors="replace")
+    except FileNotFoundError:
+        return ()
+    except (OSError, RuntimeError) as error:
+        raise errors.LocalError(f"cannot read {path}: {error}", code="KNOWN-HOSTS") from error
+    return tuple(entry for entry in _entries(path, text) if entry.speaks_of(name))
+
+
+def judge(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> None:
+    """Accept a key that the file vouches for.
+
+    Raises:
+        NodeError: nobody vouches for it, or it is another one than before.
+    """
+    revoked = [entry for entry in known if entry.marker == "@revoked" and entry.key == key]
+    trusted = [entry for entry in known if not entry.marker]
+    if revoked:
+        raise errors.NodeError(
+            f"{revoked[0].where} revokes the host key {_shown(key)} of {name}",
+            code="SSH-HOSTKEY-REVOKED",
+            node=node,
+            fix="give the node a new host key",
+        )
+    if any(entry.key == key for entry in trusted):
+        return
+    if not trusted:
+        raise errors.NodeError(
+            f"nobody has trusted {name} yet; it shows the host key {_shown(key)}",
+            code="SSH-HOSTKEY-UNKNOWN",
+            node=node,
+            fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
+        )
+    alike = [entry for entry in trusted if entry.key.kind == key.kind]
+    raise _changed(node, name, key, alike) if alike else _other_kind(node, name, key, trusted)
+
+
+def changed(node: str, name: str, seen: Sequence[HostKey], wanted: str) -> errors.NodeError:
+    """The error for a node that does not have the key whose fingerprint the inventory gives."""
+    shown = ", ".join(map(_shown, seen))
+    return errors.NodeError(
+        f"{name} shows the host key {shown}; the inventory says host_key: {wanted}",
+        code="SSH-HOSTKEY-CHANGED",
+        node=node,
+        fix="find out why it changed; only then correct host_key in the inventory",
+    )
+
+
+def trust(path: str, name: str, key: HostKey) -> None:
+    """Add a key to the file, which is made if there is none; nothing in it is changed.
+
+    Raises:
+        LocalError: it cannot be written.
+    """
+    target = Path(path).expanduser()
+    line = f"{name} {key.kind} {base64.b64encode(key.blob).decode()}\n".encode()
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with open(number, "r+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # two of us would share a last line without an end
+            size = file.seek(0, os.SEEK_END)
+            whole = not size or os.pread(number, 1, size - 1) == b"\n"
+            file.write(line if whole else b"\n" + line)
+            os.fsync(number)
+    except OSError as error:
+        raise errors.LocalError(
+            f"cannot add to {path}: {error.strerror}", code="KNOWN-HOSTS"
+        ) from error
+
+
+def _entries(path: str, text: str) -> Iterator[Entry]:
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        marker = words.pop(0) if words and words[0].startswith("@") else ""
+        if len(words) < 3 or words[0].startswith("#"):
+            continue
+        try:
+            blob = base64.b64decode(words[2], validate=True)
+        except binascii.Error:
+            continue  # as ssh does: a broken line vouches for nobody
+        yield Entry(f"{path}:{number}", marker, words[0], HostKey(words[1], blob))
+
+
+def _hashed(hosts: str, name: str) -> bool:
+    _, _, salt, digest = [*hosts.split("|"), "", "", ""][:4]
+    try:
+        key = base64.b64decode(salt, validate=True)
+        wanted = base64.b64decode(digest, validate=True)
+    except binascii.Error:
+        return False
+    # SHA-1 is the file's own format; it hides names there and vouches for nothing.
+    return hmac.compare_digest(hmac.digest(key, name.encode(), "sha1"), wanted)
+
+
+def _any(patterns: Sequence[str], name: str) -> bool:
+    # Square brackets stand for themselves here: they set a port apart.
+    return any(fnmatch.fnmatchcase(name, each.replace("[", "[[]")) for each in patterns)
+
+
+def _shown(key: HostKey) -> str:
+    return f"{key.kind} {key.fingerprint}"
+
+
+def _changed(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> errors.NodeError:
+    before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in known)
+    return errors.NodeError(
+        f"the host key of {name} has changed: it shows {_shown(key)}; trusted is {before}",
+        code="SSH-HOSTKEY-CHANGED",
+        node=node,
+        fix="find out why; only then remove that line and run: dlperf-orch trust INVENTORY",
+    )
+
+
+def _other_kind(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> errors.NodeError:
+    kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in known)
+    return errors.NodeError(
+        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_shown(key)}",
+        code="SSH-HOSTKEY-TYPE",
+        node=node,
+        fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
+    )

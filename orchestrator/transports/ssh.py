@@ -1,0 +1,179 @@
+"""A node behind sshd, over one kept connection. The home of fabric and paramiko.
+
+Source: what the libraries leave to their callers was measured: paramiko waits for ever in
+several of its calls, and says -1 for a lost session as well as for an exit status.
+"""
+
+import contextlib
+import os
+import secrets
+import shlex
+import time
+
+from orchestrator import errors
+from orchestrator.transports import Completed, Stream, _jump
+from orchestrator.transports._kept import Kept
+from orchestrator.transports._session import Session
+from orchestrator.transports._sftp import NO_SUCH_FILE, Refused, Sftp
+from orchestrator.transports._target import SshTarget
+from orchestrator.transports.known_hosts import HostKey
+
+__all__ = ["SshTarget", "SshTransport", "offered_key"]
+
+MOST_BYTES = 4 << 20
+REASON_S = 10.0
+# SFTP has one word, "Failure", for most of what can be wrong; a shell names it.
+WRITE = 'mkdir -p -- "$(dirname -- "$1")" && head -c "$2" /dev/zero >"$1" && rm -- "$1"'
+READ = 'head -c 1 -- "$1" >/dev/null'
+
+
+class SshTransport:
+    """A node that is reached by SSH: connected at the first call, and again after a loss.
+
+    At most six commands and streams run at once; further ones queue.
+    """
+
+    def __init__(self, target: SshTarget) -> None:
+        self.node = target.name
+        self._target = target
+        self._session = Kept(self._connected, lambda session: session.alive, Session.close)
+
+    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
+        """Run ``argv`` with no terminal and no input, under the user's shell on the node.
+
+        A program that a signal ended has exit status 128 and the signal's number.
+
+        Args:
+            timeout_s: seconds from its start; connecting has limits of its own.
+
+        Raises:
+            NodeUnreachable: nothing was run, or (SSH-LOST, SSH-RESET) it may still be running.
+            CommandTimedOut: it may still be running on the node.
+        """
+        session = self._session.get()
+        # The shell waits and says how it ended: for a signal, sshd's own answer has no status.
+        stream = session.execute(f"{shlex.join(argv)}; exit $?")
+        with contextlib.closing(stream), session.ours(argv[0]):
+            try:
+                status, stdout, stderr = stream.finish(time.monotonic() + timeout_s)
+            except TimeoutError as error:
+                stream.close()
+                session.prove()
+                raise errors.CommandTimedOut(
+                    f"{argv[0]} gave no answer in {timeout_s:g} s", code="TIMEOUT", node=self.node
+                ) from error
+        if status == -1:
+            raise session.lost(argv[0])
+        return Completed(argv, status, stdout, stderr)
+
+    def put(self, content: bytes, path: str) -> None:
+        """Write a file with mode 0600, aside and then renamed; folders on the way get 0700.
+
+        Raises:
+            UnfitError: the node refuses; the old file, if any, is untouched.
+            NodeError: the connection is lost; the file is the old or the new one, and whole.
+        """
+        session = self._session.get()
+        aside = f"{path}.{secrets.token_hex(4)}.new"
+        try:
+            with session.files() as sftp:
+                _create(sftp, content, aside)
+                sftp.rename(aside, path)
+        except Refused as refused:
+            why = self._reason(refused, WRITE, aside, str(len(content)))
+            raise errors.UnfitError(
+                f"cannot write {path}: {why}", code="WRITE", node=self.node
+            ) from refused
+        session.make_ready()  # whoever puts a task's files opens its gate soon
+
+    def get(self, path: str, offset: int = 0) -> bytes | None:
+        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none.
+
+        Raises:
+            UnfitError: the file is there and cannot be read.
+            NodeError: the connection is lost.
+        """
+        session = self._session.get()
+        try:
+            with session.files() as sftp:
+                try:
+                    return sftp.read(path, offset, MOST_BYTES)
+                except Refused as refused:
+                    # What is under /proc may go away between being opened and being read.
+                    if refused.code == NO_SUCH_FILE or not sftp.exists(path):
+                        return None
+                    raise
+        except Refused as refused:
+            why = self._reason(refused, READ, path)
+            raise errors.UnfitError(
+                f"cannot read {path}: {why}", code="READ", node=self.node
+            ) from refused
+
+    def feed(self, path: str, line: bytes) -> bool:
+        """Write a line into a FIFO; False if nobody reads it.
+
+        Raises:
+            NodeError: the connection is lost; the line may or may not have been written.
+        """
+        return self._session.get().feed(path, line)
+
+    def open(self, argv: tuple[str, ...]) -> Stream:
+        """Start ``argv`` on the node as a byte stream; its standard error goes nowhere.
+
+        A program that is not there is a stream that ends at once. A connection that is lost
+        raises NodeUnreachable from ``recv``, and is no end.
+
+        Raises:
+            NodeUnreachable: nothing was started.
+        """
+        return self._session.get().execute(f"exec {shlex.join(argv)} 2>/dev/null")
+
+    def close(self) -> None:
+        """Give the connection back; commands that run on the node go on."""
+        self._session.drop()
+
+    def _connected(self) -> Session:
+        return Session(self.node, _jump.connect(self._target))
+
+    def _reason(self, refused: Refused, script: str, *words: str) -> str:
+        """What a shell says that tries the same."""
+        tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=REASON_S)
+        said = tried.stderr.decode(errors="replace").strip().splitlines()
+        return said[-1] if tried.exit_code and said else str(refused)
+
+
+def offered_key(target: SshTarget) -> HostKey:
+    """The host key that a node shows, before anybody has trusted it; nothing is run there.
+
+    Raises:
+        NodeError: it shows none, or the jump host is not passed.
+    """
+    return _jump.offered_key(target)
+
+
+def _create(sftp: Sftp, content: bytes, path: str) -> None:
+    """Make a file, with its folders; after a refusal nothing of it is left."""
+    try:
+        try:
+            sftp.create(path, content, 0o600)
+        except Refused as refused:
+            if refused.code != NO_SUCH_FILE:
+                raise
+            _make_folder(sftp, os.path.dirname(path))
+            sftp.create(path, content, 0o600)
+    except Refused:
+        with contextlib.suppress(Refused):
+            sftp.remove(path)
+        raise
+
+
+def _make_folder(sftp: Sftp, path: str) -> None:
+    """Make a folder, and those above it that are not there."""
+    try:
+        sftp.make_folder(path, 0o700)
+    except Refused as refused:
+        if refused.code == NO_SUCH_FILE:
+            _make_folder(sftp, os.path.dirname(path))
+            sftp.make_folder(path, 0o700)
+        elif not sftp.exists(path):
+            raise
