@@ -12,7 +12,8 @@ class TaskState:
     """What is known of a task now; ``end`` once it has ended.
 
     absent: nothing was ever created; waiting: at its gate; lost: its supervisor is gone and
-    left no word.
+    left no word, and ``end.why`` says what is known instead: lost, rebooted, and of containers
+    also oom, killed and docker-restarted.
     """
 
     phase: Literal["absent", "waiting", "running", "ended", "lost"]

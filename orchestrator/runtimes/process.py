@@ -1,13 +1,14 @@
 """Tasks as plain processes, each under a supervisor in POSIX sh that outlives the controller."""
 
 import os
-from functools import cache
-from importlib import resources
+from collections.abc import Mapping
+from functools import cached_property
 
 from orchestrator import errors
-from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState
+from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.transports import Transport
 
 # Everything else of the caller's environment could change the number and is not passed on.
@@ -30,14 +31,9 @@ exit 1
 """
 
 
-@cache
-def _supervisor() -> str:
-    return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_text()
-
-
-def inherited_environment() -> dict[str, str]:
-    """What tasks take over from the environment of this program."""
-    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What tasks take over from an environment; that of this program unless another is given."""
+    return {name: environ[name] for name in INHERITED if name in environ}
 
 
 class ProcessRuntime:
@@ -53,14 +49,14 @@ class ProcessRuntime:
             NodeError, LocalError: the task may or may not have been started.
         """
         token = attempt.token(task)
-        script = f"{attempt.folder}/supervise.sh"
-        self._transport.put(_supervisor().encode(), script)
-        env = {**inherited_environment(), **task.env, "DLPERF_SUPERVISOR": token}
+        path = f"{attempt.folder(task)}/supervise.sh"
+        self._transport.put(script(), path)
+        env = {**self._inherited, **task.env, "DLPERF_SUPERVISOR": token}
         detached = 'exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
         words = (
-            *("sh", "-c", detached, self._path(attempt, task, "err")),
+            *("sh", "-c", detached, self._files(attempt, task).path("err")),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
-            *("sh", script, attempt.folder, str(task.node_rank), token),
+            *("sh", path, attempt.folder(task), str(task.node_rank), token),
             *(f"{limits.time_s:g}", f"{limits.grace_s:g}"),
             *task.argv,
         )
@@ -75,31 +71,33 @@ class ProcessRuntime:
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
-        return self._transport.feed(self._path(attempt, task, "gate"), b"go\n")
+        return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         """What the files of the task and the process table say now."""
-        if self._file(attempt, task, "end"):
-            return TaskState("ended", self._end(attempt, task))
-        pid = self._file(attempt, task, "pid")
-        if not pid:
+        files = self._files(attempt, task)
+        end, supervisor = files.end(), files.supervisor()
+        if end is None and supervisor is None:
             return TaskState("absent")
-        if not self._alive(pid):
-            # It may have ended between the two looks.
-            if self._file(attempt, task, "end"):
-                return TaskState("ended", self._end(attempt, task))
-            return TaskState("lost", self._lost(attempt, task))
-        return TaskState("running" if self._file(attempt, task, "go") else "waiting")
+        if end is None and supervisor is not None:
+            if files.alive(supervisor, supervisor.pid):
+                return TaskState("running" if files.let_through() else "waiting")
+            end = files.end()  # it may have ended between the two looks
+            if end is None:
+                why = "rebooted" if files.rebooted(supervisor) else "lost"
+                return TaskState("lost", files.lost(why))
+        return TaskState("ended", end)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most 4 MiB."""
-        return self._transport.get(self._path(attempt, task, "log"), offset) or b""
+        """The task's raw log from ``offset`` on, at most a few MiB."""
+        return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:
         """Ask the supervisor, if it is still the one that we started, to end the program."""
-        pid = self._file(attempt, task, "pid")
-        if pid and self._alive(pid):
-            self._transport.run(("kill", "-TERM", pid[0]), timeout_s=END_TIMEOUT_S)
+        files = self._files(attempt, task)
+        supervisor = files.supervisor()
+        if supervisor and files.alive(supervisor, supervisor.pid):
+            self._transport.run(("kill", "-TERM", supervisor.pid), timeout_s=END_TIMEOUT_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
         """Kill every process that carries the task's token.
@@ -119,39 +117,12 @@ class ProcessRuntime:
                 fix=f"kill -KILL {pids}",
             )
 
-    def _path(self, attempt: Attempt, task: Task, name: str) -> str:
-        return f"{attempt.folder}/r{task.node_rank}.{name}"
+    @cached_property
+    def _inherited(self) -> dict[str, str]:
+        """What tasks take over from the environment that the node gives its users."""
+        done = self._transport.run(("env", "-0"), timeout_s=START_TIMEOUT_S)
+        pairs = done.stdout.decode(errors="surrogateescape").split("\0")
+        return inherited_environment(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
 
-    def _file(self, attempt: Attempt, task: Task, name: str) -> list[str]:
-        content = self._transport.get(self._path(attempt, task, name))
-        return (content or b"").decode(errors="replace").split()
-
-    def _alive(self, pid: list[str]) -> bool:
-        """Whether that very process still is: pids are used again, and reboots start anew."""
-        number, started, boot = pid
-        stat = self._transport.get(f"/proc/{number}/stat") or b""
-        fields = stat.rpartition(b") ")[2].split()
-        if len(fields) < 20 or fields[0] in (b"Z", b"X") or fields[19].decode() != started:
-            return False
-        boot_id = self._transport.get("/proc/sys/kernel/random/boot_id") or b""
-        return boot_id.decode().strip() == boot
-
-    def _end(self, attempt: Attempt, task: Task) -> TaskEnd:
-        status, why = self._file(attempt, task, "exit")
-        size, sha256 = self._file(attempt, task, "end")
-        return TaskEnd(
-            task.node,
-            task.node_rank,
-            int(status),
-            why,
-            int(size),
-            sha256,
-            self._went(attempt, task),
-        )
-
-    def _lost(self, attempt: Attempt, task: Task) -> TaskEnd:
-        return TaskEnd(task.node, task.node_rank, None, "lost", 0, "", self._went(attempt, task))
-
-    def _went(self, attempt: Attempt, task: Task) -> float | None:
-        went = self._file(attempt, task, "go")
-        return float(went[0]) if went else None
+    def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
+        return TaskFiles(self._transport, attempt, task)

@@ -1,0 +1,127 @@
+"""What Docker's words mean: the causes behind its refusals, as errors of ours."""
+
+import re
+from dataclasses import dataclass
+
+from orchestrator import errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Words that tell a cause, the error that it is, and what to do."""
+
+    words: str
+    code: str
+    fix: str
+    kind: type[errors.DlperfError] = errors.ImageError
+
+
+# Looked through in this order: a registry's words come wrapped in those of the engine.
+CAUSES = (
+    _Cause(
+        r"no space left on device",
+        "DISK-FULL",
+        "free space below the engine's root directory (docker info says where)",
+        errors.UnfitError,
+    ),
+    _Cause(
+        r"toomanyrequests|429 Too Many",
+        "REG-RATELIMIT",
+        "wait, log in (registry.user), or name a mirror (registry.mirror)",
+    ),
+    _Cause(
+        r"filesystem layer verification failed|digest did not match|failed to verify|"
+        r"manifest verification failed|failed digest",
+        "REG-DIGEST",
+        "the registry or something on the way to it damages what it sends; use another mirror",
+    ),
+    _Cause(
+        r"manifest unknown|name unknown|manifest for .* not found|reference does not exist|"
+        r"no such image|repository name not known|: not found",
+        "IMAGE-MISSING",
+        "correct the image's name or digest",
+    ),
+    _Cause(
+        r"no basic auth credentials|unauthorized|authentication required|incorrect username|"
+        r"pull access denied|requested access to the resource is denied|40[13] (?:Unauth|Forb)",
+        "REG-AUTH",
+        "give registry.user and its secret, and see that they may read this image",
+    ),
+    _Cause(
+        r"\b5\d\d (?:Internal|Bad|Service|Gateway|HTTP)|HTTP status:? 5\d\d",
+        "REG-5XX",
+        "see what ails the registry, or use another mirror",
+    ),
+    _Cause(
+        r"server gave HTTP response to HTTPS client|x509|tls:",
+        "REG-TLS",
+        "give the registry a certificate that the nodes trust, or add it to insecure-registries"
+        " of their daemon.json",
+    ),
+    _Cause(
+        r"unexpected EOF|connection reset|: EOF\b",
+        "REG-CUT",
+        "something between node and registry cuts connections; use a mirror that is nearer",
+    ),
+    _Cause(
+        r"no such host|connection refused|i/o timeout|no route to host|"
+        r"network is unreachable|Client\.Timeout|server misbehaving|TLS handshake timeout",
+        "REG-UNREACHABLE",
+        "see that the node reaches the registry, or name a mirror (registry.mirror)",
+    ),
+    _Cause(
+        r"client version .* is too (?:new|old)|requires API version|not supported by server",
+        "DOCKER-API",
+        "bring Docker on the node to 19.03 or later",
+        errors.UnfitError,
+    ),
+    _Cause(
+        r"could not select device driver|unknown or invalid runtime name|unknown runtime|"
+        r"nvidia-container-cli|unresolvable CDI devices|CDI device injection failed",
+        "GPU-RUNTIME",
+        "install the NVIDIA container toolkit on the node, or say container.gpu_access",
+        errors.UnfitError,
+    ),
+    _Cause(
+        r"error setting rlimit|rlimit type",
+        "ULIMIT",
+        "the node does not allow container.ulimits of the inventory; lower them",
+        errors.UnfitError,
+    ),
+    _Cause(
+        r"bind source path does not exist",
+        "MOUNT-MISSING",
+        "make the folder on the node, or correct `data` of the inventory",
+        errors.UnfitError,
+    ),
+)
+
+
+def refusal(said: str, node: str, otherwise: str) -> errors.DlperfError:
+    """The error behind an engine's words; those without a meaning known here get a code given."""
+    cause = " ".join(said.split()).rstrip(".")
+    for each in CAUSES:
+        if re.search(each.words, cause, re.IGNORECASE):
+            return each.kind(cause, code=each.code, node=node, fix=each.fix)
+    return errors.UnfitError(cause or "no reason given", code=otherwise, node=node)
+
+
+def silence(said: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
+    """Why the docker command on a node could not reach its engine, from its last words.
+
+    Args:
+        user: who asked, and whose the socket is.
+    """
+    cause = " ".join(said.split()).rstrip(".")
+    if re.search(r"permission denied|^sudo:(?!.*not found)", cause, re.IGNORECASE):
+        fix = (
+            "let this user run docker by `sudo -n` without a password"
+            if sudo
+            else "add this user to the socket's group, or say `sudo: true` in the inventory"
+        )
+        return errors.UnfitError(f"{user}: {cause}", code="DOCKER-PERM", node=node, fix=fix)
+    if re.search(r"not found|no such file or directory$", cause, re.IGNORECASE):
+        fix = "install Docker on the node"
+        return errors.UnfitError(cause, code="DOCKER-DOWN", node=node, fix=fix)
+    fix = "start Docker on the node (systemctl start docker)"
+    return errors.UnfitError(cause or "no answer", code="DOCKER-DOWN", node=node, fix=fix)

@@ -1,0 +1,110 @@
+"""The files that a task's supervisor leaves on its node, and what they say."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.plan import Task
+from orchestrator.transports import Transport
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@cache
+def script() -> bytes:
+    """The supervisor's own program text."""
+    return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """The process that watches a task: pids are used again, and reboots start anew.
+
+    Args:
+        pid: as the supervisor sees itself, which in a container is 1.
+        started: its start in clock ticks since boot, the same wherever it is seen from.
+    """
+
+    pid: str
+    started: str
+    boot: str
+
+
+class TaskFiles:
+    """One task's files, read through its node's transport."""
+
+    def __init__(self, transport: Transport, attempt: Attempt, task: Task) -> None:
+        self._transport = transport
+        self._task = task
+        self._base = f"{attempt.folder(task)}/r{task.node_rank}"
+
+    def path(self, name: str) -> str:
+        """Where a file of the task lies on the node: pid, gate, go, log, exit, end or err."""
+        return f"{self._base}.{name}"
+
+    def supervisor(self) -> Supervisor | None:
+        """The task's supervisor; None until it is there."""
+        words = self._words("pid")
+        return Supervisor(*words) if words else None
+
+    def let_through(self) -> bool:
+        """Whether the task's gate has opened."""
+        return bool(self._words("go"))
+
+    def end(self, why: str = "") -> TaskEnd | None:
+        """How the task ended, in its supervisor's words or with another ``why``; None until then.
+
+        Raises:
+            NodeError: what is written there is not the supervisor's.
+        """
+        end, ended = self._words("end"), self._words("exit")
+        if not end:
+            return None
+        try:
+            (status, said), (size, sha256) = ended, end
+            return self._ended(int(status), why or said, int(size), sha256)
+        except ValueError as error:
+            raise errors.NodeError(
+                f"{self.path('exit')} and {self.path('end')}: {ended} and {end};"
+                " needed status and reason, size and sha256",
+                code="START",
+                node=self._task.node,
+            ) from error
+
+    def lost(self, why: str, status: int | None = None) -> TaskEnd:
+        """The end of a task whose supervisor left no word."""
+        return self._ended(status, why, 0, "")
+
+    def output(self, offset: int) -> bytes:
+        """The task's raw log from ``offset`` on, at most a few MiB."""
+        return self._transport.get(self.path("log"), offset) or b""
+
+    def alive(self, supervisor: Supervisor, pid: str) -> bool:
+        """Whether the node's process ``pid`` is that very supervisor and has not ended."""
+        stat = self._transport.get(f"/proc/{pid}/stat") or b""
+        fields = stat.rpartition(b") ")[2].split()
+        if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+            return False
+        return fields[19].decode() == supervisor.started and not self.rebooted(supervisor)
+
+    def rebooted(self, supervisor: Supervisor) -> bool:
+        """Whether the node was started anew since the task was."""
+        return (self._transport.get(BOOT_ID) or b"").decode().strip() != supervisor.boot
+
+    def _ended(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
+        went = self._words("go")
+        return TaskEnd(
+            node=self._task.node,
+            node_rank=self._task.node_rank,
+            status=status,
+            why=why,
+            size_bytes=size_bytes,
+            sha256=sha256,
+            went_at=float(went[0]) if went else None,
+        )
+
+    def _words(self, name: str) -> list[str]:
+        content = self._transport.get(self.path(name))
+        return (content or b"").decode(errors="replace").split()

@@ -1,0 +1,251 @@
+"""Tasks as containers, each with the supervisor as its first process."""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Mount, Task
+from orchestrator.runtimes import TaskState
+from orchestrator.runtimes._ends import verdict
+from orchestrator.runtimes._files import Supervisor, TaskFiles, script
+from orchestrator.runtimes.containers import Containers, ContainerState
+from orchestrator.runtimes.engine import Engine
+from orchestrator.runtimes.grants import ContainerSettings, Grants
+from orchestrator.runtimes.images import Images
+from orchestrator.transports import Completed, Transport
+
+LABEL = "dlperf."
+LOOK_S = 0.2
+MAKE_TRIES = 3
+
+
+class DockerRuntime:
+    """Containers on one node."""
+
+    def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
+        self._transport = transport
+        self._node = transport.node
+        self._settings = settings
+        self._grants = Grants(transport, engine, settings)
+        self._engine = engine
+        self._containers = Containers(engine)
+        self._images = Images(engine)
+        self._pids: dict[str, str] = {}
+
+    def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
+        """Make the task's container and start it; its supervisor waits at the gate.
+
+        Raises:
+            UnfitError: why it cannot run here; nothing of it is left.
+            NodeError, LocalError: it may or may not have been started.
+        """
+        self._transport.put(script(), _script(attempt, task))
+        folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
+        gpus = bool(task.gpus)
+        host = self._grants.host_config((folder, *task.mounts), gpus=gpus)
+        env = {**self._grants.environment(gpus=gpus), **task.env}
+        config = {
+            "Image": self._settings.image,
+            "User": self._grants.user,
+            "WorkingDir": attempt.folder(task),
+            "Env": _pairs(env),
+            "Entrypoint": self._argv(attempt, task, limits),
+            "Cmd": [],
+            "Labels": {**_labels(attempt, task), **_deadline(limits)},
+        }
+        self._make(attempt, task, host, config)
+        try:
+            self._containers.start(attempt.token(task))
+        except errors.UnfitError:
+            self._containers.remove(attempt.token(task))
+            raise
+
+    def start(self, attempt: Attempt, task: Task) -> bool:
+        """Open the task's gate; False if nothing waits there."""
+        return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
+
+    def inspect(self, attempt: Attempt, task: Task) -> TaskState:
+        """What the files of the task say, the process table, and where they end the engine.
+
+        Raises:
+            NodeError: the engine gives no answer now.
+        """
+        files = self._files(attempt, task)
+        supervisor = files.supervisor()
+        if supervisor and self._alive(attempt, task, supervisor):
+            return TaskState("running" if files.let_through() else "waiting")
+        try:
+            container = self._containers.find(attempt.token(task))
+            if container is None or container.finished:
+                return verdict(files, supervisor, container, self._containers)
+        except errors.UnfitError as error:
+            raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
+        if supervisor is None:
+            return TaskState("absent")
+        self._pids[attempt.token(task)] = str(container.pid)
+        return TaskState("running" if files.let_through() else "waiting")
+
+    def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
+        """The task's raw log from ``offset`` on, at most a few MiB."""
+        return self._files(attempt, task).output(offset)
+
+    def stop(self, attempt: Attempt, task: Task) -> None:
+        """Ask the supervisor to end the program."""
+        self._containers.signal(attempt.token(task), "SIGTERM")
+
+    def remove(self, attempt: Attempt, task: Task) -> None:
+        """End and remove the task's container, and see that it is gone.
+
+        Raises:
+            LeftoverError: it would not go.
+        """
+        name = attempt.token(task)
+        began = time.monotonic()
+        said = "it is being removed and does not go"
+        while self._is_ours(self._containers.find(name), attempt, task):
+            if time.monotonic() - began > self._engine.patience.end_s:
+                raise _unkillable(name, said, task)
+            try:
+                self._containers.remove(name)
+            except errors.UnfitError as error:
+                said = error.cause
+                time.sleep(LOOK_S)
+
+    def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
+        """Run a command in a container like those of tasks, and remove that.
+
+        Raises:
+            UnfitError: why it could not be started.
+            CommandTimedOut: it was ended.
+        """
+        name = f"dlp-probe-{secrets.token_hex(6)}"
+        config = {
+            "Image": self._settings.image,
+            "User": self._grants.user,
+            "Env": _pairs(self._grants.environment(gpus=gpus)),
+            # By a shell, so that a command that is not there is an answer here too.
+            "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
+            "Labels": {f"{LABEL}probe": self._node},
+        }
+        host = self._grants.host_config((), gpus=gpus)
+        try:
+            self._containers.create(name, host, config)
+            self._containers.start(name)
+            state = self._finished(name, time.monotonic() + timeout_s)
+            if state is None:
+                raise errors.CommandTimedOut(
+                    f"{argv[0]} in a container gave no answer in {timeout_s:g} s",
+                    code="TIMEOUT",
+                    node=self._node,
+                )
+            return Completed(argv, state.exit_code, *self._containers.output(name))
+        finally:
+            self._containers.remove(name)
+
+    def _make(
+        self, attempt: Attempt, task: Task, host: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> None:
+        """Make the container, or find it made: an answer that was lost is no reason for two."""
+        name = attempt.token(task)
+        for _ in range(MAKE_TRIES):
+            with contextlib.suppress(errors.NodeError):
+                if self._containers.create(name, host, config):
+                    return
+            there = self._containers.find(name)
+            if self._is_ours(there, attempt, task):
+                return
+            if there is not None and f"{LABEL}sweep" not in there.labels:
+                raise _taken(name, task)
+            if there is not None:
+                self._containers.remove(name)
+        raise errors.NodeError(f"{name} could not be made", code="START", node=self._node)
+
+    def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
+        """The supervisor with the image's own entrypoint and the program, its words to a file."""
+        files = self._files(attempt, task)
+        return [
+            *("sh", "-c", 'exec "$@" 2>"$0"', files.path("err")),
+            *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
+            *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
+            *self._entrypoint,
+            *task.argv,
+        ]
+
+    @cached_property
+    def _entrypoint(self) -> tuple[str, ...]:
+        found = self._images.find(self._settings.image)
+        if found is None:
+            raise errors.ImageError(
+                f"there is no image {self._settings.image}",
+                code="IMAGE-MISSING",
+                node=self._node,
+                fix="run `dlperf-orch provision` again",
+            )
+        return found.entrypoint
+
+    def _alive(self, attempt: Attempt, task: Task, supervisor: Supervisor) -> bool:
+        """Whether the node's process table shows the supervisor, which asks nothing of Docker."""
+        pid = self._pids.get(attempt.token(task))
+        return pid is not None and self._files(attempt, task).alive(supervisor, pid)
+
+    def _finished(self, name: str, deadline: float) -> ContainerState | None:
+        while time.monotonic() < deadline:
+            state = self._containers.find(name)
+            if state is not None and state.finished:
+                return state
+            time.sleep(LOOK_S)
+        return None
+
+    def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
+        ours = _labels(attempt, task).items()
+        return container is not None and ours <= container.labels.items()
+
+    def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
+        return TaskFiles(self._transport, attempt, task)
+
+
+def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
+    said = {
+        "sweep": attempt.sweep,
+        "trial": attempt.trial,
+        "attempt": str(attempt.number),
+        "node_rank": str(task.node_rank),
+    }
+    return {f"{LABEL}{name}": value for name, value in said.items()}
+
+
+def _deadline(limits: Limits) -> dict[str, str]:
+    """When the container must have ended, by the clock of this machine."""
+    seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
+    return {f"{LABEL}deadline": f"{seconds:.0f}"}
+
+
+def _script(attempt: Attempt, task: Task) -> str:
+    return f"{attempt.folder(task)}/supervise.sh"
+
+
+def _pairs(env: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in env.items()]
+
+
+def _taken(name: str, task: Task) -> errors.UnfitError:
+    return errors.UnfitError(
+        f"a container {name} is there that this program did not make",
+        code="NAME-TAKEN",
+        node=task.node,
+        fix=f"see whose it is and rename it (docker rename {name} ...)",
+    )
+
+
+def _unkillable(name: str, said: str, task: Task) -> errors.LeftoverError:
+    return errors.LeftoverError(
+        f"container {name} does not end: {said}",
+        code="UNKILLABLE",
+        node=task.node,
+        fix=f"docker rm --force {name}",
+    )

@@ -1,0 +1,251 @@
+"""One node's Docker engine, asked over the node's own connection."""
+
+import http.client
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import docker
+import docker.auth
+import docker.constants
+import docker.errors
+import docker.utils.proxy
+import requests
+import urllib3
+
+from orchestrator import errors
+from orchestrator.runtimes import _causes
+from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
+from orchestrator.transports import Stream, Transport
+
+T = TypeVar("T")
+LOST = "DOCKER-LOST"
+OLDEST_API = "1.30"
+PASSWORD = re.compile(r"//[^/@]*@")
+SOCKET = "/var/run/docker.sock"
+WHOSE = 'id -un; stat -c "the socket is of %U:%G, mode %a" "$1" 2>/dev/null'
+# requests lets errors of the libraries below it through while an answer is being read.
+BROKEN = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds that an engine may keep us waiting.
+
+    Args:
+        answer_s: for the answer to a short question.
+        stall_s: without a byte of an image that is being carried.
+        work_s: without a word while it builds an image or packs one.
+        end_s: until a container that is being removed is gone.
+        pause_s: before a failed pull is tried again, twice as long each time.
+    """
+
+    answer_s: float = 10.0
+    stall_s: float = 120.0
+    work_s: float = 1800.0
+    end_s: float = 60.0
+    pause_s: float = 5.0
+
+
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What an engine says of itself; ``api_version`` is the one that is spoken with it."""
+
+    server_version: str
+    api_version: str
+    runtimes: tuple[str, ...]
+    cdi: bool
+    root_dir: str
+    storage_driver: str
+    logging_driver: str
+    live_restore: bool
+    insecure_registries: tuple[str, ...]
+    proxies: Mapping[str, str]
+
+
+class Engine:
+    """The Docker engine of a node, reached by ``docker system dial-stdio`` on its connection.
+
+    At most three streams are open at a time; they are kept for the next question.
+
+    Args:
+        sudo: whether the user needs ``sudo -n`` to reach it.
+        command: how the docker command is called.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        sudo: bool = False,
+        command: tuple[str, ...] = ("docker",),
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.node = transport.node
+        self.patience = patience
+        self._transport = transport
+        self._sudo = sudo
+        self._command = (*(("sudo", "-n") if sudo else ()), *command)
+        self._slots = threading.BoundedSemaphore(MOST_STREAMS)
+        self._connecting = threading.Lock()
+        self._client: Any = None
+
+    def facts(self) -> EngineFacts:
+        """What the engine says of itself."""
+        info = self.ask(lambda client: client.info())
+        registries = info.get("RegistryConfig") or {}
+        return EngineFacts(
+            server_version=info["ServerVersion"],
+            api_version=self._connected().api_version,
+            runtimes=tuple(sorted(info.get("Runtimes") or ())),
+            cdi=bool(info.get("CDISpecDirs")),
+            root_dir=info["DockerRootDir"],
+            storage_driver=info["Driver"],
+            logging_driver=info["LoggingDriver"],
+            live_restore=bool(info.get("LiveRestoreEnabled")),
+            insecure_registries=tuple(_insecure(registries)),
+            proxies={
+                name: PASSWORD.sub("//", info[key])
+                for name, key in (("http", "HttpProxy"), ("https", "HttpsProxy"))
+                if info.get(key)
+            },
+        )
+
+    def ask(self, question: Callable[[Any], T]) -> T:
+        """The answer to a question that may be put twice: streams that were kept may be stale.
+
+        Raises:
+            UnfitError: the engine is down, hung, closed to us, or refuses.
+            NodeError: its connection was lost, twice.
+            docker.errors.NotFound: it does not know what was asked for.
+        """
+        try:
+            return self.ask_once(question)
+        except errors.NodeError as error:
+            if error.code != LOST:
+                raise
+        return self.ask_once(question)
+
+    def ask_once(self, question: Callable[[Any], T]) -> T:
+        """The answer to a question whose second asking could do something twice.
+
+        Raises:
+            UnfitError, docker.errors.NotFound: as ``ask``.
+            NodeError: the connection was lost; whether the engine did it is not known.
+        """
+        with self.asking() as client:
+            return question(client)
+
+    @contextmanager
+    def asking(self) -> Iterator[Any]:
+        """The engine's API client for as long as a question takes, its errors made ours."""
+        with self._slots:
+            try:
+                yield self._connected()
+            except docker.errors.NotFound:
+                raise
+            except docker.errors.APIError as error:
+                raise self.refusal(error) from error
+            except docker.errors.DockerException as error:
+                raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
+            except BROKEN as error:
+                raise self._broken(error) from error
+
+    def refusal(self, error: Any) -> errors.DlperfError:
+        """The engine's own error as one of ours."""
+        said = str(error.explanation or error)
+        return _causes.refusal(said, self.node, "DOCKER-REFUSED")
+
+    def close(self) -> None:
+        """Let go of the streams; the engine and its containers go on."""
+        with self._connecting:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _connected(self) -> Any:
+        with self._connecting:
+            if self._client is None:
+                client = _client(self._dial, self.patience.answer_s)
+                client._version = self._common_version(client.version(api_version=False))
+                self._client = client
+            return self._client
+
+    def _dial(self) -> Stream:
+        return self._transport.open((*self._command, "system", "dial-stdio"))
+
+    def _common_version(self, said: Mapping[str, str]) -> str:
+        theirs, least = said["ApiVersion"], said.get("MinAPIVersion", "1.12")
+        ours = docker.constants.DEFAULT_DOCKER_API_VERSION
+        if _number(theirs) < _number(OLDEST_API) or _number(least) > _number(ours):
+            raise errors.UnfitError(
+                f"the engine speaks API {least} to {theirs}, this program {OLDEST_API} to {ours}",
+                code="DOCKER-API",
+                node=self.node,
+                fix="bring Docker on the node, or the docker package here, to a later version",
+            )
+        return str(min(theirs, ours, key=_number))
+
+    def _broken(self, error: BaseException) -> errors.DlperfError:
+        if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
+            return self._hung()
+        prefix = self._command if not self._sudo else ("env", "LC_ALL=C", *self._command)
+        words = (*prefix, "version", "--format", "{{.Server.Version}}")
+        try:
+            done = self._transport.run(words, timeout_s=self.patience.answer_s)
+        except errors.CommandTimedOut:
+            return self._hung()
+        if done.exit_code != 0:
+            said = done.stderr.decode(errors="replace")
+            return _causes.silence(said, self.node, self._whose(), self._sudo)
+        return errors.NodeError(
+            f"the connection to Docker was lost: {error}", code=LOST, node=self.node
+        )
+
+    def _hung(self) -> errors.UnfitError:
+        return errors.UnfitError(
+            "Docker accepts connections and does not answer",
+            code="DOCKER-HUNG",
+            node=self.node,
+            fix="see what ails it (journalctl -u docker), or restart it",
+        )
+
+    def _whose(self) -> str:
+        words = ("sh", "-c", WHOSE, "sh", SOCKET)
+        done = self._transport.run(words, timeout_s=self.patience.answer_s)
+        user, _, socket = done.stdout.decode(errors="replace").strip().partition("\n")
+        return f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
+
+
+def _client(dial: Callable[[], Stream], answer_s: float) -> Any:
+    """An API client that takes nothing from this machine: no proxy, no log-in, no header."""
+    # Any version will do until the engine has said which it speaks; none would dial at once.
+    client = docker.APIClient(base_url="tcp://docker:2375", version=OLDEST_API, timeout=answer_s)
+    client.trust_env = False
+    client._auth_configs = docker.auth.AuthConfig({})
+    client._general_configs = {}
+    client._proxy_configs = docker.utils.proxy.ProxyConfig()
+    client.mount("http://", DialAdapter(dial))
+    return client
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _insecure(registries: Mapping[str, Any]) -> Iterator[str]:
+    yield from registries.get("InsecureRegistryCIDRs") or ()
+    for name, said in (registries.get("IndexConfigs") or {}).items():
+        if not said.get("Secure", True):
+            yield name

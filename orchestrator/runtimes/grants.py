@@ -1,0 +1,171 @@
+"""What a container is granted of its node: user, devices, GPUs, memory and limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from docker.utils import parse_bytes
+
+from orchestrator import errors
+from orchestrator.model.plan import Mount
+from orchestrator.runtimes.engine import Engine, EngineFacts
+from orchestrator.transports import Transport
+
+ASK_TIMEOUT_S = 10.0
+DEVICE_REQUESTS_API = (1, 40)
+USER = "id -u; id -g"
+HCA_DEVICES = 'for each in /dev/infiniband/*; do [ -c "$each" ] && echo "$each"; done; true'
+GPU_HOOK = "command -v nvidia-container-runtime-hook"
+CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
+# One file that does not grow without end: what counts is the raw log in the attempt's folder.
+LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSettings:
+    """How containers are started on a node, as its inventory says.
+
+    Args:
+        image: by id or reference; it must be there.
+        shm_size: as Docker writes it, 16g; None for Docker's own.
+        ulimits: soft and hard alike; -1 is none.
+        gpu_access: auto, cdi, runtime, gpus or none.
+    """
+
+    image: str
+    shm_size: str | None = None
+    ulimits: Mapping[str, int] = field(default_factory=dict)
+    gpu_access: str = "auto"
+    has_hcas: bool = False
+    privileged: bool = False
+
+
+class Grants:
+    """What containers get on one node; what must be asked of the node is asked once."""
+
+    def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
+        self._transport = transport
+        self._engine = engine
+        self._settings = settings
+
+    def host_config(self, mounts: tuple[Mount, ...], *, gpus: bool) -> dict[str, Any]:
+        """The HostConfig of a container, in the engine's API words.
+
+        Raises:
+            UnfitError: the node lacks what the settings ask for.
+        """
+        config: dict[str, Any] = {
+            "NetworkMode": "host",
+            "LogConfig": LOG,
+            "Mounts": [_mount(each) for each in mounts],
+            "Ulimits": [
+                {"Name": name, "Soft": value, "Hard": value}
+                for name, value in self._settings.ulimits.items()
+            ],
+            **self._rights(),
+        }
+        if self._settings.shm_size is not None:
+            config["ShmSize"] = parse_bytes(self._settings.shm_size)
+        if gpus and self.gpu_access == "runtime":
+            config["Runtime"] = "nvidia"
+        elif gpus and self.gpu_access != "none":
+            config["DeviceRequests"] = [_gpu_request(self.gpu_access)]
+        return config
+
+    def environment(self, *, gpus: bool) -> dict[str, str]:
+        """What a container needs in its environment to be at home there and to see the GPUs."""
+        env = {}
+        if self.user.split(":")[0] != "0":
+            # A user without a name in the image has no home, and getpass.getuser() fails.
+            env = {"HOME": "/tmp", "USER": "dlperf"}  # noqa: S108 # in the container, where it is nobody else's
+        if gpus and self.gpu_access == "runtime":
+            # All of the node's GPUs, here as in _gpu_request: CUDA_VISIBLE_DEVICES of the plan
+            # chooses, so that plan and provenance hold the node's own indices.
+            env["NVIDIA_VISIBLE_DEVICES"] = "all"
+            env["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
+        return env
+
+    @cached_property
+    def user(self) -> str:
+        """uid:gid of the user that we are on the node, who owns the attempt's folder."""
+        return ":".join(self._lines(USER))
+
+    @cached_property
+    def gpu_access(self) -> str:
+        """How GPUs come into containers here: runtime, gpus, cdi, or none.
+
+        Raises:
+            UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
+        """
+        wanted = self._settings.gpu_access
+        if wanted == "none":
+            return wanted
+        facts = self._engine.facts()
+        # The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
+        ways = ("runtime", "gpus", "cdi") if wanted == "auto" else (wanted,)
+        for way in ways:
+            if self._has(way, facts):
+                return way
+        raise errors.UnfitError(
+            f"Docker {facts.server_version} has the runtimes {', '.join(facts.runtimes)};"
+            f" tried for GPUs: {', '.join(ways)}",
+            code="GPU-RUNTIME",
+            node=self._transport.node,
+            fix="install the NVIDIA container toolkit on the node, or say container.gpu_access",
+        )
+
+    @cached_property
+    def _hca_devices(self) -> tuple[str, ...]:
+        found = self._lines(HCA_DEVICES)
+        if not found:
+            raise errors.UnfitError(
+                "there is no device in /dev/infiniband; the inventory declares HCAs",
+                code="IB-DEVICES",
+                node=self._transport.node,
+                fix="load the InfiniBand modules (ib_uverbs) on the node",
+            )
+        return found
+
+    def _rights(self) -> dict[str, Any]:
+        if self._settings.privileged:
+            return {"Privileged": True}
+        rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
+        if self._settings.has_hcas:
+            rights["CapAdd"] = ["IPC_LOCK"]
+            rights["Devices"] = [
+                {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
+                for path in self._hca_devices
+            ]
+        return rights
+
+    def _has(self, way: str, facts: EngineFacts) -> bool:
+        if way == "runtime":
+            return "nvidia" in facts.runtimes
+        api = tuple(int(part) for part in facts.api_version.split("."))
+        # An older engine would start the container without GPUs and without a word.
+        if api < DEVICE_REQUESTS_API:
+            return False
+        if way == "gpus":
+            return bool(self._lines(GPU_HOOK))
+        return facts.cdi and bool(self._lines(CDI_SPECS))
+
+    def _lines(self, script: str) -> tuple[str, ...]:
+        done = self._transport.run(("sh", "-c", script), timeout_s=ASK_TIMEOUT_S)
+        return tuple(done.stdout.decode(errors="replace").split())
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    # Of the kind that refuses a source that is not there, where -v would make a folder of root's.
+    return {
+        "Type": "bind",
+        "Source": mount.source,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+    }
+
+
+def _gpu_request(way: str) -> dict[str, Any]:
+    if way == "cdi":
+        return {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
+    return {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "compute", "utility"]]}

@@ -1,0 +1,268 @@
+"""The images of a node's engine: pulled, built, carried and looked at."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import docker.auth
+import docker.errors
+import docker.utils
+
+from orchestrator import errors
+from orchestrator.runtimes import _causes
+from orchestrator.runtimes._flow import Flow
+from orchestrator.runtimes.engine import Engine
+
+LAST_LINES = 20
+PIECE_BYTES = 1 << 20
+# Tries for what may pass; an image that is not there, or not for us, is not asked for again.
+TRIES = {"REG-RATELIMIT": 3, "REG-5XX": 3, "REG-CUT": 3, "REG-DIGEST": 2, "REG-STALL": 2}
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who logs in to a registry; the secret is never shown."""
+
+    user: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """An image as an engine has it; ``id`` is the sha256 of its config, the same everywhere."""
+
+    id: str
+    repo_digests: tuple[str, ...]
+    size_bytes: int
+    entrypoint: tuple[str, ...]
+    env: tuple[str, ...]
+    labels: Mapping[str, str]
+
+
+class Images:
+    """What one engine has of images."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def find(self, reference: str) -> ImageFacts | None:
+        """The image as the engine has it; None if it has none by that name, digest or id."""
+        try:
+            said = self._engine.ask(lambda client: client.inspect_image(reference))
+        except docker.errors.NotFound:
+            return None
+        config = said.get("Config") or {}
+        return ImageFacts(
+            id=said["Id"],
+            repo_digests=tuple(said.get("RepoDigests") or ()),
+            size_bytes=said["Size"],
+            entrypoint=tuple(config.get("Entrypoint") or ()),
+            env=tuple(config.get("Env") or ()),
+            labels=config.get("Labels") or {},
+        )
+
+    def digest(self, reference: str, credentials: Credentials | None) -> str:
+        """The digest that the registry has for a name now, asked by the node's engine.
+
+        Raises:
+            ImageError: the registry does not have it, or does not say.
+        """
+        auth = _auth(credentials)
+        try:
+            said = self._engine.ask(lambda client: client.inspect_distribution(reference, auth))
+        except docker.errors.NotFound as error:
+            raise self._missing(reference, str(error.explanation)) from error
+        return str(said["Descriptor"]["digest"])
+
+    def pull(
+        self, reference: str, progress: Progress, credentials: Credentials | None
+    ) -> ImageFacts:
+        """Pull an image; what the engine then has by that name or digest decides.
+
+        Args:
+            progress: given bytes that came, and bytes known to come.
+
+        Raises:
+            ImageError: the true cause, after as many tries as it deserves.
+        """
+        for attempt in range(max(TRIES.values())):
+            try:
+                self._pull(reference, progress, credentials)
+                break
+            except errors.ImageError as error:
+                if attempt + 1 >= TRIES.get(error.code, 1):
+                    raise
+                time.sleep(self._engine.patience.pause_s * 2**attempt)
+        found = self.find(reference)
+        if found is None:
+            raise self._missing(reference, "the pull went well and the engine has no such image")
+        return found
+
+    def tag(self, image: str, name: str) -> None:
+        """Give an image one more name.
+
+        Raises:
+            ImageError: there is no such image.
+        """
+        repository, tag = docker.utils.parse_repository_tag(name)
+        try:
+            self._engine.ask(lambda client: client.tag(image, repository, tag))
+        except docker.errors.NotFound as error:
+            raise self._missing(image, str(error.explanation)) from error
+
+    def push(self, reference: str, progress: Progress, credentials: Credentials | None) -> None:
+        """Push an image to the registry that its name says.
+
+        Raises:
+            ImageError: the true cause; the registry may have some of its layers.
+        """
+        repository, tag = docker.utils.parse_repository_tag(reference)
+        # The engine wants this header even where nobody logs in.
+        headers = _header(credentials) or {"X-Registry-Auth": "e30="}
+        request = {"params": {"tag": tag or "latest"}, "headers": headers}
+        self._carry(f"/images/{repository}/push", request, progress)
+
+    def build(self, context: Iterable[bytes], tag: str, args: Mapping[str, str], say: Say) -> str:
+        """Build an image from a tar with its Dockerfile; the image's id.
+
+        Args:
+            say: given every line that the build prints.
+
+        Raises:
+            ImageError: IMAGE-BUILD, with the last lines of the build.
+        """
+        lines: list[str] = []
+        params = {"t": tag, "rm": True, "forcerm": True, "networkmode": "host"}
+        params["buildargs"] = json.dumps(dict(args))
+        headers = {"Content-Type": "application/tar"}
+        wait_s = self._engine.patience.work_s
+        with self._words(
+            "/build", wait_s, params=params, headers=headers, data=iter(context)
+        ) as words:
+            for word in words:
+                for line in str(word.get("stream", "")).splitlines():
+                    if line.strip():
+                        lines.append(line)
+                        say(line)
+                if "error" in word:
+                    raise self._unbuilt(tag, str(word["error"]), lines)
+        found = self.find(tag)
+        if found is None:
+            raise self._unbuilt(tag, "the build ended without an image", lines)
+        return found.id
+
+    def save(self, reference: str) -> Iterator[bytes]:
+        """The image as the tar that ``load`` takes, piece by piece.
+
+        Raises:
+            ImageError: there is no such image.
+        """
+        wait_s = self._engine.patience.work_s
+        try:
+            with self._engine.asking() as client:
+                url = client._url("/images/{0}/get", reference)
+                with closing(client._get(url, stream=True, timeout=wait_s)) as answer:
+                    client._raise_for_status(answer)
+                    yield from answer.iter_content(PIECE_BYTES)
+        except docker.errors.NotFound as error:
+            raise self._missing(reference, str(error.explanation)) from error
+
+    def load(self, pieces: Iterable[bytes]) -> None:
+        """Take in the tar of an image.
+
+        Raises:
+            ImageError: the engine could not take it.
+        """
+        wait_s = self._engine.patience.work_s
+        with self._words(
+            "/images/load", wait_s, params={"quiet": True}, data=iter(pieces)
+        ) as words:
+            for word in words:
+                self._heed(word)
+
+    def remove(self, reference: str) -> bool:
+        """Remove an image by one of its names; False if there was none."""
+        try:
+            self._engine.ask(lambda client: client.remove_image(reference))
+        except docker.errors.NotFound:
+            return False
+        return True
+
+    def _pull(self, reference: str, progress: Progress, credentials: Credentials | None) -> None:
+        repository, tag = docker.utils.parse_repository_tag(reference)
+        params = {"fromImage": repository, "tag": tag or "latest"}
+        request = {"params": params, "headers": _header(credentials)}
+        self._carry("/images/create", request, progress)
+
+    def _carry(self, path: str, request: Mapping[str, Any], progress: Progress) -> None:
+        """Have an image carried from or to a registry, as long as bytes come."""
+        wait_s = self._engine.patience.stall_s
+        flow = Flow()
+        try:
+            with self._words(path, wait_s, **request) as words:
+                for word in words:
+                    self._heed(word)
+                    flow.take(word)
+                    progress(flow.came, flow.known)
+                    if flow.still_s > wait_s:
+                        raise self._stalled(wait_s)
+        except docker.errors.NotFound as error:
+            said = str(error.explanation)
+            raise _causes.refusal(said, self._engine.node, "IMAGE-MISSING") from error
+        except errors.UnfitError as error:
+            if error.code != "DOCKER-HUNG":
+                raise
+            raise self._stalled(wait_s) from error
+
+    # The SDK's own pull, load and get take no time-out, and keep their connection when they fail.
+    @contextmanager
+    def _words(
+        self, path: str, wait_s: float, **request: Any
+    ) -> Iterator[Iterator[Mapping[str, Any]]]:
+        """What the engine says while it works, word by word, none awaited for longer."""
+        with self._engine.asking() as client:
+            url = f"{client.base_url}/v{client.api_version}{path}"
+            with closing(client._post(url, stream=True, timeout=wait_s, **request)) as answer:
+                client._raise_for_status(answer)
+                yield client._stream_helper(answer, decode=True)
+
+    def _heed(self, word: Mapping[str, Any]) -> None:
+        if "error" in word:
+            raise _causes.refusal(str(word["error"]), self._engine.node, "IMAGE-PULL")
+
+    def _stalled(self, wait_s: float) -> errors.ImageError:
+        return errors.ImageError(
+            f"no byte of the image came for {wait_s:g} s",
+            code="REG-STALL",
+            node=self._engine.node,
+            fix="see what ails the registry, or use another mirror",
+        )
+
+    def _missing(self, reference: str, said: str) -> errors.ImageError:
+        return errors.ImageError(
+            f"{reference}: {said}", code="IMAGE-MISSING", node=self._engine.node
+        )
+
+    def _unbuilt(self, tag: str, said: str, lines: list[str]) -> errors.ImageError:
+        last = "\n".join(lines[-LAST_LINES:])
+        return errors.ImageError(
+            f"{tag}: {said}; the last lines of its build:\n{last}\n",
+            code="IMAGE-BUILD",
+            node=self._engine.node,
+        )
+
+
+def _auth(credentials: Credentials | None) -> dict[str, str] | None:
+    if credentials is None:
+        return None
+    return {"username": credentials.user, "password": credentials.secret}
+
+
+def _header(credentials: Credentials | None) -> dict[str, str]:
+    auth = _auth(credentials)
+    return {"X-Registry-Auth": docker.auth.encode_header(auth)} if auth else {}

@@ -1,0 +1,359 @@
+"""Tasks in real containers: their rights, what hurts them, and how their ends are told."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.plan import Mount, Task
+from orchestrator.runtimes.containers import Containers
+from orchestrator.runtimes.docker import DockerRuntime
+from orchestrator.runtimes.engine import Engine
+from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes.images import Images
+from orchestrator.transports.local import LocalTransport
+from tests.conftest import wait_for
+from tests.dockerd import IMAGE, QUICK, Dockerd, context, running, unlike
+
+pytestmark = pytest.mark.cluster
+LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
+ENDLESS = "while :; do sleep 0.1; done"
+BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
+LEAST = ContainerSettings(image=IMAGE)
+
+
+@pytest.fixture(scope="module")
+def dockerd() -> Iterator[Dockerd]:
+    """One engine for the tests that leave it alive."""
+    with running() as engine:
+        yield engine
+
+
+@pytest.fixture
+def engine(dockerd: Dockerd) -> Iterator[Engine]:
+    """That engine, as the program sees it."""
+    made = dockerd.engine()
+    yield made
+    made.close()
+
+
+@dataclass
+class Stage:
+    """Tasks in containers of one engine."""
+
+    dockerd: Dockerd
+    engine: Engine
+    folder: Path
+    number: int = 0
+
+    def runtime(self, settings: ContainerSettings = LEAST) -> DockerRuntime:
+        """A runtime on the engine."""
+        return DockerRuntime(LocalTransport("here"), self.engine, settings)
+
+    def attempt(
+        self, *argv: str, mounts: tuple[Mount, ...] = (), gpus: tuple[int, ...] = ()
+    ) -> tuple[Attempt, Task]:
+        """An attempt with one task that runs ``argv``."""
+        self.number += 1
+        made = Task("here", 0, argv, {}, mounts, gpus)
+        folders = {"here": str(self.folder / f"a{self.number}")}
+        return Attempt("s1", self.folder.name, self.number, folders, 29500, (made,)), made
+
+    def begin(
+        self, attempt: Attempt, task: Task, settings: ContainerSettings = LEAST
+    ) -> DockerRuntime:
+        """The runtime that has brought the task through its gate."""
+        runtime = self.runtime(settings)
+        runtime.create(attempt, task, LIMITS)
+        wait_for(lambda: runtime.inspect(attempt, task).phase == "waiting", "the gate", 20)
+        assert runtime.start(attempt, task)
+        wait_for(lambda: runtime.inspect(attempt, task).phase != "waiting", "the start", 20)
+        return runtime
+
+    def end(self, runtime: DockerRuntime, attempt: Attempt, task: Task) -> TaskEnd:
+        """How the task ended, once it has."""
+
+        def look() -> TaskEnd | None:
+            try:
+                return runtime.inspect(attempt, task).end
+            except errors.NodeError:
+                return None
+
+        wait_for(look, "the task's end", 30)
+        end = look()
+        assert end is not None
+        return end
+
+    def said(self, script: str, settings: ContainerSettings = LEAST) -> str:
+        """What a script prints in a container."""
+        attempt, task = self.attempt("sh", "-c", script)
+        runtime = self.begin(attempt, task, settings)
+        assert self.end(runtime, attempt, task).status == 0
+        return runtime.output(attempt, task, 0).decode()
+
+    def names(self) -> list[str]:
+        """Every container that there is."""
+        return self.dockerd.docker("ps", "-a", "--format", "{{.Names}}").split()
+
+
+@pytest.fixture
+def stage(dockerd: Dockerd, engine: Engine, tmp_path: Path) -> Iterator[Stage]:
+    """The engine that all share; containers that a test leaves are removed."""
+    yield Stage(dockerd, engine, tmp_path)
+    left = dockerd.docker("ps", "-aq").split()
+    if left:
+        dockerd.docker("rm", "-f", *left)
+
+
+def test_containers_have_the_least_rights(stage: Stage) -> None:
+    """No capability, no new privileges, our user, host network, a bounded log, four labels."""
+    attempt, task = stage.attempt("sh", "-c", ENDLESS)
+    stage.begin(attempt, task, BOUND)
+    (said,) = json.loads(stage.dockerd.docker("inspect", attempt.token(task)))
+    host = said["HostConfig"]
+    assert (host["CapDrop"], host["CapAdd"], host["Privileged"]) == (["ALL"], None, False)
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["NetworkMode"] == "host"
+    assert host["Devices"] in (None, [])
+    assert host["LogConfig"] == {
+        "Type": "json-file",
+        "Config": {"max-size": "10m", "max-file": "1"},
+    }
+    assert host["RestartPolicy"]["Name"] in ("", "no")
+    assert [mount["Destination"] for mount in said["Mounts"]] == [attempt.folder(task)]
+    assert said["Config"]["User"] == f"{os.getuid()}:{os.getgid()}"
+    assert said["Config"]["WorkingDir"] == attempt.folder(task)
+    labels = {key: value for key, value in said["Config"]["Labels"].items() if "dead" not in key}
+    assert labels == {
+        "dlperf.sweep": "s1",
+        "dlperf.trial": attempt.trial,
+        "dlperf.attempt": "1",
+        "dlperf.node_rank": "0",
+    }
+    assert abs(int(said["Config"]["Labels"]["dlperf.deadline"]) - time.time() - 91) < 30
+
+
+def test_rights_and_limits_hold_inside(stage: Stage) -> None:
+    """As the kernel tells them to the program itself."""
+    script = (
+        "grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; ulimit -n;"
+        " grep /dev/shm /proc/mounts"
+    )
+    said = stage.said(script, BOUND).split()
+    assert said[:6] == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
+    assert said[6] == "512"
+    assert "size=32768k" in said[-3]
+
+
+def test_mounts_are_read_only_or_refused(stage: Stage) -> None:
+    """Data cannot be written; a folder that is not there is named, and none is made."""
+    data = stage.folder / "data"
+    data.mkdir()
+    (data / "one").write_text("1")
+    script = f"cat /data/one; echo >/data/two && exit 1; cd {stage.folder}/a1 && pwd"
+    attempt, task = stage.attempt("sh", "-c", script, mounts=(Mount(str(data), "/data", True),))
+    runtime = stage.begin(attempt, task)
+    assert stage.end(runtime, attempt, task).status == 0
+    assert b"Read-only file system" in runtime.output(attempt, task, 0)
+    gone = Mount(f"{data}/gone", "/data", True)
+    attempt, task = stage.attempt("true", mounts=(gone,))
+    with pytest.raises(errors.UnfitError, match="gone") as raised:
+        stage.runtime().create(attempt, task, LIMITS)
+    assert raised.value.code == "MOUNT-MISSING"
+    assert not (data / "gone").exists()
+    assert attempt.token(task) not in stage.names()
+
+
+def test_the_images_own_entrypoint_is_kept(stage: Stage) -> None:
+    """It runs around the program, as the image's maker meant it to."""
+    shell = json.dumps(["sh", "-c", 'echo "entered with $1"; exec "$@"', "sh"])
+    built = context(f"FROM {IMAGE}\nENTRYPOINT {shell}\nENV FROM_IMAGE=yes\n")
+    Images(stage.engine).build([built], "entered:1", {}, lambda _: None)
+    said = stage.said('echo "and $FROM_IMAGE"', ContainerSettings("entered:1"))
+    assert said == "entered with sh\nand yes\n"
+
+
+def test_orphans_are_reaped_while_a_task_runs(stage: Stage) -> None:
+    """The supervisor is the first process: children without a parent do not stay as zombies."""
+    script = "(sh -c 'sleep 0.1' &); sleep 0.5; cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '"
+    assert stage.said(f"{script}; exit 0") == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "gpus", "code"),
+    [
+        (LEAST, (0,), "GPU-RUNTIME"),
+        (ContainerSettings(IMAGE, gpu_access="gpus"), (0,), "GPU-RUNTIME"),
+        (ContainerSettings(IMAGE, has_hcas=True), (), "IB-DEVICES"),
+        (ContainerSettings("no-such-image:1"), (), "IMAGE-MISSING"),
+        (ContainerSettings("empty:1"), (), "DOCKER-REFUSED"),
+        (ContainerSettings(IMAGE, ulimits={"nofile": 1 << 40}), (), "ULIMIT"),
+    ],
+)
+def test_what_cannot_be_started_is_named_and_leaves_nothing(
+    stage: Stage, settings: ContainerSettings, gpus: tuple[int, ...], code: str
+) -> None:
+    """No container in `created` stays behind, whatever the node lacks."""
+    unlike(stage.dockerd, "empty:1")
+    attempt, made = stage.attempt("true", gpus=gpus)
+    with pytest.raises(errors.UnfitError) as raised:
+        stage.runtime(settings).create(attempt, made, LIMITS)
+    assert raised.value.code == code
+    assert stage.names() == []
+
+
+def test_an_answer_that_was_lost_makes_no_second_container(stage: Stage) -> None:
+    """What is there under the name with the same labels is taken as it is."""
+    attempt, task = stage.attempt("sh", "-c", ENDLESS)
+    stage.runtime().create(attempt, task, LIMITS)
+    (before,) = stage.dockerd.docker("ps", "-q").split()
+    runtime = stage.begin(attempt, task)
+    assert stage.dockerd.docker("ps", "-aq").split() == [before]
+    assert runtime.inspect(attempt, task).phase == "running"
+
+
+def test_a_foreign_container_is_left_alone(stage: Stage) -> None:
+    """NAME-TAKEN to create it, and remove does not touch it either."""
+    attempt, task = stage.attempt("true")
+    name = attempt.token(task)
+    stage.dockerd.docker("run", "-d", "--name", name, "--network=none", IMAGE, "sleep", "60")
+    runtime = stage.runtime()
+    with pytest.raises(errors.UnfitError, match=name) as raised:
+        runtime.create(attempt, task, LIMITS)
+    assert raised.value.code == "NAME-TAKEN"
+    runtime.remove(attempt, task)
+    assert stage.dockerd.docker("inspect", "-f", "{{.State.Running}}", name) == "true"
+
+
+def test_an_older_one_of_ours_gives_way(stage: Stage) -> None:
+    """A container with our labels and another attempt's words is replaced."""
+    attempt, task = stage.attempt("sh", "-c", "echo new")
+    label = ("--label", "dlperf.sweep=older")
+    stage.dockerd.docker(
+        *("run", "-d", "--network=none", *label, "--name", attempt.token(task)),
+        *(IMAGE, "sleep", "60"),
+    )
+    runtime = stage.begin(attempt, task)
+    assert stage.end(runtime, attempt, task).status == 0
+    assert len(stage.names()) == 1
+
+
+def test_containers_are_found_by_label(stage: Stage) -> None:
+    """Running or ended, ours and nobody else's."""
+    stage.dockerd.docker("run", "--network=none", IMAGE, "true")
+    attempt, task = stage.attempt("true")
+    runtime = stage.begin(attempt, task)
+    stage.end(runtime, attempt, task)
+    (found,) = Containers(stage.engine).labelled("dlperf.sweep=s1", "dlperf.trial")
+    assert (found.name, found.state) == (attempt.token(task), "exited")
+    assert found.labels["dlperf.attempt"] == "1"
+
+
+def test_a_child_that_runs_out_of_memory_is_told_though_the_status_is_0(stage: Stage) -> None:
+    """A rank that the kernel ended for want of memory makes no valid trial."""
+    script = "sleep 0.5; dd if=/dev/zero of=/dev/null bs=300M count=1; exit 0"
+    attempt, task = stage.attempt("sh", "-c", script)
+    runtime = stage.begin(attempt, task)
+    limit = ("--memory", "24m", "--memory-swap", "24m")
+    stage.dockerd.docker("update", *limit, attempt.token(task))
+    end = stage.end(runtime, attempt, task)
+    assert (end.status, end.why) == (0, "oom")
+
+
+def test_a_container_killed_from_outside(stage: Stage) -> None:
+    """137 without want of memory: killed, and not the program's failure."""
+    attempt, task = stage.attempt("sh", "-c", ENDLESS)
+    runtime = stage.begin(attempt, task)
+    stage.dockerd.docker("kill", attempt.token(task))
+    end = stage.end(runtime, attempt, task)
+    assert (end.status, end.why) == (137, "killed")
+
+
+def test_a_container_that_was_removed_is_lost(stage: Stage) -> None:
+    """Nobody knows how it ended."""
+    attempt, task = stage.attempt("sh", "-c", ENDLESS)
+    runtime = stage.begin(attempt, task)
+    stage.dockerd.docker("rm", "-f", attempt.token(task))
+    assert stage.end(runtime, attempt, task).why == "lost"
+
+
+def test_a_container_that_will_not_go_is_named(stage: Stage) -> None:
+    """UNKILLABLE, with the command to finish; the next asking, when it can go, removes it."""
+    engine = stage.dockerd.engine(patience=replace(QUICK, answer_s=1.0, end_s=2.0))
+    hurried = replace(stage, engine=engine)
+    attempt, task = hurried.attempt("sh", "-c", ENDLESS)
+    runtime = hurried.begin(attempt, task)
+    shims = stage.dockerd.shims(stage.dockerd.docker("inspect", "-f", "{{.Id}}", *stage.names()))
+    for pid in shims:
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(errors.LeftoverError, match=attempt.token(task)) as raised:
+        runtime.remove(attempt, task)
+    for pid in shims:
+        os.kill(pid, signal.SIGCONT)
+    assert (raised.value.code, raised.value.exit_code) == ("UNKILLABLE", 7)
+    assert raised.value.fix == f"docker rm --force {attempt.token(task)}"
+    stage.runtime().remove(attempt, task)
+    assert stage.names() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_engine_that_restarts_takes_its_containers_with_it(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """The loss is laid to Docker, not to the training, however the engine went."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", ENDLESS)
+        runtime = stage.begin(attempt, task)
+        dockerd.kill(number)
+        dockerd.start()
+        assert stage.end(runtime, attempt, task).why == "docker-restarted"
+        runtime.remove(attempt, task)
+
+
+def test_with_live_restore_a_task_outlives_its_engine(tmp_path: Path) -> None:
+    """It is seen to run while the engine is down, and its log is whole."""
+    with running(live_restore=True) as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", "for i in $(seq 30); do echo $i; sleep 0.1; done")
+        runtime = stage.begin(attempt, task)
+        assert runtime.inspect(attempt, task).phase == "running"
+        dockerd.kill()
+        assert runtime.inspect(attempt, task).phase == "running"
+        dockerd.start()
+        end = stage.end(runtime, attempt, task)
+        assert (end.status, end.why) == (0, "exited")
+        assert runtime.output(attempt, task, 0).split() == [str(i).encode() for i in range(1, 31)]
+
+
+def test_an_engine_that_is_down_is_no_end(tmp_path: Path) -> None:
+    """Whether the task has ended is then not known, and that is an error of the node."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", "exit 0")
+        runtime = stage.begin(attempt, task)
+        stage.end(runtime, attempt, task)
+        dockerd.kill()
+        with pytest.raises(errors.NodeError) as raised:
+            runtime.inspect(attempt, task)
+        assert raised.value.code == "DOCKER-DOWN"
+
+
+def test_a_question_inside_a_container_is_answered(stage: Stage) -> None:
+    """Both streams and the status; 127 for what the image lacks; nothing stays behind."""
+    runtime = stage.runtime()
+    done = runtime.run_once(("sh", "-c", "id -u; echo e >&2; exit 5"), gpus=False, timeout_s=20)
+    assert (done.exit_code, done.stdout, done.stderr) == (5, f"{os.getuid()}\n".encode(), b"e\n")
+    absent = runtime.run_once(("ibstat",), gpus=False, timeout_s=20)
+    assert absent.exit_code == 127
+    assert b"ibstat" in absent.stderr
+    with pytest.raises(errors.CommandTimedOut):
+        runtime.run_once(("sleep", "60"), gpus=False, timeout_s=0.5)
+    assert stage.names() == []

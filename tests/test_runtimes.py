@@ -1,0 +1,275 @@
+"""The contract of a runtime, run against every implementation."""
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import Runtime
+from orchestrator.runtimes.docker import DockerRuntime
+from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.transports.local import LocalTransport
+from tests.conftest import wait_for
+from tests.dockerd import IMAGE, Dockerd, running
+
+pytestmark = pytest.mark.cluster
+LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
+ENDLESS = "while :; do sleep 0.1; done"
+
+
+@pytest.fixture(scope="module")
+def dockerd() -> Iterator[Dockerd]:
+    """One engine for all tests of this module."""
+    with running() as engine:
+        yield engine
+
+
+@dataclass
+class Stage:
+    """A runtime with the means to see, and to hurt, what it runs."""
+
+    make: Callable[[], Runtime]
+    folder: Path
+    lost: str
+    """What becomes of a task whose supervisor is killed, in one word."""
+
+    def __post_init__(self) -> None:
+        self.runtime = self.make()
+        self.attempts: list[Attempt] = []
+
+    def attempt(self, *argv: str, **env: str) -> Attempt:
+        """An attempt of one task that runs ``argv``."""
+        task = Task("here", 0, argv, env, (), ())
+        number = len(self.attempts) + 1
+        folder = {"here": str(self.folder / f"a{number}")}
+        # Names are those of all engines' containers and of all processes of this machine.
+        made = Attempt(f"s{os.getpid()}", self.folder.name, number, folder, 29500, (task,))
+        self.attempts.append(made)
+        return made
+
+    def phase(self, attempt: Attempt) -> str:
+        """What the runtime says of the task now."""
+        return self.runtime.inspect(attempt, attempt.tasks[0]).phase
+
+    def begin(self, attempt: Attempt, limits: Limits = LIMITS) -> Task:
+        """Bring the task through its gate."""
+        task = attempt.tasks[0]
+        self.runtime.create(attempt, task, limits)
+        wait_for(lambda: self.phase(attempt) == "waiting", "the task at its gate")
+        assert self.runtime.start(attempt, task)
+        return task
+
+    def end(self, attempt: Attempt) -> TaskEnd:
+        """How the task ended, once it has."""
+        task = attempt.tasks[0]
+        wait_for(lambda: self.runtime.inspect(attempt, task).end, "the task's end", 30)
+        end = self.runtime.inspect(attempt, task).end
+        assert end is not None
+        return end
+
+    def run(self, script: str, limits: Limits = LIMITS) -> tuple[TaskEnd, bytes]:
+        """How a script ended, and everything it printed."""
+        attempt = self.attempt("sh", "-c", script)
+        task = self.begin(attempt, limits)
+        end = self.end(attempt)
+        return end, self.runtime.output(attempt, task, 0)
+
+    def pids(self, attempt: Attempt) -> dict[int, str]:
+        """Processes of the attempt's task on this machine, and their command lines."""
+        token = attempt.token(attempt.tasks[0])
+        found = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if f"={token}\0" in (path / "environ").read_text() or f" {token} " in words:
+                    found[int(path.name)] = words
+            except (OSError, UnicodeDecodeError):
+                continue
+        return found
+
+    def supervisor(self, attempt: Attempt) -> int:
+        """The supervisor's own process, the oldest of those that are it."""
+        return min(pid for pid, words in self.pids(attempt).items() if "supervise.sh" in words)
+
+
+@pytest.fixture(params=["process", "docker"])
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    """Each implementation on this machine; what a test leaves running is removed."""
+    transport = LocalTransport("here")
+    if request.param == "process":
+        made = Stage(lambda: ProcessRuntime(transport), tmp_path, "lost")
+        yield made
+    else:
+        dockerd: Dockerd = request.getfixturevalue("dockerd")
+        engine = dockerd.engine()
+        settings = ContainerSettings(image=IMAGE)
+        made = Stage(lambda: DockerRuntime(transport, engine, settings), tmp_path, "killed")
+        yield made
+        engine.close()
+    for attempt in made.attempts:
+        made.make().remove(attempt, attempt.tasks[0])
+    transport.close()
+
+
+def test_a_task_waits_at_its_gate_and_runs_when_it_opens(stage: Stage) -> None:
+    """Nothing of the program runs before; then it does, and its end is told with its log."""
+    attempt = stage.attempt("sh", "-c", "echo seen; exit 7")
+    task = attempt.tasks[0]
+    assert stage.phase(attempt) == "absent"
+    assert not stage.runtime.start(attempt, task)
+    stage.runtime.create(attempt, task, LIMITS)
+    wait_for(lambda: stage.phase(attempt) == "waiting", "the task at its gate")
+    time.sleep(0.2)
+    assert stage.phase(attempt) == "waiting"
+    assert stage.runtime.output(attempt, task, 0) == b""
+    before = time.time()
+    assert stage.runtime.start(attempt, task)
+    end = stage.end(attempt)
+    assert (end.node, end.node_rank, end.status, end.why) == ("here", 0, 7, "exited")
+    assert (end.size_bytes, end.sha256) == (5, hashlib.sha256(b"seen\n").hexdigest())
+    assert end.went_at is not None
+    assert before - 0.1 < end.went_at < time.time()
+    assert stage.phase(attempt) == "ended"
+    wait_for(lambda: not stage.pids(attempt), "the end of its processes", 10)
+
+
+def test_bytes_of_the_log_are_those_that_were_written(stage: Stage) -> None:
+    """No byte is turned into another, both streams come, and any offset gives the rest."""
+    end, log = stage.run("printf 'a\\351\\000b'; echo c >&2; printf 'no newline'")
+    assert log == b"a\xe9\0bc\nno newline"
+    assert end.size_bytes == len(log)
+    (attempt,) = stage.attempts
+    assert stage.runtime.output(attempt, attempt.tasks[0], 5) == log[5:]
+    assert stage.runtime.output(attempt, attempt.tasks[0], len(log)) == b""
+
+
+def test_words_and_environment_arrive_as_they_are(stage: Stage) -> None:
+    """No shell on the way takes a word for syntax; the plan's environment is there."""
+    words = ("a b", "$HOME", "`id`", "; exit 3", "*", "'", '"', "\\", "\n", "-n", "")
+    shown = 'printf "%s|" "$@" "$GREETING"'
+    attempt = stage.attempt("sh", "-c", shown, "sh", *words, GREETING="good day; $x")
+    task = stage.begin(attempt)
+    assert stage.end(attempt).status == 0
+    said = stage.runtime.output(attempt, task, 0).decode().split("|")[:-1]
+    assert said == [*words, "good day; $x"]
+
+
+def test_a_program_that_is_not_there_is_status_127(stage: Stage) -> None:
+    """Its end is one like any other, and the log has the reason."""
+    attempt = stage.attempt("no-such-program-here")
+    task = stage.begin(attempt)
+    end = stage.end(attempt)
+    assert (end.status, end.why) == (127, "exited")
+    assert b"no-such-program-here" in stage.runtime.output(attempt, task, 0)
+
+
+def test_a_signal_is_told_as_128_more(stage: Stage) -> None:
+    """A program that dies of SIGKILL has status 137, and it ended by itself."""
+    end, _ = stage.run("kill -KILL $$")
+    assert (end.status, end.why) == (137, "exited")
+
+
+def test_the_deadline_is_kept_without_us(stage: Stage) -> None:
+    """A program that ignores SIGTERM and runs too long ends after time and grace."""
+    began = time.monotonic()
+    limits = Limits(time_s=1, stall_s=60, grace_s=1, create_s=30)
+    end, _ = stage.run("trap '' TERM; " + ENDLESS, limits)
+    assert (end.status, end.why) == (137, "deadline")
+    assert 1 <= time.monotonic() - began < 15
+
+
+def test_stop_lets_a_program_end_itself(stage: Stage) -> None:
+    """It gets SIGTERM, its last words are in the log, and its own status is told."""
+    attempt = stage.attempt("sh", "-c", "trap 'echo last; exit 3' TERM; echo up; " + ENDLESS)
+    task = stage.begin(attempt)
+    wait_for(lambda: stage.runtime.output(attempt, task, 0), "the program's first word")
+    stage.runtime.stop(attempt, task)
+    end = stage.end(attempt)
+    assert (end.status, end.why) == (3, "stopped")
+    assert stage.runtime.output(attempt, task, 0).endswith(b"last\n")
+
+
+def test_stop_at_the_gate_ends_a_task_that_never_ran(stage: Stage) -> None:
+    """It ended as stopped, and its gate never opened."""
+    attempt = stage.attempt("sh", "-c", "echo never")
+    task = attempt.tasks[0]
+    stage.runtime.create(attempt, task, LIMITS)
+    wait_for(lambda: stage.phase(attempt) == "waiting", "the task at its gate")
+    stage.runtime.stop(attempt, task)
+    end = stage.end(attempt)
+    assert (end.why, end.went_at, end.size_bytes) == ("stopped", None, 0)
+    assert not stage.runtime.start(attempt, task)
+
+
+def test_children_that_left_the_session_end_with_the_task(stage: Stage) -> None:
+    """torchrun's workers are such: when the program is gone, so are they."""
+    end, log = stage.run("setsid sleep 300 & setsid sleep 301 & sleep 0.3; echo done; exit 0")
+    assert (end.status, log) == (0, b"done\n")
+    wait_for(lambda: not stage.pids(stage.attempts[0]), "the end of every child", 10)
+
+
+def test_remove_leaves_nothing_and_may_be_said_again(stage: Stage) -> None:
+    """Every process is gone when it returns, whatever it ignores; twice is no error."""
+    attempt = stage.attempt("sh", "-c", "trap '' TERM; setsid sleep 300 & " + ENDLESS)
+    task = stage.begin(attempt)
+    wait_for(lambda: len(stage.pids(attempt)) > 3, "the program")
+    stage.runtime.remove(attempt, task)
+    assert not stage.pids(attempt)
+    stage.runtime.remove(attempt, task)
+    assert stage.phase(attempt) in ("lost", "ended")
+
+
+def test_a_killed_supervisor_is_no_end_of_the_program(stage: Stage) -> None:
+    """The task is lost, not failed: nobody knows how the program would have ended."""
+    attempt = stage.attempt("sh", "-c", ENDLESS)
+    stage.begin(attempt)
+    wait_for(lambda: stage.phase(attempt) == "running", "the program")
+    os.kill(stage.supervisor(attempt), signal.SIGKILL)
+    end = stage.end(attempt)
+    assert stage.phase(attempt) == "lost"
+    assert end.why == stage.lost
+    assert (end.size_bytes, end.sha256) == (0, "")
+
+
+def test_another_controller_finds_the_task(stage: Stage) -> None:
+    """A runtime made anew sees it run, then end, and can stop it."""
+    attempt = stage.attempt("sh", "-c", ENDLESS)
+    task = stage.begin(attempt)
+    wait_for(lambda: stage.phase(attempt) == "running", "the program")
+    later = stage.make()
+    assert later.inspect(attempt, task).phase == "running"
+    assert later.inspect(attempt, task).phase == "running"
+    later.stop(attempt, task)
+    wait_for(lambda: later.inspect(attempt, task).phase == "ended", "its end")
+
+
+def test_a_reboot_is_told_from_a_kill(stage: Stage) -> None:
+    """A supervisor of another boot is gone with the machine, whoever has its pid now."""
+    attempt = stage.attempt("sh", "-c", ENDLESS)
+    task = stage.begin(attempt)
+    wait_for(lambda: stage.phase(attempt) == "running", "the program")
+    os.kill(stage.supervisor(attempt), signal.SIGKILL)
+    wait_for(lambda: stage.phase(attempt) == "lost", "the loss")
+    path = Path(attempt.folder(task)) / "r0.pid"
+    pid, started, _ = path.read_text().split()
+    path.write_text(f"{pid} {started} 00000000-0000-4000-8000-000000000000\n")
+    assert stage.end(attempt).why == "rebooted"
+
+
+def test_files_of_an_attempt_are_the_users_alone(stage: Stage) -> None:
+    """The folder has mode 0700, everything in it 0600, and it all belongs to us."""
+    stage.run("echo hello")
+    folder = Path(stage.attempts[0].folder(stage.attempts[0].tasks[0]))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    left = {path.name: path.stat() for path in folder.iterdir()}
+    assert {"r0.log", "r0.exit", "r0.end", "r0.go", "r0.pid"} <= set(left)
+    assert {name for name, stat in left.items() if stat.st_mode & 0o077} == set()
+    assert {stat.st_uid for stat in left.values()} == {os.getuid()}
