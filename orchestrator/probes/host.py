@@ -1,7 +1,7 @@
 """What a node says of itself: system, memory, disk, limits, clock, load, in one round trip."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from orchestrator import errors
 from orchestrator.model.site import HostFacts
@@ -25,6 +25,14 @@ say shm_kib "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $2}')"
 say open_files "$(ulimit -n)"
 say load "$(cut -d' ' -f1 /proc/loadavg)"
 say interfaces "$(ls /sys/class/net 2>/dev/null | tr '\n' ' ')"
+say memlock "$(ulimit -l)"
+if command -v ip >/dev/null 2>&1; then
+    say told_addresses yes
+    ip -o addr show | awk '$3 ~ /^inet6?$/ {sub("/.*", "", $4); print "address", $2, $4}'
+fi
+for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; do
+    eval "[ -z \"\${$name:-}\" ]" || say proxy "$name"
+done
 for module in "$@"; do
     "$python" - "$module" <<'END' 2>/dev/null || say missing_module "$module"
 import importlib.metadata, importlib.util, sys
@@ -59,17 +67,17 @@ def parse(text: str) -> HostFacts:
         LogError: a fact that every Linux node has is not there.
     """
     said: dict[str, str] = {}
-    missing: list[str] = []
+    lists: dict[str, list[str]] = {"missing_module": [], "address": [], "proxy": []}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
-        if key == "missing_module":
-            missing.append(value)
+        if key in lists:
+            lists[key].append(value)
         elif key == "module":
             name, _, version = value.partition(" ")
             said[f"module {name}"] = version
         else:
             said[key] = value.strip()
-    open_files = said.get("open_files", "")
+    open_files, memlock = said.get("open_files", ""), said.get("memlock", "")
     return HostFacts(
         hostname=_word(said, "hostname"),
         boot_id=_word(said, "boot_id"),
@@ -84,9 +92,22 @@ def parse(text: str) -> HostFacts:
         load=_fraction(said, "load"),
         clock_s=_fraction(said, "clock"),
         interfaces=tuple(said.get("interfaces", "").split()),
-        missing_modules=tuple(missing),
+        missing_modules=tuple(lists["missing_module"]),
         torch=said.get("module torch", ""),
+        memlock_kib=int(memlock) if memlock.isdecimal() else None,
+        addresses=_addresses(lists["address"]) if "told_addresses" in said else None,
+        proxies=tuple(lists["proxy"]),
     )
+
+
+def _addresses(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in lines:
+        interface, _, address = line.partition(" ")
+        name = interface.partition("@")[0]
+        found[name] = (*found.get(name, ()), address)
+    return found
 
 
 def _word(said: Mapping[str, str], key: str) -> str:

@@ -31,6 +31,12 @@ shm_kib 197984000
 open_files 1024
 load 0.52
 interfaces ib0 lo
+memlock 64
+told_addresses yes
+address lo 127.0.0.1
+address ib0@if3 10.11.0.3
+address ib0@if3 fe80::1
+proxy https_proxy
 module torch 1.5.0a0+8f84ded
 missing_module nvidia.dali
 """
@@ -50,6 +56,9 @@ FACTS = HostFacts(
     interfaces=("ib0", "lo"),
     missing_modules=("nvidia.dali",),
     torch="1.5.0a0+8f84ded",
+    memlock_kib=64,
+    addresses={"lo": ("127.0.0.1",), "ib0": ("10.11.0.3", "fe80::1")},
+    proxies=("https_proxy",),
 )
 
 
@@ -83,6 +92,20 @@ def test_this_machine_says_of_itself_what_the_system_calls_say(tmp_path: Path) -
     assert facts.open_files == (None if soft == resource.RLIM_INFINITY else soft)
     assert set(facts.interfaces) == set(os.listdir("/sys/class/net"))
     assert (facts.missing_modules, facts.torch) == ((), "")
+
+
+def test_addresses_and_limits_are_the_systems_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loopback is on lo; a proxy is named and its value, which may hold a secret, is not."""
+    monkeypatch.setenv("https_proxy", "http://user:secret@proxy:3128")
+    facts = asked(tmp_path)
+    assert facts.addresses is not None
+    assert "127.0.0.1" in facts.addresses["lo"]
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    assert facts.memlock_kib == (None if soft == resource.RLIM_INFINITY else soft // 1024)
+    assert "https_proxy" in facts.proxies
+    assert "secret" not in repr(facts)
 
 
 def test_cpus_are_those_that_a_program_may_use(
@@ -143,6 +166,10 @@ def test_answer_of_a_node_is_read() -> None:
         ("module", "", {"torch": ""}),
         ("module", "numpy 1.18.1", {"torch": ""}),
         ("missing_module", "", {"missing_modules": ()}),
+        ("memlock", "unlimited", {"memlock_kib": None}),
+        ("told_addresses", "", {"addresses": None}),
+        ("address", "", {"addresses": {}}),
+        ("proxy", "", {"proxies": ()}),
         ("nonsense", "that no one asked for", {}),
     ],
 )

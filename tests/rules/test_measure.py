@@ -8,7 +8,7 @@ import pytest
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Moment, TrainingLog
+from orchestrator.model.log import Fabric, Moment, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval, Measurement, Result
 from orchestrator.workloads import ngc_pytorch_rn50
@@ -75,6 +75,7 @@ LOG = TrainingLog(
     digest="",
     size_bytes=0,
     sha256="",
+    fabric=Fabric(),
     problems=(),
 )
 METHOD = Method(repeats=5, iterations=121, window=(20, 120))
@@ -451,6 +452,18 @@ def test_trials_of_another_provenance_share_no_median() -> None:
         Problem("PROVENANCE", "driver is 450.80.02, in t1 440.33.01"),
     )
     assert found.statistics == measure.summary([800.0, 802.0])
+
+
+def test_trials_of_another_transport_share_no_median() -> None:
+    """A repeat that fell back to sockets does not count beside one over InfiniBand."""
+    fast = replace(trial("t1", 11991.94), transport="IB mlx5_0")
+    slow = replace(trial("t2", 9000.0), transport="Socket ib0")
+    found = measure.result(case(), [fast, slow])
+    assert found.trials[1].problems == (
+        Problem("PROVENANCE", "transport is Socket ib0, in t1 IB mlx5_0"),
+    )
+    assert found.statistics == measure.summary([11991.94])
+    assert found.transport == "IB mlx5_0"
 
 
 def test_provenance_that_one_trial_lacks_is_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 from orchestrator import measure, report
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Moment, Rate, TrainingLog
+from orchestrator.model.log import Fabric, Moment, Port, Rate, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Evidence, Measurement, Result
@@ -46,6 +46,7 @@ LOG = TrainingLog(
     digest="d",
     size_bytes=1,
     sha256=SHA256,
+    fabric=Fabric(),
     problems=(),
 )
 
@@ -133,11 +134,11 @@ def test_markdown_has_the_seeds_table() -> None:
     final = tables(text)[0]
     assert final[0] == [
         *("node_num", "gpu_num_per_node", "batch_size_per_device", "images/s", "speedup"),
-        *("efficiency", "trials", "spread", "interval (coverage)", "marks"),
+        *("efficiency", "trials", "spread", "interval (coverage)", "transport", "marks"),
     ]
     assert [row[:5] for row in final[1:]] == SEED_ROWS
     assert final[3][5:] == [
-        *("87.8%", "median of 5/5", "4.4%", "22053.98 to 23049.75 (93.75%)", ""),
+        *("87.8%", "median of 5/5", "4.4%", "22053.98 to 23049.75 (93.75%)", "-", ""),
     ]
 
 
@@ -146,10 +147,11 @@ def test_markdown_shows_every_trial_with_its_evidence() -> None:
     rows = tables(report.markdown(sweep(results(SEED_AMP))))[1]
     assert len(rows) == 16
     assert rows[0] == [
-        *("case", "batch", "precision", "trial", "images/s", "state", "codes", "log", "sha256"),
+        *("case", "batch", "precision", "trial", "images/s", "state", "transport", "codes"),
+        *("log", "sha256"),
     ]
     assert rows[12] == [
-        *("4n8g", "b256", "amp", "2", "22551.16", "valid", ""),
+        *("4n8g", "b256", "amp", "2", "22551.16", "valid", "-", ""),
         *(r"logs/4n8g/r50\_b256\_amp\_2.log", "0123456789ab"),
     ]
 
@@ -195,7 +197,7 @@ def test_trials_that_do_not_count_are_named_with_their_reason() -> None:
     assert (
         r"- 1n1g-r50\_b256\_amp\_2: PROGRAM-FAILED: node vs001, node\_rank 0: exit status 1" in text
     )
-    assert tables(text)[1][2][4:] == ["n/a", "failed", "PROGRAM-FAILED", "", ""]
+    assert tables(text)[1][2][4:] == ["n/a", "failed", "-", "PROGRAM-FAILED", "", ""]
 
 
 def test_trials_that_were_not_run_are_one_line() -> None:
@@ -255,11 +257,11 @@ def test_logs_of_no_case_have_a_table_by_their_own_headers() -> None:
     text = report.markdown(found)
     assert tables(text)[0][0] == [
         *("world_size", "batch_size_per_device", "precision", "images/s", "mean of printed"),
-        *("problems", "log"),
+        *("transport", "problems", "log"),
     ]
     assert tables(text)[0][1:] == [
-        ["8", "128", "amp", "6098.37", "6011.64", "", "gpu8.txt"],
-        ["?", "?", "?", "n/a", "n/a", "WINDOW", "b.txt"],
+        ["8", "128", "amp", "6098.37", "6011.64", "-", "", "gpu8.txt"],
+        ["?", "?", "?", "n/a", "n/a", "-", "WINDOW", "b.txt"],
     ]
     assert "- b.txt: WINDOW: the window 25-125 needs iteration 125" in text
     assert found.incomplete == 1
@@ -319,6 +321,7 @@ def test_csv_has_a_row_for_each_case_with_unrounded_numbers() -> None:
         "trials_valid": "5",
         "trials": "5",
         "marks": "",
+        "transport": "",
     }
     assert {key: largest[key] for key in expected} == expected
     assert float(largest["speedup"]) == 22551.16 / 802.9
@@ -396,6 +399,7 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "state": "valid",
         "throughput": 22978.13,
         "rate_mean": 22978.13,
+        "transport": None,
         "problems": [],
         "marks": [],
         "log": "logs/4n8g/r50_b256_amp_3.log",
@@ -433,6 +437,7 @@ def test_json_of_logs_says_what_each_gave() -> None:
         "first_iteration": 1,
         "last_iteration": 99,
         "throughput": 6098.37,
+        "transport": None,
         "rate": {"count": 99, "mean": 6011.64, "median": 6275.76},
         "lines": [40, 80],
         "sha256": SHA256,
@@ -441,6 +446,37 @@ def test_json_of_logs_says_what_each_gave() -> None:
     second = document["logs"][1]
     assert (second["throughput"], second["rate"], second["lines"]) == (None, None, None)
     assert second["problems"] == [{"code": "WINDOW", "message": "why"}]
+
+
+def test_transport_stands_in_every_row() -> None:
+    """What a gang ran over is seen beside its number: per case, per trial, per log."""
+    one, two = results({"1x1": (800.0,), "2x8": (11991.94, 9000.0)})
+    fast, slow = two.trials
+    both = (
+        replace(fast, transport="IB mlx5_0"),
+        replace(slow, state="invalid", transport="Socket ib0"),
+    )
+    said = sweep((one, replace(two, trials=both)))
+    final, every = tables(report.markdown(said))[:2]
+    assert [row[-2] for row in final[1:]] == ["-", r"IB mlx5\_0"]
+    assert [row[6] for row in every[1:]] == ["-", r"IB mlx5\_0", "Socket ib0"]
+    assert [row["transport"] for row in csv_rows(said)] == ["", "IB mlx5_0"]
+    cases = json.loads(json.dumps(report.document(said)))["cases"]
+    assert [case["transport"] for case in cases] == [None, "IB mlx5_0"]
+    assert [trial["transport"] for trial in cases[1]["trials"]] == ["IB mlx5_0", "Socket ib0"]
+    fabric = Fabric(networks=("IB",), ports=(Port("mlx5_0", 1, "IB"),))
+    lone = LoneLog("r0.log", replace(LOG, fabric=fabric), 800.0, ())
+    assert tables(report.markdown(folder(lone)))[0][1][5] == r"IB mlx5\_0"
+
+
+def test_case_without_a_valid_trial_says_what_its_trials_ran_over() -> None:
+    """The reason is seen in the table where a case has no number."""
+    (two,) = results({"2x8": (11991.94, 9000.0)})
+    trials = [
+        replace(trial, state="invalid", transport=transport)
+        for trial, transport in zip(two.trials, ("Socket ib0", "-"), strict=True)
+    ]
+    assert replace(two, trials=tuple(trials)).transport == "Socket ib0"
 
 
 def test_trials_planned_are_those_that_are_there_where_no_plan_says() -> None:

@@ -1,0 +1,64 @@
+"""Rules over facts: are these nodes fit to measure what the inventory says they can?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.checks.data import digests, states
+from orchestrator.checks.engine import docker
+from orchestrator.checks.fabric import adapters, distances, ofed_installed, openable
+from orchestrator.checks.gpu import gpus
+from orchestrator.checks.inside import container
+from orchestrator.checks.machine import host
+from orchestrator.checks.network import interfaces, reachable
+from orchestrator.checks.nodes import alike, since, together
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import NodeAnswer, Silent
+from orchestrator.model.site import Finding
+
+__all__ = (
+    "Demands",
+    "adapters",
+    "alike",
+    "alone",
+    "container",
+    "digests",
+    "distances",
+    "docker",
+    "gpus",
+    "host",
+    "interfaces",
+    "ofed_installed",
+    "openable",
+    "reachable",
+    "since",
+    "states",
+    "together",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What images need of a node.
+
+    Args:
+        extra: the extra of this package that brings the modules an image needs.
+        driver: the oldest NVIDIA driver that the images run on.
+        images_mib: how much disk the images take that are not there yet.
+    """
+
+    extra: str | None = None
+    driver: str | None = None
+    images_mib: int = 0
+
+
+def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) -> Iterator[Finding]:
+    """Everything that is wrong with one node, looked at by itself."""
+    yield from host(node, answer.host, demands.extra)
+    yield from interfaces(cluster, node, answer.host)
+    yield from gpus(node, answer.gpu, driver=demands.driver)
+    yield from adapters(node, answer.infiniband)
+    yield from openable(node, answer.verbs)
+    if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
+        yield from distances(node, answer.topology)
+    yield from docker(node, answer.docker, cluster.container, images_mib=demands.images_mib)
+    yield from states(node, answer.data)

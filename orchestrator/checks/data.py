@@ -1,0 +1,69 @@
+"""Rules about data sets: there, readable, and the same on every node."""
+
+from collections.abc import Iterator, Mapping
+
+from orchestrator.checks.nodes import deviants
+from orchestrator.model.cluster import Node
+from orchestrator.model.site import DataDigest, DataState, Finding
+
+# ImageNet's training set of 2012, as PyTorch's and DALI's readers count it.
+IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
+
+
+def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
+    """Which data sets the node cannot read."""
+    for name, state in data.items():
+        path = node.data.get(name, "?")
+        if state == "hung":
+            yield Finding(
+                "error",
+                "MOUNT-HUNG",
+                node.name,
+                f"{path}: no answer in 10 s",
+                f"data set {name}",
+                "mount the file system anew; its server may be gone",
+            )
+        elif state != "present":
+            yield Finding(
+                "error",
+                "DATA-DIFF",
+                node.name,
+                f"{path}: {state}",
+                f"data set {name}, readable for user {node.user}",
+                "put the data set there, or correct the inventory",
+            )
+
+
+def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
+    """Where a data set is another than on most nodes, and whether it is all of ImageNet.
+
+    Args:
+        found: by node name, in rank order.
+    """
+    for odd in deviants({node: _content(each) for node, each in found.items()}):
+        yield Finding(
+            "error",
+            "DATA-DIFF",
+            odd.node,
+            f"{found[odd.node].path}: {odd.seen}",
+            f"{odd.expected}",
+            f"copy data set {name} anew, with rsync --checksum",
+        )
+    for node, each in found.items():
+        counted = (each.train_files, each.train_folders)
+        whole = (None, IMAGENET_FILES), (None, IMAGENET_FOLDERS)
+        if "imagenet" in name.casefold() and not all(
+            count in allowed for count, allowed in zip(counted, whole, strict=True)
+        ):
+            yield Finding(
+                "warning",
+                "DATA-INCOMPLETE",
+                node,
+                f"{each.train_files} files in {each.train_folders} folders of {each.path}/train",
+                f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}",
+                "say so beside the result; throughput hardly depends on it, accuracy does",
+            )
+
+
+def _content(each: DataDigest) -> str:
+    return f"{each.files} files, {each.size_bytes} bytes, digest {each.digest[:16]}"

@@ -1,0 +1,119 @@
+"""Rules about a node's Docker engine: is it there, has it room, can it give GPUs?"""
+
+from collections.abc import Iterator
+
+from orchestrator.checks.gpu import older
+from orchestrator.model.cluster import Container, Node
+from orchestrator.model.facts import Silent
+from orchestrator.model.site import DockerFacts, Finding
+
+LEAST_DISK_MIB = 1024
+SHARE = 2.5  # an image is there as layers, unpacked, and once more while it is derived from
+_BOUNDED = frozenset({"local", "journald"})
+_SAFE_TOOLKIT, _SAFE_RUNC = "1.17.8", "1.1.12"
+_SILENT = {
+    "ABSENT": ("DOCKER-MISSING", "install Docker, or use runtime: process"),
+    "HUNG": ("DOCKER-HUNG", "restart the engine (systemctl restart docker)"),
+    "DENIED": (
+        "DOCKER-PERM",
+        "put {user} into the group docker, or say `sudo: true` where sudo -n docker works",
+    ),
+    "DOWN": ("DOCKER-DOWN", "start the engine (systemctl start docker)"),
+}
+
+
+def docker(
+    node: Node, facts: DockerFacts | Silent | None, container: Container, *, images_mib: int = 0
+) -> Iterator[Finding]:
+    """What is wrong with the engine.
+
+    Args:
+        images_mib: how much the images take that are not there yet.
+    """
+    if isinstance(facts, Silent):
+        code, fix = _SILENT.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
+        yield Finding(
+            "error",
+            code,
+            node.name,
+            f"{facts.said or 'no answer in 10 s'} (user {node.user})",
+            "an answer of docker info",
+            fix.format(user=node.user),
+        )
+    elif facts is not None:
+        yield from _room(node, facts, max(LEAST_DISK_MIB, round(images_mib * SHARE)))
+        yield from _gpu_access(node, facts, container)
+        yield from _logs(node, facts)
+        yield from _versions(node, facts)
+        if facts.proxies:
+            yield Finding(
+                "warning",
+                "PROXY",
+                node.name,
+                f"the engine has {', '.join(facts.proxies)} set",
+                "no proxy to the registry of the inventory",
+                "name the registry in the engine's NO_PROXY",
+            )
+
+
+def _room(node: Node, facts: DockerFacts, needed_mib: int) -> Iterator[Finding]:
+    if facts.free_mib is None or facts.free_mib < needed_mib:
+        free = "unknown space" if facts.free_mib is None else f"{facts.free_mib} MiB"
+        yield Finding(
+            "error",
+            "DISK-FULL",
+            node.name,
+            f"{free} free at {facts.root_dir}, where images go",
+            f"at least {needed_mib} MiB",
+            "remove images that nobody uses, or move the engine's data-root",
+        )
+
+
+def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterator[Finding]:
+    wanted = container.gpu_access
+    if node.gpus is None or wanted == "none":
+        return
+    if wanted not in facts.gpu_ways and not (wanted == "auto" and facts.gpu_ways):
+        yield Finding(
+            "error",
+            "GPU-RUNTIME",
+            node.name,
+            f"runtimes {', '.join(facts.runtimes)}; NVIDIA's hook for --gpus"
+            f" {'installed' if facts.gpu_hook else 'missing'}; CDI"
+            f" {'ready' if facts.cdi else 'without NVIDIA'}",
+            "one of CDI, runtime nvidia, --gpus" if wanted == "auto" else f"gpu_access {wanted}",
+            "install nvidia-container-toolkit, then `nvidia-ctk runtime configure`",
+        )
+
+
+def _logs(node: Node, facts: DockerFacts) -> Iterator[Finding]:
+    driver = facts.logging_driver
+    if driver not in _BOUNDED and not (driver == "json-file" and "max-size" in _opts(facts)):
+        yield Finding(
+            "warning",
+            "DOCKER-LOGS",
+            node.name,
+            f"log driver {driver}, max-size not set",
+            "logs of other containers bounded too",
+            'set "log-opts": {"max-size": "100m"} in /etc/docker/daemon.json',
+        )
+
+
+def _opts(facts: DockerFacts) -> frozenset[str]:
+    return frozenset(facts.log_opts or ())
+
+
+def _versions(node: Node, facts: DockerFacts) -> Iterator[Finding]:
+    for name, version, safe, hole in (
+        ("NVIDIA Container Toolkit", facts.toolkit, _SAFE_TOOLKIT, "CVE-2025-23266"),
+        ("runc", facts.runc, _SAFE_RUNC, "CVE-2024-21626"),
+    ):
+        if version is not None and older(version.partition("+")[0], safe):
+            yield Finding(
+                "warning",
+                "TOOLKIT-OLD",
+                node.name,
+                f"{name} {version}",
+                f"at least {safe}, or a build that mends {hole}",
+                f"update {name}, or ask your distribution whether it has mended it",
+            )

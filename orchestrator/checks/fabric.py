@@ -1,0 +1,189 @@
+"""Rules about InfiniBand: the adapters, their ports, their drivers, their way to the GPUs."""
+
+from collections.abc import Iterator
+
+from orchestrator.model.cluster import Hca, Node
+from orchestrator.model.facts import (
+    HcaFacts,
+    InfinibandFacts,
+    PortFacts,
+    Silent,
+    Topology,
+    VerbsFacts,
+)
+from orchestrator.model.site import Finding, Severity
+
+_FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
+_HARMLESS = frozenset({"neohost-backend"})
+_TOOLS = "install infiniband-diags and ibverbs-utils, or OFED's user space"
+
+
+def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Finding]:
+    """What is wrong with the adapters that the inventory declares."""
+    if isinstance(facts, Silent):
+        yield _silent(node, facts)
+    elif facts is not None:
+        for problem in facts.problems:
+            yield Finding(
+                "warning",
+                problem.code,
+                node.name,
+                problem.message,
+                "an answer that can be read",
+                "see `dlperf-orch inspect ibstat`",
+            )
+        for declared in node.hcas:
+            yield from _adapter(node, declared, facts)
+
+
+def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]:
+    """Which declared adapters no program can open; an image may bring what the node lacks."""
+    if facts is None:
+        return
+    severity = _severity(node)
+    if isinstance(facts, Silent):
+        if facts.code == "ABSENT" and node.runtime == "docker":
+            return
+        yield Finding(
+            severity,
+            "IB-NO-DRIVER",
+            node.name,
+            facts.said or f"ibv_devinfo: {facts.code}",
+            "ibv_devinfo lists the adapters",
+            _TOOLS,
+        )
+        return
+    lacking = [hca.name for hca in node.hcas if hca.name not in facts.hcas]
+    if lacking:
+        there = ", ".join(facts.hcas) or "none"
+        why = f" ({facts.warnings[0]})" if facts.warnings else ""
+        yield Finding(
+            severity,
+            "IB-NO-DRIVER",
+            node.name,
+            f"ibv_devinfo lists {there}{why}",
+            f"{', '.join(lacking)} among them",
+            "install the user-space driver of the adapter (OFED, rdma-core)",
+        )
+
+
+def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
+    """Which adapters are far from every GPU in use, and whether the wiring could be read."""
+    if facts is None:
+        return
+    if isinstance(facts, Silent):
+        problems = [facts.said or facts.code]
+    else:
+        problems = [f"{problem.code}: {problem.message}" for problem in facts.problems]
+        yield from _far(node, facts)
+    for problem in problems:
+        yield Finding(
+            "warning",
+            "TOPO-UNREADABLE",
+            node.name,
+            problem,
+            "a whole table of nvidia-smi topo -m",
+            "see `dlperf-orch inspect topology`; wiring is not compared until then",
+        )
+
+
+def ofed_installed(node: str, failed: tuple[str, ...], log: str) -> Iterator[Finding]:
+    """Which packages of OFED are missing that count.
+
+    Args:
+        node: where the image was built.
+        failed: the packages that the installer named.
+        log: its last lines.
+
+    Source:
+        The benchmark's own notes: ``neohost-backend`` fails in NGC's images and nothing needs it.
+    """
+    for package in failed:
+        if package not in _HARMLESS:
+            yield Finding(
+                "error",
+                "OFED-INSTALL",
+                node,
+                f"package {package} was not installed: {log.strip()[-200:]}",
+                "every package but neohost-backend",
+                "use the OFED that fits the image's system",
+            )
+
+
+def _severity(node: Node) -> Severity:
+    return "warning" if node.runtime == "docker" else "error"
+
+
+def _silent(node: Node, silent: Silent) -> Finding:
+    if silent.code == "ABSENT":
+        seen, expected = silent.said, "a program ibstat"
+        return Finding(_severity(node), "IB-TOOLS", node.name, seen, expected, _TOOLS)
+    if silent.code == "HUNG":
+        seen, fix = silent.said or "no answer in 10 s", "look for the adapter's driver in dmesg"
+        return Finding("error", "IB-QUERY-HUNG", node.name, seen, "an answer of ibstat", fix)
+    names = ", ".join(hca.name for hca in node.hcas)
+    return Finding(
+        "error", "IB-PORT", node.name, silent.said, f"{names} active", "correct the inventory"
+    )
+
+
+def _adapter(node: Node, declared: Hca, facts: InfinibandFacts) -> Iterator[Finding]:
+    hcas = [hca for hca in facts.hcas if hca.name == declared.name]
+    ports = [port for hca in hcas for port in hca.ports]
+    active = [port for port in ports if port.state == "Active"]
+    if not active:
+        yield Finding(
+            "error",
+            "IB-PORT",
+            node.name,
+            _states(declared.name, hcas, facts),
+            f"{declared.name} with an active port",
+            "check cable, switch and subnet manager (`ibstat`, `sminfo`)",
+        )
+    for port in active:
+        yield from _port(node, declared, port)
+
+
+def _states(name: str, hcas: list[HcaFacts], facts: InfinibandFacts) -> str:
+    if not hcas:
+        return f"adapters {', '.join(hca.name for hca in facts.hcas)}"
+    said = [f"{name}/{port.port} State={port.state}" for hca in hcas for port in hca.ports]
+    return ", ".join(said) or f"{name} without a port"
+
+
+def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:
+    at = f"{declared.name}/{port.port}"
+    if port.rate_gbps != declared.rate_gbps:
+        yield Finding(
+            "error",
+            "IB-RATE",
+            node.name,
+            f"{at} runs at {port.rate_gbps} Gb/s",
+            f"{declared.rate_gbps} Gb/s",
+            "check cable and switch port, or correct the inventory",
+        )
+    layer = "InfiniBand" if port.link_layer == "IB" else port.link_layer
+    if layer != declared.link_layer:
+        yield Finding(
+            "error",
+            "IB-LAYER",
+            node.name,
+            f"{at} speaks {layer}",
+            declared.link_layer,
+            "set link_layer in the inventory, or the adapter with mlxconfig",
+        )
+
+
+def _far(node: Node, facts: Topology) -> Iterator[Finding]:
+    gpus = [f"GPU{index}" for index in node.usable_gpus] or list(facts.gpus)
+    for hca in node.hcas:
+        words = [facts.links.get(gpu, {}).get(hca.name) for gpu in gpus]
+        if words and all(word in _FAR for word in words):
+            yield Finding(
+                "warning",
+                "HCA-FAR",
+                node.name,
+                f"{hca.name} is {words[0]} from every GPU in use",
+                "a nearer one for at least one of them",
+                "use other GPUs or another adapter; traffic crosses between the sockets",
+            )

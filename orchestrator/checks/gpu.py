@@ -1,0 +1,146 @@
+"""Rules about the NVIDIA driver of a node and its GPUs."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from orchestrator.model.cluster import Gpus, Node
+from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.site import Finding
+
+_NVML = "Failed to initialize NVML: Driver/library version mismatch"
+_LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
+
+
+def gpus(
+    node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
+) -> Iterator[Finding]:
+    """What is wrong with the node's GPUs, and with what the driver says of them.
+
+    Args:
+        driver: the oldest one that will do.
+    """
+    if isinstance(facts, Silent):
+        yield _silent(node, facts)
+    elif facts is not None:
+        yield from _driver(node, facts, driver)
+        yield from _declared(node, node.gpus or Gpus(), facts)
+        used = node.usable_gpus or [gpu.index for gpu in facts.gpus]
+        for gpu in facts.gpus:
+            if gpu.index in used:
+                yield from _gpu(node, gpu)
+
+
+def older(version: str, needed: str) -> bool:
+    """Whether a dotted version is older than another: 418.87 is, than 440.33.01."""
+    return _order(version) < _order(needed)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall("[0-9]+", version))
+
+
+def _silent(node: Node, silent: Silent) -> Finding:
+    code, fix = "GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"
+    if silent.code == "HUNG":
+        code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
+    elif silent.code == "ABSENT" or "communicate with the NVIDIA driver" in silent.said:
+        code, fix = "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"
+    elif _NVML in silent.said:
+        code, fix = "GPU-DRIVER-MISMATCH", "reboot the node: its driver was updated under way"
+    elif _LOST.search(silent.said):
+        code, fix = "GPU-LOST", "look for Xid 79 in dmesg; reboot the node or reseat the GPU"
+    elif "No devices were found" in silent.said:
+        code, fix = "GPU-COUNT", "look for GPUs that fell off the bus (dmesg: Xid 79)"
+    seen = silent.said or "no answer in 20 s"
+    return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
+
+
+def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
+    for problem in facts.problems:
+        yield Finding(
+            "error",
+            problem.code,
+            node.name,
+            problem.message,
+            "an answer that can be read",
+            "see `dlperf-orch inspect gpu`",
+        )
+    if needed is not None and facts.driver is not None and older(facts.driver, needed):
+        yield Finding(
+            "error",
+            "GPU-DRIVER-OLD",
+            node.name,
+            f"driver {facts.driver}",
+            f"at least {needed}, for the images",
+            "install a newer driver, or use an image for an older CUDA",
+        )
+
+
+def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Finding]:
+    if declared.count not in (None, len(facts.gpus)):
+        yield Finding(
+            "error",
+            "GPU-COUNT",
+            node.name,
+            f"{len(facts.gpus)} GPUs",
+            f"{declared.count} GPUs",
+            "look for a GPU that fell off the bus (dmesg: Xid 79), or correct the inventory",
+        )
+    for model, count in Counter(gpu.model for gpu in facts.gpus).items():
+        if declared.model not in (None, model):
+            yield Finding(
+                "error",
+                "GPU-MODEL",
+                node.name,
+                f"{count} x {model}",
+                f"{declared.model}",
+                "correct the inventory",
+            )
+
+
+def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
+    at = f"GPU {gpu.index}"
+    if gpu.ecc_uncorrected:
+        yield Finding(
+            "error",
+            "GPU-ECC",
+            node.name,
+            f"{at}: {gpu.ecc_uncorrected} uncorrected memory errors",
+            "none",
+            "take the GPU out of `gpus.use`, or have it replaced",
+        )
+    if gpu.mig:
+        yield Finding("error", "GPU-MIG", node.name, f"{at}: MIG is on", "off", "nvidia-smi -mig 0")
+    if gpu.persistence is False:
+        yield Finding(
+            "warning",
+            "GPU-PERSISTENCE",
+            node.name,
+            f"{at}: persistence mode is off",
+            "on",
+            "nvidia-smi -pm 1",
+        )
+    yield from _clocks_and_processes(node, gpu, at)
+
+
+def _clocks_and_processes(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
+    slowed = [reason for reason in gpu.throttle_reasons or () if reason not in ("gpu_idle",)]
+    if slowed:
+        yield Finding(
+            "warning",
+            "GPU-THROTTLED",
+            node.name,
+            f"{at}: clocks held down by {', '.join(slowed)}",
+            "full clocks",
+            "see `nvidia-smi -q -d PERFORMANCE`",
+        )
+    for process in gpu.processes or ():
+        yield Finding(
+            "error",
+            "GPU-BUSY",
+            node.name,
+            f"{at}: process {process.pid} ({process.name}) uses {process.memory_mib} MiB",
+            "no other process",
+            "wait for it, or ask its owner",
+        )

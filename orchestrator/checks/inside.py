@@ -1,0 +1,116 @@
+"""Rules about what a container of ours sees of its node."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from orchestrator.checks.fabric import adapters, openable
+from orchestrator.model.cluster import Container, Node
+from orchestrator.model.facts import ContainerFacts, Silent
+from orchestrator.model.site import Finding
+from orchestrator.probes import ofed
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def container(
+    node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
+) -> Iterator[Finding]:
+    """What a container lacks that its programs will need.
+
+    Args:
+        started: how the inventory wants containers to be started.
+        host_ofed: version of OFED on the node itself.
+    """
+    yield from _shm(node, facts, started)
+    if node.gpus is not None and started.gpu_access != "none":
+        yield from _gpus(node, facts)
+    if node.hcas:
+        yield from _memlock(node, facts, started)
+        yield from _devices(node, facts)
+        # Here is where programs run: what the node itself may lack must be in the image.
+        inside = replace(node, runtime="process")
+        yield from adapters(inside, facts.infiniband)
+        yield from openable(inside, facts.verbs)
+        yield from _skew(node, facts.ofed, host_ofed)
+
+
+def mib(size: str) -> int:
+    """MiB of a size as inventories write it, such as ``16g``; without a letter it is bytes."""
+    unit = _UNITS.get(size[-1])
+    return int(size) >> 20 if unit is None else int(size[:-1]) * unit >> 20
+
+
+def _shm(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Finding]:
+    if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
+        yield Finding(
+            "error",
+            "SHM-SMALL",
+            node.name,
+            f"{facts.shm_mib} MiB of shared memory in a container",
+            f"{mib(started.shm_size)} MiB",
+            "look at what the engine says when the container is created",
+        )
+
+
+def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
+    needed = len(node.usable_gpus)
+    if isinstance(facts.gpus, Silent):
+        yield Finding(
+            "error",
+            "GPU-RUNTIME",
+            node.name,
+            f"in a container: {facts.gpus.said or facts.gpus.code}",
+            f"nvidia-smi -L lists {needed} GPUs",
+            "set container.gpu_access to a way that this engine has",
+        )
+    elif facts.gpus is not None and facts.gpus < needed:
+        yield Finding(
+            "error",
+            "GPU-COUNT",
+            node.name,
+            f"{facts.gpus} GPUs in a container",
+            f"{needed} GPUs",
+            "look at NVIDIA_VISIBLE_DEVICES of the image and at the engine's GPU runtime",
+        )
+
+
+def _memlock(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Finding]:
+    wanted = started.ulimits.get("memlock", -1)
+    if facts.memlock_kib is None or 0 <= wanted <= facts.memlock_kib * 1024:
+        return
+    yield Finding(
+        "error",
+        "MEMLOCK",
+        node.name,
+        f"a container may lock {facts.memlock_kib} KiB of memory",
+        "unlimited" if wanted < 0 else f"{wanted // 1024} KiB",
+        "set container.ulimits.memlock; -1 is unlimited",
+    )
+
+
+def _devices(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
+    if not any(name.startswith("uverbs") for name in facts.devices):
+        yield Finding(
+            "error",
+            "IB-DEVICE",
+            node.name,
+            f"/dev/infiniband of a container has {', '.join(facts.devices) or 'nothing'}",
+            "the node's uverbs devices",
+            "load ib_uverbs on the node before containers are created",
+        )
+
+
+def _skew(node: Node, inside: str | None, outside: str | None) -> Iterator[Finding]:
+    if inside is None or outside is None or ofed.order(inside) == ofed.order(outside):
+        return
+    newer = ofed.order(inside) > ofed.order(outside)
+    yield Finding(
+        "warning",
+        "OFED-SKEW",
+        node.name,
+        f"OFED {inside} in the container, {outside} on the node",
+        "the same, or an older one in the container",
+        "NCCL may fall back to sockets: check the transport in its log"
+        if newer
+        else "compare with nodes that have the same pair",
+    )

@@ -1,0 +1,101 @@
+"""Rules about a machine itself: disk, limits, load, modules, the environment."""
+
+from collections.abc import Iterator
+
+from orchestrator.model.cluster import Node
+from orchestrator.model.site import Finding, HostFacts
+
+LEAST_DISK_MIB = 1024
+LEAST_OPEN_FILES = 256
+LEAST_SHM_MIB = 65  # Docker gives a container 64 unless told otherwise, which NCCL outgrows
+BUSY_SHARE = 0.5
+
+
+def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
+    """What is wrong with the machine itself.
+
+    Args:
+        extra: the extra of this package that brings the modules an image needs.
+    """
+    for module in facts.missing_modules:
+        yield Finding(
+            "error",
+            "MODULE-MISSING",
+            node.name,
+            f"no Python module {module}",
+            f"{module} importable",
+            f"pip install 'dlperf-orch[{extra}]'" if extra else f"install {module}",
+        )
+    if facts.free_disk_mib < LEAST_DISK_MIB:
+        yield Finding(
+            "error",
+            "DISK-FULL",
+            node.name,
+            f"{facts.free_disk_mib} MiB free where attempts lie",
+            f"at least {LEAST_DISK_MIB} MiB",
+            "free some disk, or choose another folder with --state",
+        )
+    if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
+        yield Finding(
+            "error",
+            "LIMITS",
+            node.name,
+            f"{facts.open_files} open files allowed",
+            f"at least {LEAST_OPEN_FILES}",
+            f"ulimit -n {LEAST_OPEN_FILES}",
+        )
+    yield from _load(node, facts)
+    if node.interface is not None and node.interface not in facts.interfaces:
+        yield Finding(
+            "error",
+            "INTERFACE-MISSING",
+            node.name,
+            f"interfaces {', '.join(facts.interfaces) or 'none'}",
+            node.interface,
+            "name an interface that the node has",
+        )
+    if node.runtime == "process":
+        yield from _limits(node, facts)
+    elif facts.proxies:
+        yield Finding(
+            "warning",
+            "PROXY",
+            node.name,
+            f"{', '.join(facts.proxies)} set for its user",
+            "no proxy between nodes, nor to the registry of the inventory",
+            "unset them, or name the nodes and the registry in no_proxy",
+        )
+
+
+def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
+    if facts.load > facts.cpus * BUSY_SHARE:
+        yield Finding(
+            "warning",
+            "BUSY",
+            node.name,
+            f"load {facts.load:g} on {facts.cpus} CPUs",
+            f"below {facts.cpus * BUSY_SHARE:g}",
+            "find out what else runs there; it takes part in the number",
+        )
+
+
+def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
+    """What a program needs of the machine where no container of ours gives it."""
+    if node.hcas and facts.memlock_kib is not None:
+        yield Finding(
+            "error",
+            "MEMLOCK",
+            node.name,
+            f"{facts.memlock_kib} KiB of memory may be locked",
+            "unlimited, for InfiniBand",
+            "raise memlock in /etc/security/limits.conf",
+        )
+    if node.gpus is not None and facts.shm_mib < LEAST_SHM_MIB:
+        yield Finding(
+            "error",
+            "SHM-SMALL",
+            node.name,
+            f"{facts.shm_mib} MiB of shared memory",
+            f"at least {LEAST_SHM_MIB} MiB",
+            "mount -o remount,size=16g /dev/shm",
+        )

@@ -1,0 +1,119 @@
+"""Rules about the network: the interface that is named, and who reaches whom."""
+
+import fnmatch
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.site import Finding, HostFacts
+from orchestrator.probes.reach import Heard
+
+_VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "cni*", "cali*")
+
+
+def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
+    """Whether ranks will meet over the network that the inventory means."""
+    if node.interface is None:
+        yield from _virtual(cluster, node, facts)
+        return
+    if node.interface not in facts.interfaces:
+        return
+    if facts.addresses is None:
+        yield Finding(
+            "warning",
+            "NET-UNPROVEN",
+            node.name,
+            f"no program that says which addresses {node.interface} has",
+            f"{node.address} on it",
+            "install iproute2",
+        )
+        return
+    carried = facts.addresses.get(node.interface, ())
+    named_here = any(
+        entry.interface is not None for entry in cluster.nodes if entry.name == node.name
+    )
+    if not _carries(carried, node.address, any_will_do=named_here):
+        yield Finding(
+            "error",
+            "NET-IFACE",
+            node.name,
+            f"{node.interface} has {', '.join(carried) or 'no address'}",
+            "an address" if named_here else node.address,
+            "name the interface that has the node's address, or name this one on the node itself",
+        )
+
+
+def reachable(
+    port: int, listeners: Mapping[str, Heard], calls: Mapping[tuple[str, str], Heard]
+) -> Iterator[Finding]:
+    """Which nodes cannot meet on the rendezvous port.
+
+    Args:
+        listeners: what listening came to, by node name.
+        calls: what calling came to, by the names of caller and listener.
+    """
+    for node, heard in listeners.items():
+        if heard.state == "busy":
+            yield Finding(
+                "error",
+                "PORT-BUSY",
+                node,
+                f"port {port} is in use",
+                "a free port",
+                f"find its owner with `ss -ltnp 'sport = :{port}'`",
+            )
+        elif heard.state != "open":
+            yield _unproven(node, f"cannot listen on port {port}: {heard.said}")
+    for (caller, listener), heard in calls.items():
+        if heard.state == "unproven":
+            yield _unproven(caller, f"cannot call {listener}: {heard.said}")
+        elif heard.state != "open":
+            yield Finding(
+                "error",
+                "NET-BLOCKED",
+                caller,
+                f"{caller}->{listener}:{port}: {heard.said}",
+                "a connection",
+                "open the port in the firewalls of both nodes and in between",
+            )
+
+
+def _unproven(node: str, seen: str) -> Finding:
+    fix = "install perl or python3 there, to have it proved"
+    return Finding("warning", "NET-UNPROVEN", node, seen, "a connection between every pair", fix)
+
+
+def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
+    if len(cluster.nodes) == 1 or node.transport == "local":
+        return
+    held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
+    picked = [
+        name
+        for name, addresses in held.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in _VIRTUAL)
+        and not _carries(addresses, node.address, any_will_do=False)
+    ]
+    if picked:
+        yield Finding(
+            "warning",
+            "NET-VIRTUAL",
+            node.name,
+            f"virtual interfaces {', '.join(sorted(picked))}, which NCCL and gloo may pick",
+            "an interface named in the inventory",
+            "set `interface:` to the one that carries the node's address",
+        )
+
+
+def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bool:
+    wanted = _ip(address)
+    if any_will_do or wanted is None:  # a name stands for an address that only a resolver knows
+        return bool(addresses)
+    held = [_ip(each) for each in addresses]
+    return wanted in held or (wanted.is_loopback and any(ip and ip.is_loopback for ip in held))
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        return None

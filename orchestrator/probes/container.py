@@ -1,0 +1,104 @@
+"""What a container of ours sees: GPUs, adapters, limits and shared memory, in one command."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator import errors
+from orchestrator.model.cluster import Node
+from orchestrator.model.facts import ContainerFacts
+from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
+from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, doubted
+from orchestrator.probes.sections import Said, Section
+
+LIMITS = "limits"
+# No more than a shell and coreutils: images may hold nothing else.
+SCRIPT = r"""
+printf 'uid %s\n' "$(id -u)"
+printf 'memlock %s\n' "$(ulimit -l)"
+printf 'stack %s\n' "$(ulimit -s)"
+printf 'shm %s\n' $(df -Pk /dev/shm 2>/dev/null | tail -n 1)
+printf 'device %s\n' $(ls /dev/infiniband 2>/dev/null)
+exit 0
+"""
+_GPU = re.compile(r"GPU [0-9]+: .+ \(UUID: \S+\)")
+
+
+def probe(asked: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
+    """All ``questions`` to a container in one command, which runs in it.
+
+    Args:
+        nonce: a random word, new for every call.
+    """
+
+    def parse(text: str) -> ContainerFacts:
+        return _facts(sections.split(text, asked, nonce=nonce).said)
+
+    return Probe("container", sections.argv(asked, nonce=nonce), parse)
+
+
+def questions(node: Node) -> tuple[Section, ...]:
+    """What a container on the node is asked."""
+    asked = [Section(LIMITS, ("sh", "-c", SCRIPT))]
+    if node.gpus is not None:
+        asked.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
+        asked.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
+    if node.hcas:
+        asked.append(Section(IBSTAT, infiniband.PROBE.argv))
+        asked.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
+        asked.append(Section(OFED, ("ofed_info", "-s")))
+    return tuple(asked)
+
+
+def count_gpus(text: str) -> int:
+    """How many GPUs ``nvidia-smi -L`` lists; those of MIG are below one and not counted.
+
+    Raises:
+        LogError: it lists none and does not say that there are none.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = sum(1 for line in lines if _GPU.fullmatch(line))
+    if not found and lines != ["No devices found."]:
+        said = lines[0][:80] if lines else "nothing"
+        raise errors.LogError(
+            f"no line like GPU 0: NAME (UUID: GPU-...); it says {said!r}",
+            code="NO-GPU-LIST",
+            fix="record it with `nvidia-smi -L`",
+        )
+    return found
+
+
+def _facts(said: Mapping[str, Said]) -> ContainerFacts:
+    limits = said[LIMITS].out.splitlines()
+    return ContainerFacts(
+        uid=_number(limits, "uid"),
+        gpus=sections.read(said.get(GPU), count_gpus),
+        topology=doubted(sections.read(said.get(TOPOLOGY), topology.parse), said.get(TOPOLOGY)),
+        infiniband=doubted(sections.read(said.get(IBSTAT), infiniband.parse), said.get(IBSTAT)),
+        verbs=sections.read(said.get(VERBS), ibverbs.parse),
+        ofed=ofed.version(said[OFED].out) if OFED in said else None,
+        devices=tuple(line[7:] for line in limits if line.startswith("device ") and line[7:]),
+        memlock_kib=_limit(limits, "memlock"),
+        stack_kib=_limit(limits, "stack"),
+        shm_mib=_shm_mib(limits),
+    )
+
+
+def _shm_mib(limits: list[str]) -> int:
+    """The size of /dev/shm; 0 if it is no file system of its own, or not there."""
+    words = [line[4:] for line in limits if line.startswith("shm ")]
+    own = len(words) == 6 and words[-1].endswith("/shm") and words[1].isdecimal()
+    return int(words[1]) // 1024 if own else 0
+
+
+def _limit(limits: list[str], key: str) -> int | None:
+    return None if f"{key} unlimited" in limits else _number(limits, key)
+
+
+def _number(limits: list[str], key: str) -> int:
+    words = [line.partition(" ")[2] for line in limits if line.startswith(f"{key} ")]
+    if len(words) != 1 or not re.fullmatch("[0-9]+", words[0]):
+        raise errors.LogError(
+            f"the container's {key} is {' and '.join(words) or 'not said'}; needed a number",
+            code="CONTAINER-FACTS",
+        )
+    return int(words[0])

@@ -1,0 +1,156 @@
+"""What a node's Docker engine says of itself, and what is installed beside it for GPUs."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, Field, ValidationError
+
+from orchestrator.model.facts import Silent
+from orchestrator.model.site import DockerFacts
+from orchestrator.probes.sections import Said, Section, read
+
+INFO, VERSION, BESIDE = "docker.info", "docker.version", "docker.beside"
+# One line a fact, `key value`. The engine reads CDI files, hooks and its configuration on the node.
+SCRIPT = r"""
+PATH=$PATH:/usr/local/bin:/usr/bin:/usr/sbin:/sbin
+root=$("$@" info --format '{{.DockerRootDir}}' 2>/dev/null)
+while [ -n "$root" ] && [ ! -d "$root" ] && [ "$root" != / ]; do root=$(dirname "$root"); done
+[ -z "$root" ] || printf 'free_kib %s\n' "$(df -Pk "$root" | awk 'NR == 2 {print $4}')"
+for hook in nvidia-container-runtime-hook nvidia-container-toolkit; do
+    ! command -v "$hook" >/dev/null 2>&1 || printf 'hook %s\n' "$hook"
+done
+printf 'toolkit %s\n' "$(nvidia-ctk --version 2>/dev/null | head -n 1)"
+for file in /etc/cdi/* /var/run/cdi/*; do
+    ! grep -qs 'nvidia\.com/gpu' "$file" || printf 'cdi %s\n' "$file"
+done
+config=$(cat /etc/docker/daemon.json 2>/dev/null) && printf 'config read\n%s\n' "$config"
+exit 0
+"""
+_TOOLKIT = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)\S*")
+_DENIED = re.compile(r"permission denied|a password is required|not allowed to execute|sudo: ")
+_DOWN = re.compile(r"Cannot connect to the Docker daemon|docker daemon is not running", re.I)
+
+
+class _Info(BaseModel):
+    """The keys of ``docker info`` that count here; absent ones are as the engine's zero value."""
+
+    server_version: str = Field("", alias="ServerVersion")
+    driver: str = Field("", alias="Driver")
+    root_dir: str = Field("", alias="DockerRootDir")
+    runtimes: dict[str, object] | None = Field(None, alias="Runtimes")
+    cdi_folders: list[str] | None = Field(None, alias="CDISpecDirs")
+    logging_driver: str = Field("", alias="LoggingDriver")
+    live_restore: bool = Field(False, alias="LiveRestoreEnabled")
+    http_proxy: str = Field("", alias="HttpProxy")
+    https_proxy: str = Field("", alias="HttpsProxy")
+    errors: list[str] | None = Field(None, alias="ServerErrors")
+
+
+class _Component(BaseModel):
+    name: str = Field("", alias="Name")
+    version: str = Field("", alias="Version")
+
+
+class _Server(BaseModel):
+    api_version: str = Field("", alias="ApiVersion")
+    components: list[_Component] | None = Field(None, alias="Components")
+
+
+class _Version(BaseModel):
+    server: _Server | None = Field(None, alias="Server")
+
+
+class _Config(BaseModel):
+    log_opts: dict[str, str] = Field(default_factory=dict, alias="log-opts")
+
+
+def sections(*, sudo: bool) -> tuple[Section, ...]:
+    """The questions about the engine.
+
+    Args:
+        sudo: whether the user reaches the engine through ``sudo -n`` only.
+    """
+    docker = ("sudo", "-n", "docker") if sudo else ("docker",)
+    as_json = ("--format", "{{json .}}")
+    return (
+        Section(INFO, (*docker, "info", *as_json)),
+        Section(VERSION, (*docker, "version", *as_json)),
+        Section(BESIDE, ("sh", "-c", SCRIPT, "sh", *docker)),
+    )
+
+
+def parse(said: Mapping[str, Said]) -> DockerFacts | Silent | None:
+    """The facts in the three answers, or why there are none; None if they were not asked for."""
+    if INFO not in said:
+        return None
+    refusal = _refusal(said[INFO])
+    if refusal is not None:
+        return refusal
+    try:
+        info = _Info.model_validate_json(said[INFO].out)
+        server = _Version.model_validate_json(said[VERSION].out).server
+    except ValidationError as error:
+        return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
+    if not info.server_version or info.errors or server is None or not server.api_version:
+        return Silent("DOWN", "; ".join(info.errors or ()) or said[VERSION].words)
+    beside = said[BESIDE]
+    if beside.exit_code is None:
+        return Silent("HUNG", beside.words)
+    return _facts(info, server, beside.out)
+
+
+def _refusal(said: Said) -> Silent | None:
+    """Why the engine cannot be asked at all, if that is so."""
+    silent = read(said, str)
+    if isinstance(silent, Silent):
+        return silent
+    if said.exit_code == 0:
+        return None
+    if "command not found" in said.err:  # sudo's word for it, with its own exit status
+        return Silent("ABSENT", said.words)
+    if _DENIED.search(said.err):
+        return Silent("DENIED", said.words)
+    if _DOWN.search(said.err):
+        return Silent("DOWN", said.words)
+    return Silent("REFUSED", said.words)
+
+
+def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:
+    head, _, config = beside.partition("config read\n")
+    lines = [line.partition(" ")[::2] for line in head.splitlines()]
+    free_kib = [value for key, value in lines if key == "free_kib" and value.isdecimal()]
+    toolkit = [_TOOLKIT.fullmatch(value) for key, value in lines if key == "toolkit"]
+    keys = {key for key, _ in lines}
+    runc = [part.version for part in server.components or () if part.name == "runc"]
+    return DockerFacts(
+        server_version=info.server_version,
+        api_version=server.api_version,
+        runtimes=tuple(sorted(info.runtimes or ())),
+        cdi=bool(info.cdi_folders) and "cdi" in keys,
+        gpu_hook="hook" in keys,
+        toolkit=toolkit[0][1] if toolkit and toolkit[0] else None,
+        runc=runc[0] if runc else None,
+        storage_driver=info.driver,
+        root_dir=info.root_dir,
+        free_mib=int(free_kib[0]) // 1024 if free_kib else None,
+        logging_driver=info.logging_driver,
+        log_opts=_log_opts(config),
+        live_restore=info.live_restore,
+        proxies=_proxies(info),
+    )
+
+
+def _log_opts(config: str) -> dict[str, str] | None:
+    try:
+        return _Config.model_validate_json(config).log_opts
+    except ValidationError:
+        return None
+
+
+def _proxies(info: _Info) -> tuple[str, ...]:
+    """Names only: the values may hold passwords."""
+    named: Sequence[tuple[str, str]] = (
+        ("HttpProxy", info.http_proxy),
+        ("HttpsProxy", info.https_proxy),
+    )
+    return tuple(name for name, value in named if value)

@@ -1,0 +1,35 @@
+"""What `ibv_devinfo` says: the InfiniBand adapters that programs can open, driver and all.
+
+`ibstat` reads the kernel's files only. An adapter that it calls active cannot be used by NCCL
+when the user-space driver for it is missing; then this command does not list it.
+"""
+
+import re
+
+from orchestrator import errors
+from orchestrator.model.facts import VerbsFacts
+
+_HCA = re.compile(r"hca_id:\s*([A-Za-z0-9_.-]+)")
+_NONE = re.compile(r"No IB devices found|0 HCAs? found:?")
+_COMPLAINT = re.compile(r"libibverbs: Warning: .+|Failed to .+|Unable to .+")
+
+
+def parse(text: str) -> VerbsFacts:
+    """The adapters by name, in the order printed, and every complaint once.
+
+    Raises:
+        LogError: the text is neither a list of adapters nor says that there are none.
+
+    Source:
+        rdma-core, ``libibverbs/examples/devinfo.c``: a line ``hca_id:`` for each adapter opened.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    hcas = tuple(match[1] for match in map(_HCA.fullmatch, lines) if match)
+    warnings = tuple(dict.fromkeys(line for line in lines if _COMPLAINT.fullmatch(line)))
+    if not hcas and not warnings and not any(map(_NONE.fullmatch, lines)):
+        raise errors.LogError(
+            "no line like hca_id: mlx5_0, and none that says there are no adapters",
+            code="NO-VERBS",
+            fix="record it with `ibv_devinfo > FILE 2>&1`",
+        )
+    return VerbsFacts(hcas, warnings)

@@ -1,0 +1,25 @@
+"""What OFED says of itself: its version, and which of its packages would not install."""
+
+import re
+
+_VERSION = re.compile(r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA-OFED)-([0-9][0-9.-]*[0-9]):?")
+_FAILED = re.compile(r"Failed to install ([A-Za-z0-9_.+-]+) (?:DEB|RPM)")
+
+
+def version(text: str) -> str | None:
+    """The version that ``ofed_info -s`` prints, such as ``4.9-0.1.7.0``; None without one."""
+    found = [match[1] for match in map(_VERSION.fullmatch, text.split()) if match]
+    return found[0] if len(found) == 1 else None
+
+
+def order(version: str) -> tuple[int, ...]:
+    """What versions are compared by: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
+    return tuple(int(number) for number in re.findall("[0-9]+", version))
+
+
+def failed_packages(text: str) -> tuple[str, ...]:
+    """The packages that ``mlnxofedinstall`` named as failed, each once, in its order.
+
+    Its exit status says less: it is 1 for a package that nothing needs.
+    """
+    return tuple(dict.fromkeys(match[1] for match in _FAILED.finditer(text)))

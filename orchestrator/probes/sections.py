@@ -1,0 +1,144 @@
+"""Many questions in one round trip: each with its own time limit, none able to spoil another."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from orchestrator import errors
+from orchestrator.model.facts import Silent
+from orchestrator.words import printable
+
+Fact = TypeVar("Fact")
+GRACE_S = 2
+# Every question runs by itself and writes into files. A program in uninterruptible sleep outlives
+# its limit and SIGKILL too; it then holds a file and not the pipe that the controller reads.
+SCRIPT = r"""
+nonce=$1; shift
+work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null || mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+start() {
+    while [ $# -ge 3 ]; do
+        (
+            timeout -k 1 "$2" sh -c "$3" >"$work/$1.out" 2>"$work/$1.err"
+            echo $? >"$work/$1.part"
+            mv "$work/$1.part" "$work/$1.rc"
+        ) </dev/null >/dev/null 2>&1 &
+        shift 3
+    done
+}
+tell() {
+    while [ $# -ge 3 ]; do
+        while [ ! -e "$work/$1.rc" ] && [ "$ticks" -lt $((($2 + 2) * 20)) ]; do
+            sleep 0.05
+            ticks=$((ticks + 1))
+        done
+        status=hung
+        [ ! -e "$work/$1.rc" ] || status=$(cat "$work/$1.rc")
+        printf '%s %s %s\n' "$nonce" "$1" "$status"
+        head -c 4194304 "$work/$1.out"
+        printf '\n%s %s said\n' "$nonce" "$1"
+        head -c 4096 "$work/$1.err"
+        printf '\n'
+        shift 3
+    done
+}
+ticks=0
+start "$@"
+tell "$@"
+printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
+"""
+_HUNG = ("hung", "124", "137")  # 124 and 137 are timeout's words for TERM and KILL
+_NOT_FOUND = 127
+_LONGEST = 300
+_CLOCK = re.compile(r"[0-9]+[.][0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One question of many; its name says whose answer is whose."""
+
+    name: str
+    argv: tuple[str, ...]
+    limit_s: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The answer to one question; ``exit_code`` is None if it did not end in time."""
+
+    exit_code: int | None
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        """What a person should see of it: its complaints, else how it begins."""
+        lines = [line.strip() for line in (self.err.strip() or self.out).splitlines()]
+        return printable("; ".join(filter(None, lines))[:_LONGEST])
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers by name, and the node's clock when the last one was given."""
+
+    said: Mapping[str, Said]
+    clock_s: float
+
+
+def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
+    """The command that asks all of them at once.
+
+    Args:
+        nonce: letters and digits that no answer can hold by chance, new for every call.
+    """
+    words: list[str] = []
+    for section in sections:
+        words += [section.name, str(section.limit_s), shlex.join(section.argv)]
+    return ("sh", "-c", SCRIPT, "sh", nonce, *words)
+
+
+def timeout_s(sections: Sequence[Section]) -> float:
+    """How long a transport has to wait for all answers, the way there and back included."""
+    return max((section.limit_s for section in sections), default=0) * 1.5 + GRACE_S + 10
+
+
+def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
+    """The answers, byte for byte.
+
+    Raises:
+        LogError: the text is not the whole answer to these questions.
+    """
+    marks = list(re.finditer(rf"^{re.escape(nonce)} (\S+) (\S+)$", text, re.MULTILINE))
+    names = [name for section in sections for name in (section.name, section.name)]
+    if [mark[1] for mark in marks] != [*names, "end"] or not _CLOCK.fullmatch(marks[-1][2]):
+        raise errors.LogError(
+            f"the node's answer is not whole: {len(marks)} of {len(names) + 1} marks",
+            code="ANSWER-CUT",
+            fix="look at the node's shell start-up files, its /dev/shm and its temporary folder",
+        )
+    said = {
+        marks[at][1]: Said(
+            exit_code=None if marks[at][2] in _HUNG else int(marks[at][2]),
+            out=text[marks[at].end() + 1 : marks[at + 1].start() - 1],
+            err=text[marks[at + 1].end() + 1 : marks[at + 2].start() - 1],
+        )
+        for at in range(0, len(names), 2)
+    }
+    return Answers(said, float(marks[-1][2]))
+
+
+def read(said: Said | None, parse: Callable[[str], Fact]) -> Fact | Silent | None:
+    """The fact in an answer, or why there is none; None for what was not asked."""
+    if said is None:
+        return None
+    if said.exit_code is None:
+        return Silent("HUNG", said.words)
+    if said.exit_code == _NOT_FOUND:
+        return Silent("ABSENT", said.words)
+    try:
+        return parse(said.out)
+    except errors.LogError as error:
+        return Silent(error.code, said.words or error.cause)

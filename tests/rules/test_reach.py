@@ -1,0 +1,144 @@
+"""Reaching a port: real listeners and connectors on this machine, and what their words mean."""
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.probes import reach
+from orchestrator.probes.reach import Heard
+
+WORD = "w0rd"
+ALONE = {
+    "perl": ("sh", "timeout", "perl"),
+    "python3": ("sh", "timeout", "python3"),
+    "bash": ("sh", "timeout", "bash"),
+}
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.create_server(("", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@pytest.fixture(params=["perl", "python3"])
+def listener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    """The port of a listener that has one tool only."""
+    port = free_port()
+    process = subprocess.Popen(
+        reach.listener(port, WORD, seconds=30),
+        env=only(tmp_path, request.param),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    assert reach.listening(process.stdout.readline()) == Heard("open")
+    yield port
+    process.stdin.close()
+    assert process.wait(timeout=10) == 0
+    process.stdout.close()
+
+
+def only(folder: Path, tool: str) -> dict[str, str]:
+    """An environment in which one tool is all there is besides a shell."""
+    for name in ALONE[tool]:
+        found = shutil.which(name, path="/usr/bin:/bin")
+        assert found, f"{name} is not installed"
+        (folder / name).symlink_to(found)
+    return {"PATH": str(folder)}
+
+
+def call(port: int, address: str = "127.0.0.1", env: dict[str, str] | None = None) -> Heard:
+    """What calling came to."""
+    argv = reach.connector(address, port)
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=30, check=False)
+    return reach.connected(done.returncode, done.stdout, done.stderr, word=WORD)
+
+
+@pytest.mark.parametrize("tool", ["bash", "perl", "python3"])
+def test_listener_is_reached_again_and_again(
+    listener: int, tool: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever tool the nodes have; and the listener ends when its input does."""
+    env = only(tmp_path_factory.mktemp("caller"), tool)
+    assert [call(listener, env=env) for _ in range(3)] == [Heard("open")] * 3
+
+
+def test_port_that_nobody_holds_is_not_reached() -> None:
+    """Refused at once, in the node's own words."""
+    heard = call(free_port())
+    assert heard.state == "blocked"
+    assert heard.said.endswith("Connection refused")
+
+
+def test_port_that_another_program_holds_is_not_ours() -> None:
+    """Its greeting is not taken for the word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        argv = reach.connector("127.0.0.1", port)
+        caller = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+        out, err = caller.communicate(timeout=30)
+    heard = reach.connected(caller.returncode, out, err, word=WORD)
+    assert heard == Heard("blocked", "something else answers there")
+
+
+@pytest.mark.parametrize("tool", ["perl", "python3"])
+def test_port_in_use_is_told_from_a_port_that_cannot_be_tried(tool: str, tmp_path: Path) -> None:
+    """Another program listens there already."""
+    with socket.create_server(("", 0)) as server:
+        argv = reach.listener(server.getsockname()[1], WORD, seconds=5)
+        done = subprocess.run(
+            argv,
+            env=only(tmp_path, tool),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert reach.listening(done.stdout) == Heard("busy", "the port is in use")
+
+
+def test_node_without_any_tool_proves_nothing(tmp_path: Path) -> None:
+    """That is no closed port."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    env = {"PATH": str(tmp_path)}
+    argv = reach.listener(29500, WORD, seconds=5)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)
+    assert reach.listening(done.stdout) == Heard("unproven", "neither perl nor python3")
+    assert call(29500, env=env) == Heard("unproven", "none of bash, perl and python3")
+
+
+@pytest.mark.parametrize(
+    ("line", "heard"),
+    [
+        ("", Heard("unproven", "no answer")),
+        ("problem Permission denied\n", Heard("unproven", "Permission denied")),
+    ],
+)
+def test_listener_that_does_not_listen_says_why(line: str, heard: Heard) -> None:
+    """A port below 1024 needs root; an empty line is no answer."""
+    assert reach.listening(line) == heard
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "err", "heard"),
+    [
+        (124, "", Heard("blocked", "no answer in 5 s")),
+        (1, "", Heard("blocked", "exit status 1")),
+        (1, "a\nNo route to host\n", Heard("blocked", "No route to host")),
+    ],
+)
+def test_call_that_fails_says_why(exit_code: int, err: str, heard: Heard) -> None:
+    """A firewall that drops is silent, one that rejects is not."""
+    assert reach.connected(exit_code, "", err, word=WORD) == heard

@@ -1,0 +1,155 @@
+"""Many questions in one: the real script under a real shell, with programs that misbehave."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.facts import Silent
+from orchestrator.probes import sections
+from orchestrator.probes.sections import Said, Section
+
+NONCE = f"c0ffee{os.getpid()}"
+
+
+def shell(name: str, script: str, limit_s: int = 10) -> Section:
+    """A question that runs a small script."""
+    return Section(name, ("sh", "-c", script), limit_s)
+
+
+def ask(asked: Sequence[Section]) -> sections.Answers:
+    """What the real script answers here."""
+    argv = sections.argv(asked, nonce=NONCE)
+    limit_s = sections.timeout_s(asked)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=True)
+    return sections.split(done.stdout, asked, nonce=NONCE)
+
+
+def test_each_answer_comes_back_byte_for_byte() -> None:
+    """Output, complaints and exit status belong to the question that brought them."""
+    answers = ask(
+        [
+            shell("one", r"printf 'a\n\n b'; printf 'oh' >&2; exit 3"),
+            shell("two", ":"),
+            shell("three", r"printf '\nthree\n\n'"),
+        ]
+    )
+    assert answers.said == {
+        "one": Said(3, "a\n\n b", "oh"),
+        "two": Said(0, "", ""),
+        "three": Said(0, "\nthree\n\n", ""),
+    }
+    assert answers.clock_s == pytest.approx(time.time(), abs=5)
+
+
+def test_hanging_program_delays_no_other_and_is_named() -> None:
+    """A limit of one second holds for a program that ignores TERM, and the rest is whole."""
+    began = time.monotonic()
+    answers = ask(
+        [
+            shell("deaf", "trap '' TERM; echo begun; while :; do sleep 0.1; done", 1),
+            shell("slow", "echo begun; exec sleep 60", 1),
+            shell("well", "echo fine"),
+        ]
+    )
+    assert time.monotonic() - began < 30
+    assert answers.said["deaf"] == Said(None, "begun\n", answers.said["deaf"].err)
+    assert answers.said["slow"] == Said(None, "begun\n", "")
+    assert answers.said["well"] == Said(0, "fine\n", "")
+
+
+def test_program_that_outlives_its_limit_holds_up_nobody(tmp_path: Path) -> None:
+    """What it left behind keeps a file open, not the answer of the node."""
+    pid = tmp_path / "pid"
+    began = time.monotonic()
+    answers = ask([shell("left", f"setsid sh -c 'echo $$ >{pid}; exec sleep 30' & echo said")])
+    assert time.monotonic() - began < 20
+    assert answers.said["left"].out == "said\n"
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_questions_are_asked_at_once_and_leave_nothing_behind() -> None:
+    """Twelve seconds of waiting take three; the folder with the answers is gone."""
+    began = time.monotonic()
+    answers = ask([shell(f"q{n}", 'sleep 3; echo "$PPID"') for n in range(4)])
+    assert time.monotonic() - began < 10
+    assert len(answers.said) == 4
+    assert not list(Path("/dev/shm").glob(f"dlperf-{NONCE}.*"))
+
+
+def test_hostile_words_are_not_obeyed(tmp_path: Path) -> None:
+    """Quotes, dollars and newlines reach the program as they are."""
+    words = ["a b", "'\"`touch harm`$(touch harm)", "two\nlines", "*", ""]
+    (said,) = ask([Section("echo", ("printf", "<%s>", *words))]).said.values()
+    assert said.out == "".join(f"<{word}>" for word in words)
+    assert not (tmp_path / "harm").exists()
+    assert not Path("harm").exists()
+
+
+@pytest.mark.parametrize("lost", [1, 20, 60])
+def test_answer_that_broke_off_is_refused(lost: int) -> None:
+    """Half an answer is none: the last mark proves the whole."""
+    asked = [shell("one", "echo 1")]
+    argv = sections.argv(asked, nonce=NONCE)
+    text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+    with pytest.raises(errors.LogError, match="not whole") as raised:
+        sections.split(text[:-lost], [*asked] if lost > 1 else [*asked, *asked], nonce=NONCE)
+    assert raised.value.code == "ANSWER-CUT"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Welcome\n",
+        f"{NONCE} end 1.5\n",
+        f"{NONCE} one 0\n\n{NONCE} one said\n\n{NONCE} end soon\n",
+        f"{NONCE} two 0\n\n{NONCE} two said\n\n{NONCE} end 1.5\n",
+    ],
+)
+def test_answer_to_another_question_is_refused(text: str) -> None:
+    """A banner alone, a missing section, a clock that is none."""
+    with pytest.raises(errors.LogError, match="not whole"):
+        sections.split(text, [shell("one", ":")], nonce=NONCE)
+
+
+def test_banner_before_the_answer_does_no_harm() -> None:
+    """Login shells greet; the marks count."""
+    text = f"Welcome!\n{NONCE} one 0\nyes\n\n{NONCE} one said\n\n{NONCE} end 1.5\n"
+    answers = sections.split(text, [shell("one", ":")], nonce=NONCE)
+    assert answers == sections.Answers({"one": Said(0, "yes\n", "")}, 1.5)
+
+
+def upper(text: str) -> str:
+    """A parser that refuses the empty text."""
+    if not text:
+        raise errors.LogError("nothing there", code="EMPTY")
+    return text.upper()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (None, None),
+        (Said(0, "yes", ""), "YES"),
+        (Said(1, "yes", "oh"), "YES"),
+        (Said(None, "ye", ""), Silent("HUNG", "ye")),
+        (Said(127, "", "sh: 1: x: not found\n"), Silent("ABSENT", "sh: 1: x: not found")),
+        (Said(0, "", ""), Silent("EMPTY", "nothing there")),
+        (Said(9, "", "a\n\n b\x1b[2J\n"), Silent("EMPTY", "a; b\\x1b[2J")),
+    ],
+)
+def test_answer_is_a_fact_or_says_why_not(said: Said | None, expected: object) -> None:
+    """What was asked in vain keeps the node's own words, safe for a terminal."""
+    assert sections.read(said, upper) == expected
+
+
+def test_transport_waits_longer_than_the_slowest_question() -> None:
+    """Also for a machine that is busy."""
+    assert sections.timeout_s([]) == 12
+    assert sections.timeout_s([shell("a", ":", 10), shell("b", ":", 20)]) == 42
