@@ -200,16 +200,21 @@ def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
     """The trials; where provenance differs, all that differ from the first valid one are out."""
     valid = next((each for each in trials if each.state == "valid" and each.throughput), None)
     for trial in trials:
-        if valid is None or trial.state != "valid" or trial.provenance == valid.provenance:
+        here, there = _circumstances(trial), _circumstances(valid or trial)
+        if valid is None or trial.state != "valid" or here == there:
             yield trial
             continue
-        here, there = trial.provenance, valid.provenance
         differs = [
             f"{key} is {here.get(key)}, in {valid.trial} {there.get(key)}"
             for key in dict.fromkeys((*there, *here))
             if here.get(key) != there.get(key)
         ]
         yield _invalid(trial, Problem("PROVENANCE", "; ".join(differs)))
+
+
+def _circumstances(trial: Measurement) -> Mapping[str, str]:
+    """Everything that trials must agree in before they share a median."""
+    return {**trial.provenance, "transport": trial.transport}
 
 
 def _fingerprints(trial: Measurement) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ CSV_COLUMNS = (
     "trials_valid",
     "trials",
     "marks",
+    "transport",
 )
 
 
@@ -134,6 +135,7 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         **numbers,
         "speedup": result.speedup,
         "efficiency": result.efficiency,
+        "transport": _known(result.transport),
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
         "trials": [_trial(trial) for trial in result.trials],
     }
@@ -148,6 +150,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "state": trial.state,
         "throughput": trial.throughput,
         "rate_mean": trial.rate,
+        "transport": _known(trial.transport),
         "problems": [{"code": each.code, "message": each.message} for each in trial.problems],
         "marks": [{"code": each.code, "message": each.message} for each in trial.marks],
         "log": evidence.log if evidence else None,
@@ -166,6 +169,7 @@ def _lone(lone: LoneLog) -> dict[str, JSON]:
         "first_iteration": log.first_iteration,
         "last_iteration": log.last_iteration,
         "throughput": lone.throughput,
+        "transport": _known(log.fabric.label),
         "rate": {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
         if log.rate
         else None,
@@ -199,7 +203,12 @@ def _csv_row(result: Result) -> tuple[str | int | float, ...]:
         said.n if said else 0,
         len(result.trials),
         _cell(" ".join(mark.code for mark in result.marks)),
+        _cell(_known(result.transport) or ""),
     )
+
+
+def _known(transport: str) -> str | None:
+    return None if transport == "-" else transport
 
 
 def _or_empty(value: float | None) -> str | float:
@@ -266,11 +275,20 @@ def _final(report: Report, group: Sequence[Result]) -> str:
             counted(report, each),
             f"{each.statistics.spread:.1%}" if each.statistics else "n/a",
             interval_words(each.statistics) if each.statistics else "n/a",
+            _escaped(each.transport),
             " ".join(mark.code for mark in each.marks),
         )
         for each in group
     ]
-    more = ("speedup", "efficiency", "trials", "spread", "interval (coverage)", "marks")
+    more = (
+        "speedup",
+        "efficiency",
+        "trials",
+        "spread",
+        "interval (coverage)",
+        "transport",
+        "marks",
+    )
     return f"### {_escaped(', '.join(words))}\n\n{_table((*head, *more), rows)}"
 
 
@@ -289,6 +307,7 @@ def _all_results(report: Report) -> str:
             str(trial.repeat),
             f"{trial.throughput:.2f}" if trial.throughput is not None else "n/a",
             trial.state,
+            _escaped(trial.transport),
             _escaped(" ".join(each.code for each in (*trial.problems, *trial.marks))),
             _escaped(trial.evidence.log if trial.evidence else ""),
             trial.evidence.sha256[:12] if trial.evidence else "",
@@ -296,8 +315,8 @@ def _all_results(report: Report) -> str:
         for result in report.results
         for trial in result.trials
     ]
-    head = ("case", "batch", "precision", "trial", report.unit, "state", "codes", "log", "sha256")
-    return _table(head, rows)
+    head = ("case", "batch", "precision", "trial", report.unit, "state", "transport", "codes")
+    return _table((*head, "log", "sha256"), rows)
 
 
 def _logs(report: Report) -> str:
@@ -308,13 +327,14 @@ def _logs(report: Report) -> str:
             _escaped(str(lone.log.config.get("precision", "?"))),
             f"{lone.throughput:.2f}" if lone.throughput is not None else "n/a",
             f"{lone.log.rate.mean:.2f}" if lone.log.rate else "n/a",
+            _escaped(lone.log.fabric.label),
             " ".join(problem.code for problem in lone.problems),
             _escaped(lone.path),
         )
         for lone in report.lone
     ]
     head = ("world_size", "batch_size_per_device", "precision", report.unit, "mean of printed")
-    return _table((*head, "problems", "log"), rows)
+    return _table((*head, "transport", "problems", "log"), rows)
 
 
 def _reasons(report: Report) -> Iterable[str]:

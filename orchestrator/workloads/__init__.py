@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Fabric, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 
 GROUP = "dlperf_orch.workloads"
@@ -36,6 +36,8 @@ class Workload:
         log_prefix: what DLPerf's log names begin with.
         read: chunks of a log's raw bytes and a window to what the log says.
         progress: a block of log bytes to the last iteration and its printed rate.
+        fabric: chunks of any task's log to what its communication libraries say; None where
+            nothing of that is ever printed, and no trial can prove its transport.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Workload:
     log_prefix: str
     read: Callable[[Iterable[bytes], tuple[int, int]], TrainingLog]
     progress: Callable[[bytes], tuple[int, float] | None]
+    fabric: Callable[[Iterable[bytes]], Fabric] | None = None
 
 
 def names() -> tuple[str, ...]:

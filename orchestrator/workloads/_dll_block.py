@@ -13,7 +13,7 @@ from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
-from orchestrator.workloads import _dll_line
+from orchestrator.workloads import _dll_line, _nccl
 from orchestrator.workloads._dll_line import Step
 
 UNIT = 16
@@ -75,8 +75,11 @@ def shapes(text: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def _layout(shape: bytes) -> _Layout | None:
-    """The columns of a line with finite numbers; None for all other lines."""
-    found = _dll_line.match(shape)
+    """The columns of a line with finite numbers; None for all other lines.
+
+    A step with a library's words glued to it is read like a line of its own.
+    """
+    found = None if _nccl.concerns(shape) else _dll_line.match(shape)
     if not found or _dll_line.is_lost(shape) or not re.fullmatch(rb"0+(?:\.0+)?", found["rate"]):
         return None
     fields, end = "", 0

@@ -1,11 +1,11 @@
 """Reader of the logs that NVIDIA's DLLogger writes: header, one line a step, summary."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import isfinite
 
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _dll_block, _dll_header, _dll_line
+from orchestrator.workloads import _dll_block, _dll_header, _dll_line, _nccl, _pieces
 from orchestrator.workloads._dll_line import Step
 from orchestrator.workloads._dll_notes import Notes
 from orchestrator.workloads._dll_run import Run
@@ -13,8 +13,6 @@ from orchestrator.workloads._dll_window import Window
 
 UNIT = "images/s"
 
-# Pieces of one size, however the bytes arrive: no sum and no verdict depends on the chunks.
-_PIECE = 256 * 1024
 _LONGEST = 1024 * 1024
 _SOME = 16
 
@@ -26,6 +24,7 @@ class _Reader:
         self._window = window
         self._notes = Notes()
         self._run = Run(window, self._notes)
+        self._libraries = _nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
         self._any_steps = False
@@ -87,6 +86,7 @@ class _Reader:
             digest=only.digest,
             size_bytes=size_bytes,
             sha256=sha256,
+            fabric=self._libraries.fabric(),
             problems=notes.problems(),
         )
 
@@ -96,8 +96,7 @@ class _Reader:
         if b"\r" in text:  # to look for one byte takes a tenth of the time of looking for two
             text = text.replace(b"\r\n", b"\n")
         if b"\r" in text:
-            for line in text.splitlines(keepends=True):
-                self._see(line)
+            self._see_all(text)
             return
         shaped, at = _dll_block.shapes(text), 0
         while at < len(text):
@@ -112,13 +111,22 @@ class _Reader:
 
     def _see_some(self, text: bytes, at: int) -> int:
         """Read ``_SOME`` lines from ``at`` on, and return where they end."""
+        end = at
         for _ in range(_SOME):
-            end = text.find(b"\n", at) + 1
+            end = text.find(b"\n", end) + 1
             if not end:
+                end = len(text)
                 break
-            self._see(text[at:end])
-            at = end
-        return at
+        self._see_all(text[at:end])
+        return end
+
+    def _see_all(self, lines: bytes) -> None:
+        """Read lines one by one; few of them concern libraries, and one search tells of many."""
+        attentive = _nccl.concerns(lines)
+        for line in lines.splitlines(keepends=True):
+            if attentive and _nccl.concerns(line):
+                self._libraries.hear(line, self._line)
+            self._see(line)
 
     def _see(self, line: bytes) -> None:
         """Read one line with its end."""
@@ -215,22 +223,6 @@ class _Reader:
         )
 
 
-def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of one size, but for the last."""
-    parts: list[bytes] = []
-    missing = _PIECE
-    for chunk in chunks:
-        begin = 0
-        while len(chunk) - begin >= missing:
-            parts.append(chunk[begin : begin + missing])
-            yield b"".join(parts)
-            begin += missing
-            parts, missing = [], _PIECE
-        parts.append(chunk[begin:])
-        missing -= len(chunk) - begin
-    yield b"".join(parts)
-
-
 def read(chunks: Iterable[bytes], window: tuple[int, int]) -> TrainingLog:
     """What a log says, the same however its bytes are cut into chunks.
 
@@ -240,7 +232,7 @@ def read(chunks: Iterable[bytes], window: tuple[int, int]) -> TrainingLog:
         window: first and last iteration, by the log's own numbers, in its first epoch.
     """
     reader, sha256, size_bytes = _Reader(window), hashlib.sha256(), 0
-    for piece in _pieces(chunks):
+    for piece in _pieces.even(chunks):
         sha256.update(piece)
         size_bytes += len(piece)
         reader.feed(piece)

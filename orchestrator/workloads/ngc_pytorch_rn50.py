@@ -12,7 +12,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Workload, _dllogger, _torch_env
+from orchestrator.workloads import Workload, _dllogger, _nccl, _torch_env
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"
@@ -85,5 +85,6 @@ WORKLOAD = Workload(
     axes=frozenset(),
     log_prefix="r50",
     read=_dllogger.read,
+    fabric=_nccl.read,
     progress=_dllogger.progress,
 )

@@ -10,7 +10,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _dllogger, _torch_env
+from orchestrator.workloads import Workload, _dllogger, _nccl, _torch_env
 
 
 class Params(Noun):
@@ -88,5 +88,6 @@ WORKLOAD = Workload(
     axes=frozenset({"accumulation_steps"}),
     log_prefix="r50",
     read=_dllogger.read,
+    fabric=_nccl.read,
     progress=_dllogger.progress,
 )
