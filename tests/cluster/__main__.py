@@ -1,0 +1,86 @@
+"""The virtual cluster by hand: python -m tests.cluster up|down|status."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from types import FrameType
+
+from tests.cluster import life
+from tests.cluster.place import Place, TestbedError, runs
+
+
+def main() -> int:
+    """Do what the command line asks for; 1 when it cannot be done."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    args = _arguments()
+    try:
+        answer = {"up": _up, "down": _down, "status": _status}[args.command](args)
+    except TestbedError as err:
+        sys.stderr.write(f"ERROR VIRTUAL-CLUSTER: {err}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; what was begun is removed\n")
+        return 130
+    document, text = answer
+    sys.stdout.write(json.dumps(document, indent=2) + "\n" if args.json else text)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("up", "bring a run up, and print what to do with it"),
+        ("down", "end and remove a run, whatever is left of it"),
+        ("status", "list runs and what lives of them"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--json", action="store_true", help="one JSON document")
+        if name != "status":
+            command.add_argument("--run", default="one", metavar="NAME", help="default: one")
+        if name == "up":
+            command.add_argument("--nodes", type=int, default=4, metavar="N", help="default: 4")
+    return parser.parse_args()
+
+
+def _up(args: argparse.Namespace) -> tuple[object, str]:
+    begin = time.monotonic()
+    place = Place(args.run)
+    life.up(place, count=args.nodes)
+    document = place.read()
+    enter = " ".join(place.inside())
+    return document, (
+        f"run {place.run}: {args.nodes} nodes are up after {time.monotonic() - begin:.1f} s\n"
+        f"  {enter} dlperf-orch provision {document['inventory']}\n"
+        f"  {enter} dlperf-orch provision {document['cpu_inventory']}\n"
+        f"  {enter} ssh -i {document['identity']} -o UserKnownHostsFile={document['known_hosts']}"
+        " root@10.11.0.2\n"
+        f"  python -m tests.cluster down --run {place.run}\n"
+    )
+
+
+def _down(args: argparse.Namespace) -> tuple[object, str]:
+    place = Place(args.run)
+    was_there = place.run in runs()
+    life.down(place)
+    text = "is gone" if was_there else "was not there"
+    return {"run": place.run, "was_there": was_there}, f"run {place.run} {text}\n"
+
+
+def _status(_: argparse.Namespace) -> tuple[object, str]:
+    found = [life.alive(Place(run)) for run in runs()]
+    lines = [
+        f"{each['run']}: {each['processes']} processes, nodes {each['nodes']}, {each['folder']}\n"
+        for each in found
+    ]
+    return found, "".join(lines) or "no runs\n"
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""Layers of the stand-in images, made once per machine and kept by what went into them."""
+
+import fcntl
+import gzip
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from packaging.requirements import Requirement
+
+from tests.cluster.place import Place, TestbedError
+
+SUITE = "bookworm"
+PACKAGES = ("python3", "python-is-python3", "git", "libstdc++6", "usr-is-merged")
+# Manuals, and what only git's scripts in Perl and old encodings need; a pull is waited for often.
+_REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl", "lib/*/gconv")
+# What training does not need: C++ headers and programs, tests.
+_LEFT_OUT = ("torch/include/", "torch/share/", "torch/test/", "torch/bin/", "..")
+_PYTHON = "usr/lib/python3/dist-packages"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of an image: a gzipped tar.
+
+    Args:
+        digest: sha256 of the gzipped bytes, without a prefix.
+        diff_id: sha256 of the tar.
+        size: of the gzipped bytes.
+    """
+
+    path: str
+    digest: str
+    diff_id: str
+    size: int
+
+
+def debian(place: Place) -> Layer:
+    """Debian with Python and git, by mmdebstrap: about 40 s when it is not there yet."""
+
+    def fill(target: "_Target") -> None:
+        trees = " ".join(f'"$1"/usr/{part}' for part in _REMOVED)
+        hook = f"--customize-hook=rm -rf {trees}"
+        argv = ["mmdebstrap", "--quiet", "--variant=essential", "--format=tar", hook]
+        # It starts hundreds of programs, so it is known by its mark when a run is cut short.
+        env = {**os.environ, **place.mark, "TMPDIR": str(target.folder)}
+        child = subprocess.Popen(
+            [*argv, f"--include={','.join(PACKAGES)}", SUITE, "-"],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        assert child.stderr is not None
+        with child:
+            shutil.copyfileobj(child.stdout, target, 1 << 20)
+            said = child.stderr.read().decode(errors="replace")
+        if child.returncode:
+            raise TestbedError(f"mmdebstrap: exit {child.returncode}: {said[-1500:]}")
+
+    return _kept(place, "debian", [SUITE, *PACKAGES, *_REMOVED], fill)
+
+
+def torch(place: Place) -> Layer:
+    """PyTorch and what it requires, as they lie in the interpreter that runs this.
+
+    Raises:
+        TestbedError: this interpreter has no PyTorch, or is not of Debian's version.
+    """
+    if sys.version_info[:2] != (3, 11):
+        raise TestbedError(f"Python {sys.version.split()[0]}; needed 3.11, as in Debian {SUITE}")
+    try:
+        names = sorted(_closure("torch"))
+    except importlib.metadata.PackageNotFoundError as err:
+        raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make .venv`") from err
+
+    def fill(target: "_Target") -> None:
+        with tarfile.open(fileobj=target, mode="w|") as tar:
+            for name in names:
+                for path, where in _installed(name):
+                    tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
+
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    return _kept(place, "torch", [*versions, *_LEFT_OUT, sys.version], fill)
+
+
+def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
+    """A layer of a few files of ours, by path; programs are what has no dot in its name."""
+
+    def fill(target: "_Target") -> None:
+        with tarfile.open(fileobj=target, mode="w|") as tar:
+            for path, data in sorted(content.items()):
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                member.mode = 0o644 if "." in path.rsplit("/", 1)[-1].removesuffix(".sh") else 0o755
+                tar.addfile(member, io.BytesIO(data))
+
+    parts = [f"{path} {hashlib.sha256(data).hexdigest()}" for path, data in sorted(content.items())]
+    return _kept(place, name, parts, fill)
+
+
+class _Target(io.RawIOBase):
+    """Where a layer's tar goes: gzipped to a file, both forms hashed on the way."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self._tar = hashlib.sha256()
+        self._file: BinaryIO = (folder / "layer.tar.gz").open("wb")
+        self._gzip = gzip.GzipFile(fileobj=self._file, mode="wb", compresslevel=1, mtime=0)
+
+    def writable(self) -> bool:
+        """It is for writing."""
+        return True
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]  # narrower
+        """Take the next bytes of the tar."""
+        self._tar.update(data)
+        return self._gzip.write(data)
+
+    def finish(self, path: Path) -> Layer:
+        """Close the file and move it to its place."""
+        self._gzip.close()
+        self._file.close()
+        with (self.folder / "layer.tar.gz").open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = (self.folder / "layer.tar.gz").stat().st_size
+        (self.folder / "layer.tar.gz").rename(path)
+        return Layer(str(path), digest, self._tar.hexdigest(), size)
+
+
+def _kept(place: Place, name: str, parts: Iterable[str], fill: Callable[[_Target], None]) -> Layer:
+    """The layer of these parts from the cache, or made now; one process at a time makes it."""
+    key = f"{name}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}"
+    place.cache.mkdir(parents=True, exist_ok=True)
+    note = place.cache / f"{key}.json"
+    with _alone(place.cache / f"{key}.lock"):
+        if not note.exists():
+            work = place.cache / f"{key}.{place.run}"
+            work.mkdir()
+            try:
+                target = _Target(work)
+                fill(target)
+                layer = target.finish(place.cache / f"{key}.tar.gz")
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+            (place.cache / f"{key}.new").write_text(json.dumps(asdict(layer)))
+            (place.cache / f"{key}.new").rename(note)
+        said = json.loads(note.read_text())
+    return Layer(**said)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _closure(name: str) -> set[str]:
+    """The names of a distribution and of everything that it requires here."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        each = todo.pop()
+        if each in found:
+            continue
+        found.add(each)
+        for line in importlib.metadata.requires(each) or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                todo.append(requirement.name)
+    return found
+
+
+def _installed(name: str) -> Iterator[tuple[str, str]]:
+    """Files of a distribution: where they lie, and where they belong below site-packages."""
+    for file in importlib.metadata.files(name) or ():
+        where = str(file)
+        if where.startswith(_LEFT_OUT) or "/tests/" in where or where.endswith((".a", ".pyi")):
+            continue
+        path = str(file.locate())
+        if Path(path).is_file():
+            yield path, where
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member

@@ -1,0 +1,171 @@
+"""Stand-in for NVIDIA's ConvNets main.py: a real gang of processes that trains nothing.
+
+Takes the benchmark's own command line, meets the other ranks over TCP, waits for them in every
+iteration, and logs in the benchmark's format with the time that really went by.
+"""
+
+import argparse
+import glob
+import json
+import math
+import os
+import signal
+import sys
+import time
+from datetime import datetime
+
+import torch
+import torch.distributed as dist
+
+ITERATION_S = 0.010
+NOTES = (
+    "Version: {'net': <class 'image_classification.resnet.ResNet'>, 'layers': [3, 4, 6, 3],"
+    " 'widths': [64, 128, 256, 512], 'expansion': 4}",
+    "Config: {'conv': <class 'torch.nn.modules.conv.Conv2d'>, 'conv_init': 'fan_in',"
+    " 'nonlinearity': 'relu', 'last_bn_0_init': False}",
+)
+
+
+def say(line: str) -> None:
+    """One line of the log, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def dll(text: str) -> None:
+    """One record as dllogger writes it."""
+    say("DLL " + datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f") + " - " + text)
+
+
+def parse() -> argparse.Namespace:
+    """The benchmark's options, in the order in which its log names them."""
+    parser = argparse.ArgumentParser()
+    add = parser.add_argument
+    add("data")
+    add("--data-backend", default="dali-cpu")
+    add("--arch", default="resnet50")
+    add("--model-config", "-c", default="classic")
+    add("--num-classes", type=int, default=1000)
+    add("-j", "--workers", type=int, default=5)
+    add("--epochs", type=int, default=90)
+    add("--run-epochs", type=int, default=-1)
+    add("-b", "--batch-size", type=int, default=256)
+    add("--optimizer-batch-size", type=int, default=-1)
+    add("--lr", type=float, default=0.1)
+    add("--lr-schedule", default="step")
+    add("--warmup", type=int, default=0)
+    add("--label-smoothing", type=float, default=0.0)
+    add("--mixup", type=float, default=0.0)
+    add("--momentum", "--mom", type=float, default=0.9)
+    add("--weight-decay", "--wd", type=float, default=1e-4)
+    add("--bn-weight-decay", action="store_true")
+    add("--nesterov", action="store_true")
+    add("--print-freq", "-p", type=int, default=10)
+    add("--resume", default=None)
+    add("--pretrained-weights", default="")
+    add("--fp16", action="store_true")
+    add("--static-loss-scale", type=float, default=1)
+    add("--dynamic-loss-scale", action="store_true")
+    add("--prof", type=int, default=-1)
+    add("--amp", action="store_true")
+    add("--seed", type=int, default=None)
+    add("--gather-checkpoints", action="store_true")
+    add("--raport-file", default="experiment_raport.json")
+    add("--evaluate", action="store_true")
+    add("--training-only", action="store_true")
+    add("--no-checkpoints", dest="save_checkpoints", action="store_false")
+    add("--checkpoint-filename", default="checkpoint.pth.tar")
+    add("--workspace", default="./")
+    add("--memory-format", default="nchw")
+    add("--distributed", default=False)
+    add("--local_rank", type=int, default=0)
+    return parser.parse_args()
+
+
+def count(folder: str) -> str:
+    """What the data loader says of a folder of classes."""
+    classes = [name for name in os.listdir(folder) if os.path.isdir(os.path.join(folder, name))]
+    files = sum(len(glob.glob(os.path.join(folder, name, "*"))) for name in classes)
+    return f"read {files} files from {len(classes)} directories"
+
+
+def act(wanted: "dict[str, dict[str, int]]", rank: int, iteration: int) -> None:
+    """Die or hang where a test asks for it."""
+    here = {"rank": rank, "iteration": iteration}
+    if wanted.get("die") == here:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while wanted.get("hang") == here:
+        time.sleep(3600)
+
+
+def iteration_s(world_size: int) -> float:
+    """Time of an iteration; more ranks take a little longer, as they do."""
+    base = float(json.loads(os.environ.get("STANDIN_SWITCH", "{}")).get("iteration_s", ITERATION_S))
+    return base * (1 + 0.02 * math.log2(world_size))
+
+
+def header(args: argparse.Namespace) -> None:
+    """Everything that the benchmark says before its first iteration."""
+    say("=> creating model '" + str((args.arch, args.model_config, args.num_classes)) + "'")
+    for note in NOTES:
+        say(note)
+    for part in ("train", "val"):
+        say(count(os.path.join(args.data, part)))
+    if args.rank == 0:
+        shown = {key: value for key, value in vars(args).items() if key != "rank"}
+        dll(
+            "PARAMETER " + "  ".join(key + " : " + str(value) for key, value in shown.items()) + " "
+        )
+    say(" ! Weight decay NOT applied to BN parameters ")
+    say("98")
+    say("63")
+    say("RUNNING EPOCHS FROM 0 TO " + str(args.epochs))
+
+
+def train(args: argparse.Namespace) -> None:
+    """The iterations 1 to ``--prof`` - 1: rank 0 sets the pace, everyone waits for everyone."""
+    wanted = json.loads(os.environ.get("STANDIN_SWITCH", "{}"))
+    pace_s = iteration_s(args.world_size)
+    begin = last = due = time.time()
+    loss, images = 0.0, args.batch_size * args.world_size
+    for iteration in range(1, args.prof):
+        act(wanted, args.rank, iteration)
+        if args.rank == 0:
+            due = max(due + pace_s, time.time())
+            time.sleep(max(0.0, due - time.time()))
+        if args.distributed:
+            dist.barrier()
+        now = time.time()
+        loss = 6.6 + 0.5 / iteration
+        rate, last = images / (now - last), now
+        if args.rank == 0:
+            words = f"train.loss : {loss:.5f}  train.total_ips : {rate:.2f} img/s"
+            dll(f"Epoch: 0 Iteration: {iteration}  {words}")
+    if args.rank == 0:
+        mean = images * (args.prof - 1) / (last - begin)
+        words = f"train.loss : {loss:.5f}  train.total_ips : {mean:.2f} img/s"
+        dll(f"Epoch: 0  {words}")
+        dll(f"Summary: {words}")
+
+
+def main() -> None:
+    """Join the gang, log, and leave together."""
+    args = parse()
+    args.rank = int(os.environ.get("RANK", "0"))
+    args.distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    args.gpu = 0
+    args.world_size = 1
+
+    if args.distributed:
+        args.gpu = args.local_rank % torch.cuda.device_count()
+        torch.cuda.set_device(args.gpu)
+        dist.init_process_group(backend="nccl", init_method="env://")
+        args.world_size = dist.get_world_size()
+
+    header(args)
+    train(args)
+    say("Experiment ended")
+
+
+if __name__ == "__main__":
+    main()
