@@ -33,6 +33,9 @@ app.add_typer(inspecting, name="inspect", rich_help_panel=None)
 State = Annotated[
     Path, typer.Option("--state", envvar="DLPERF_STATE", help="Folder that holds everything.")
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 DEFAULT_STATE = Path(".dlperf")
@@ -56,6 +59,18 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     raise typer.Exit(code)
+
+
+def _on_nodes(as_json: bool, state: Path, verbose: bool, work: Callable[["Voice"], int]) -> None:
+    """Run a command that may reach nodes: what it does there is in the debug log."""
+
+    def logged(voice: "Voice") -> int:
+        from orchestrator import debug_log
+
+        debug_log.begin(state, voice.line if verbose else None)
+        return work(voice)
+
+    _command(as_json, logged)
 
 
 def _store(state: Path) -> "Store":
@@ -93,18 +108,32 @@ def start(
 @app.command()
 def provision(
     inventory: Annotated[str, typer.Argument(help="An inventory: path or name.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
+    lock: Annotated[
+        bool, typer.Option("--lock", help="Resolve digests and checksums, and write them down.")
+    ] = False,
+    image: Annotated[
+        list[str] | None, typer.Option(help="Prepare this image; else those of the inventory.")
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Take images and downloads from this folder.")
+    ] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
 ) -> None:
-    """Are these nodes fit to measure what the inventory says they can?"""
+    """Are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import provision as verb
 
-        return verb.provision(_store(state), inventory, voice, dry_run=dry_run)
+        wish = verb.Wish(inventory, tuple(image or ()), nodes, bundle, lock)
+        return (verb.dry_run if dry_run else verb.provision)(_store(state), wish, voice)
 
-    _command(as_json, work)
+    _on_nodes(as_json, state, verbose, work)
 
 
 @app.command()
@@ -116,18 +145,138 @@ def sweep(
     repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials a case.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Do not go on, start anew.")] = False,
     max_fail: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
 ) -> None:
     """Run every trial of a playbook that has no valid outcome yet, then collect."""
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import sweep as verb
 
-        wish = verb.Wish(playbook, inventory, case, repeats, new, max_fail)
+        wish = verb.Wish(playbook, inventory, case, repeats, new, max_fail, nodes)
         return (verb.dry_run if dry_run else verb.sweep)(_store(state), wish, voice)
 
-    _command(as_json, work)
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def status(
+    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """What a sweep has done and what of it runs where; the newest unless one is named."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import status as verb
+
+        return verb.status(_store(state), sweep_id, voice)
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def logs(
+    trial: Annotated[str | None, typer.Argument(metavar="[TRIAL]")] = None,
+    sweep_id: Annotated[str | None, typer.Option("--sweep", help="Else the newest.")] = None,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Else the newest.")] = None,
+    rank: Annotated[int, typer.Option(min=0, help="Whose log, by node_rank.")] = 0,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until it ends.")] = False,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """A trial's raw log: of the one that runs, else of the last, unless one is named."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import logs as verb
+
+        wanted = verb.Wanted(sweep_id, trial, attempt, rank)
+        return verb.logs(_store(state), wanted, voice, follow=follow)
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def stop(
+    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """End a sweep's controller and exactly what that sweep started; the newest unless named."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import stop as verb
+
+        return verb.stop(_store(state), sweep_id, voice)
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def clean(
+    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="Images of ours that no site uses, too.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed.")] = False,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """Remove what finished sweeps of this state folder left on the nodes."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import clean as verb
+
+        return verb.clean(_store(state), inventory, voice, verb.What(images, dry_run))
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def trust(
+    inventory: Annotated[str, typer.Argument(help="An inventory: path or name.")],
+    fingerprint: Annotated[
+        list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
+    ] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """Show the host keys of nodes, and add them to known_hosts after a yes."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import trust as verb
+
+        return verb.trust(inventory, voice, tuple(fingerprint or ()))
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@app.command()
+def bundle(
+    inventory: Annotated[str, typer.Argument(help="A provisioned inventory: path or name.")],
+    folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
+    image: Annotated[list[str] | None, typer.Option(help="Else all that are provisioned.")] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """Write images and downloads into a folder, for `provision --bundle` without internet."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import bundle as verb
+
+        return verb.bundle(_store(state), inventory, folder, tuple(image or ()), voice)
+
+    _on_nodes(as_json, state, verbose, work)
 
 
 @app.command()

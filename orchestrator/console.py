@@ -15,16 +15,18 @@ from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
 
 PLAIN_EVERY_S = 30.0
+WORKING_EVERY_S = 10.0
 PLAIN_COLUMNS = 200
 # Control characters, and those that turn the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -69,10 +71,29 @@ class Voice:
             self._out = _Out(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
         quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
         self._err = Console(file=quiet, highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._worked = time.monotonic()
 
     def line(self, text: str) -> None:
         """One line on the way."""
         self._err.print(Text(harmless(text)))
+
+    def working(self, text: str) -> None:
+        """What a long work is at: the terminal's last line, or a plain line now and then."""
+        if self._err.is_terminal and not self.as_json:
+            if self._status is None:
+                self._status = self._err.status("")
+                self._status.start()
+            self._status.update(Text(harmless(text)))
+        elif time.monotonic() - self._worked > WORKING_EVERY_S:
+            self._worked = time.monotonic()
+            self.line(text)
+
+    def rested(self) -> None:
+        """The long work is over; its line goes."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
 
     def result(self, text: str) -> None:
         """Lines of a result, left out where JSON was asked for."""
@@ -130,7 +151,7 @@ class Voice:
             key = (each.severity, each.code, each.seen, each.expected, each.fix)
             folded.setdefault(key, []).append(each.node)
         rows = [
-            (severity, code, ", ".join(nodes), seen, expected, fix)
+            (severity, code, nodeset.fold(nodes), seen, expected, fix)
             for (severity, code, seen, expected, fix), nodes in folded.items()
         ]
         head = ("severity", "code", "node", "seen", "expected", "what to do")

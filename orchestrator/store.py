@@ -116,6 +116,25 @@ class Lock:
         """Give the lock back; the file stays, since removing it could race with the next."""
         os.close(self._handle)
 
+    def holder(self) -> str | None:
+        """Who holds it and since when; None if nobody does."""
+        if not self._path.exists():
+            return None
+        with _ours(self._path):
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(handle, 200, 0).decode(errors="replace").strip()
+        finally:
+            os.close(handle)
+        return None
+
+    def holder_pid(self) -> int | None:
+        """The process that holds it on this machine; None if nobody does."""
+        words = (self.holder() or "").split()
+        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else None
+
 
 class Sweep:
     """The folder of one sweep."""

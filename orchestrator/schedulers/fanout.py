@@ -2,19 +2,27 @@
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime, TaskState
 
-QUICK_S, CALM_S = 0.01, 0.1  # between two looks: while a gang is young, and later
+QUICK_S, CALM_S = 0.01, 0.2  # between two looks: while a gang is young, and later
+AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
+LOST_S = 12.0  # without an answer of a node until its task is given up
+MOST_AT_ONCE = 32
 Watch = Callable[[bytes], None]
+T = TypeVar("T")
 
 
 class Fanout:
-    """Runs gangs over runtimes by node name.
+    """Runs gangs over runtimes by node name; nodes are asked at the same time.
 
     Args:
         stopping: asked between two looks; true ends the gang.
@@ -23,6 +31,19 @@ class Fanout:
     def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
         self._runtimes = runtimes
         self._stopping = stopping
+        # Two more than nodes: what is to be stopped need not wait for a node that is silent.
+        self._pool = ThreadPoolExecutor(min(MOST_AT_ONCE, len(runtimes) + 2))
+
+    def __enter__(self) -> "Fanout":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Bring every task to its gate, then open all gates.
@@ -31,17 +52,16 @@ class Fanout:
             False if some task did not come to its gate or was stopped there; none is running.
 
         Raises:
-            NodeError, LocalError: tasks may wait at their gates; ``clear`` ends them.
+            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
         """
-        for task in attempt.tasks:
-            self._at(task).create(attempt, task, limits)
+        self._all(attempt, lambda task: self._at(task).create(attempt, task, limits))
         deadline = time.monotonic() + limits.create_s
-        while not self._phases(attempt) <= {"waiting"}:
-            if time.monotonic() > deadline or self._stopping() or "lost" in self._phases(attempt):
+        while not (phases := self._phases(attempt)) <= {"waiting"}:
+            if time.monotonic() > deadline or self._stopping() or phases & {"lost", "ended"}:
                 self.clear(attempt)
                 return False
             time.sleep(QUICK_S)
-        opened = [self._at(task).start(attempt, task) for task in attempt.tasks]
+        opened = self._all(attempt, lambda task: self._at(task).start(attempt, task))
         if not all(opened):
             self.clear(attempt)
         return all(opened)
@@ -49,14 +69,20 @@ class Fanout:
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first that fails ends the others.
 
+        A node that gives no answer for 12 s is given up; what it runs is not known.
+
         Args:
             watch: given the leader's raw log piece by piece as it grows.
         """
-        return _Wait(attempt, limits, self._runtimes, self._stopping).run(watch)
+        return _Wait(attempt, limits, self._runtimes, self._pool).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task was let through its gate: then the gang may go on or has ended."""
-        states = [self._at(task).inspect(attempt, task) for task in attempt.tasks]
+        """Whether every task was let through its gate: then the gang may go on or has ended.
+
+        Raises:
+            NodeError: a node does not answer; what it runs is not known.
+        """
+        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
         return all(
             state.phase == "running"
             or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
@@ -69,20 +95,69 @@ class Fanout:
         Raises:
             LeftoverError: names what would not go, after trying everywhere.
         """
-        left: list[errors.DlperfError] = []
-        for task in attempt.tasks:
-            try:
-                self._at(task).remove(attempt, task)
-            except errors.DlperfError as error:
-                left.append(error)
+        answers = self._answers(attempt, lambda task: self._at(task).remove(attempt, task))
+        left = [
+            (task, answer)
+            for task, answer in zip(attempt.tasks, answers, strict=True)
+            if isinstance(answer, errors.DlperfError)
+        ]
         if left:
-            raise left[0]
+            raise _leftover(attempt, left)
 
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
 
     def _phases(self, attempt: Attempt) -> set[str]:
-        return {self._at(task).inspect(attempt, task).phase for task in attempt.tasks}
+        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
+        return {state.phase for state in states}
+
+    def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
+        """Every task's answer, leader first; the first error once all have answered."""
+        said: list[T] = []
+        for answer in self._answers(attempt, ask):
+            if isinstance(answer, errors.DlperfError):
+                raise answer
+            said.append(answer)
+        return said
+
+    def _answers(
+        self, attempt: Attempt, ask: Callable[[Task], T]
+    ) -> list[T | errors.DlperfError]:
+        def answer(task: Task) -> T | errors.DlperfError:
+            try:
+                return ask(task)
+            except errors.DlperfError as error:
+                error.where.setdefault("node", task.node)
+                return error
+
+        return list(self._pool.map(answer, attempt.tasks))
+
+
+def _leftover(
+    attempt: Attempt, left: list[tuple[Task, errors.DlperfError]]
+) -> errors.LeftoverError:
+    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task, _ in left)
+    causes = "; ".join(f"{task.node}: {error.cause}" for task, error in left)
+    fixes = [error.fix for _, error in left if isinstance(error, errors.LeftoverError)]
+    return errors.LeftoverError(
+        f"it is not proved that {names} has ended ({causes})",
+        code="LEFTOVER",
+        fix="; ".join(fixes) or "run the same command again when the node answers: it ends them",
+        node=",".join(task.node for task, _ in left),
+        trial=attempt.trial,
+    )
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One task while its gang runs."""
+
+    task: Task
+    heard_at: float
+    rests_until: float = 0.0
+    read: int = 0
+    asked: "Future[tuple[bytes, TaskState]] | None" = None
+    end: TaskEnd | None = None
 
 
 class _Wait:
@@ -93,85 +168,101 @@ class _Wait:
         attempt: Attempt,
         limits: Limits,
         runtimes: Mapping[str, Runtime],
-        stopping: Callable[[], bool],
+        pool: ThreadPoolExecutor,
     ) -> None:
         self._attempt, self._limits = attempt, limits
-        self._runtimes, self._stopping = runtimes, stopping
-        self._read = dict.fromkeys((task.node_rank for task in attempt.tasks), 0)
-        self._ends: dict[int, TaskEnd] = {}
+        self._runtimes, self._pool = runtimes, pool
         self._began = self._grew = time.monotonic()
+        self._watched = [_Watched(task, self._began) for task in attempt.tasks]
         self._reason = ""
-        self._stopped_at: float | None = None
+        self._stopped_at = self._insisted_at = self._began
 
-    def run(self, watch: Watch) -> GangEnd:
-        while len(self._ends) < len(self._attempt.tasks):
-            self._look(watch)
-            if not self._reason:
-                self._judge()
-                if self._reason:
-                    self._stop()
-            elif self._overdue():
-                self._insist()
+    def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
+        while any(each.end is None for each in self._watched):
+            for each in self._watched:
+                if each.end is None:
+                    self._look(each, watch)
+            self._judge(stopping)
             young = time.monotonic() - self._began < YOUNG_S
             time.sleep(QUICK_S if young or self._reason else CALM_S)
-        self._listen(watch)
-        ends = tuple(self._ends[rank] for rank in sorted(self._ends))
         return GangEnd(
             reason=self._reason or "done",
-            ends=ends,
+            ends=tuple(each.end for each in self._watched if each.end is not None),
             lasted_s=time.monotonic() - self._began,
         )
 
-    def _look(self, watch: Watch) -> None:
-        self._listen(watch)
-        for task in self._attempt.tasks:
-            if task.node_rank in self._ends:
-                continue
-            state = self._runtimes[task.node].inspect(self._attempt, task)
-            if state.phase == "absent":
-                state = TaskState(
-                    "lost", TaskEnd(task.node, task.node_rank, None, "lost", 0, "", None)
-                )
-            if state.end is not None:
-                self._ends[task.node_rank] = state.end
-                self._ended(state.end)
+    def _look(self, each: _Watched, watch: Watch) -> None:
+        """Take an answer that has come, or ask; no node waits for another."""
+        now = time.monotonic()
+        if each.asked is None and now > each.rests_until:
+            each.asked = self._pool.submit(self._ask, each.task, each.read)
+        elif each.asked is not None and each.asked.done():
+            answer, each.asked = each.asked, None
+            error = answer.exception()
+            if error is None:
+                each.heard_at = now
+                self._take(each, answer.result(), watch)
+            elif not isinstance(error, errors.NodeError):
+                raise error
+            else:
+                each.rests_until = now + AGAIN_S
+        if each.end is None and now - each.heard_at > LOST_S:
+            self._end(each, _unknown(each.task, "unreachable"))
 
-    def _listen(self, watch: Watch) -> None:
-        for task in self._attempt.tasks:
-            rank = task.node_rank
-            piece = self._runtimes[task.node].output(self._attempt, task, self._read[rank])
-            if piece:
-                self._read[rank] += len(piece)
-                self._grew = time.monotonic()
-                if rank == 0:
-                    watch(piece)
+    def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:
+        """The state before the log: what an ended task has written is then there."""
+        runtime = self._runtimes[task.node]
+        state = runtime.inspect(self._attempt, task)
+        return runtime.output(self._attempt, task, offset), state
 
-    def _ended(self, end: TaskEnd) -> None:
+    def _take(self, each: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
+        piece, state = answer
+        if piece:
+            each.read += len(piece)
+            self._grew = time.monotonic()
+            if each.task.node_rank == 0:
+                watch(piece)
+        if state.phase == "absent":
+            self._end(each, _unknown(each.task, "lost"))
+        elif state.end is not None and not piece:  # else there may be more of its log
+            self._end(each, state.end)
+
+    def _end(self, each: _Watched, end: TaskEnd) -> None:
+        each.end = end
         if self._reason or (end.status == 0 and end.why == "exited"):
             return
-        self._reason = {"exited": "failed", "stopped": "lost"}.get(end.why, end.why)
-        self._stop()
+        # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
+        lost = {"stopped": "lost", "unreachable": "lost", "exited": "failed"}
+        self._stop(lost.get(end.why, end.why))
 
-    def _judge(self) -> None:
+    def _judge(self, stopping: Callable[[], bool]) -> None:
         now = time.monotonic()
-        if self._stopping():
-            self._reason = "stopped"
+        if self._reason:
+            self._insist(now)
+        elif stopping():
+            self._stop("stopped")
         elif now - self._grew > self._limits.stall_s:
-            self._reason = "stalled"
+            self._stop("stalled")
         elif now - self._began > self._limits.time_s + self._limits.grace_s:
-            self._reason = "deadline"  # the supervisors should have done it; insist from here
+            self._stop("deadline")  # the supervisors should have done it; insist from here
 
-    def _stop(self) -> None:
-        self._stopped_at = time.monotonic()
-        for task in self._attempt.tasks:
-            if task.node_rank not in self._ends:
-                self._runtimes[task.node].stop(self._attempt, task)
+    def _stop(self, reason: str) -> None:
+        self._reason = reason
+        self._stopped_at = self._insisted_at = time.monotonic()
+        self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
 
-    def _overdue(self) -> bool:
-        stopped_at = self._stopped_at or self._began
-        return time.monotonic() - stopped_at > self._limits.grace_s + 5.0
+    def _insist(self, now: float) -> None:
+        """Remove what did not end within the grace, and once more every grace after that."""
+        if now - self._insisted_at > self._limits.grace_s + 5.0:
+            self._insisted_at = now
+            self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
 
-    def _insist(self) -> None:
-        for task in self._attempt.tasks:
-            if task.node_rank not in self._ends:
-                self._runtimes[task.node].remove(self._attempt, task)
+    def _tell(self, say: Callable[[Task], None]) -> None:
+        """Say something to every task that runs; whether it heard is seen by looking."""
+        for each in self._watched:
+            if each.end is None:
+                self._pool.submit(say, each.task)
+
+
+def _unknown(task: Task, why: str) -> TaskEnd:
+    return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)

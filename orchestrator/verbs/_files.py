@@ -77,8 +77,8 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
         refuse(document, [*unknown, *experiment.contradictions()])
         raise AssertionError("an unknown workload is a complaint")
     refuse(document, [*unknown, *matrix.contradictions(experiment, workload, None)])
-    image, folder = _image(experiment.image)
-    return Playbook(name, document, experiment, workload, image, folder)
+    image_, folder = image(experiment.image)
+    return Playbook(name, document, experiment, workload, image_, folder)
 
 
 def refuse_on(found: Playbook, where: Cluster) -> None:
@@ -96,7 +96,20 @@ def judged_image(document: load.Document) -> Image:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    return load.validated(document, Image)
+    found = load.validated(document, Image)
+    refuse(document, found.contradictions())
+    return found
+
+
+def image(name: str) -> tuple[Image, Path]:
+    """The image definition of that name, judged, and its folder.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+        UsageError: there is none.
+    """
+    path = _found("images", name)
+    return judged_image(load.read(path)), path.parent.resolve()
 
 
 def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
@@ -171,11 +184,6 @@ def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
             also = f"; {question}" if question else ""
             needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
             yield Contradiction((key,), f"there is no {key} {name!r}; {needed}{also}")
-
-
-def _image(name: str) -> tuple[Image, Path]:
-    path = shipped.names("images")[name]
-    return judged_image(load.read(path)), path.parent.resolve()
 
 
 def _found(kind: shipped.Kind, name: str) -> Path:

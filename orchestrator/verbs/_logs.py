@@ -1,6 +1,8 @@
 """One log to one measurement: read, measured, and judged against its case."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
@@ -22,9 +24,14 @@ def read(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog
     """
     try:
         with open(path, "rb") as file:
-            return workload.read(iter(lambda: file.read(CHUNK_BYTES), b""), window)
+            return workload.read(chunks(file), window)
     except OSError as error:
         raise errors.LogError(f"{path}: {error.strerror}", code="READ") from error
+
+
+def chunks(file: BinaryIO) -> Iterator[bytes]:
+    """A file in pieces, so that its size does not matter."""
+    return iter(lambda: file.read(CHUNK_BYTES), b"")
 
 
 def judged(log: TrainingLog, trial: TrialPlan, method: Method, path: str) -> Measurement:

@@ -1,21 +1,31 @@
-"""The nodes of a cluster, reached: their transports and runtimes, and answers from all of them."""
+"""The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Generic, TypeVar
 
 from orchestrator import errors
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.plan import Task
 from orchestrator.probes import Probe
 from orchestrator.runtimes import Runtime
+from orchestrator.runtimes._grants import ContainerSettings
+from orchestrator.runtimes.containers import Containers
+from orchestrator.runtimes.docker import DockerRuntime
+from orchestrator.runtimes.engine import Engine
+from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.transports import Transport
+from orchestrator.transports import Completed, Transport
 from orchestrator.transports.local import LocalTransport
+from orchestrator.transports.ssh import SshTarget, SshTransport
 
 T = TypeVar("T")
 MOST_AT_ONCE = 32
+ASK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +37,85 @@ class Answer(Generic[T]):
     error: errors.DlperfError | None
     at_s: float
 
+    def checked(self) -> T:
+        """What the node said.
 
-def transports(cluster: Cluster) -> dict[str, Transport]:
-    """A transport to every node, by node name.
+        Raises:
+            DlperfError: why it did not.
+        """
+        if self.error is not None or self.value is None:
+            raise self.error or AssertionError("an answer without a value has an error")
+        return self.value
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Every node of a cluster, reached when it is first asked; closed at the end."""
+
+    cluster: Cluster
+    transports: Mapping[str, Transport]
+    engines: Mapping[str, Engine] = field(default_factory=dict)
+
+    @property
+    def images(self) -> Mapping[str, Images]:
+        """What the engines have of images, by node name."""
+        return {name: Images(engine) for name, engine in self.engines.items()}
+
+    @property
+    def containers(self) -> Mapping[str, Containers]:
+        """What the engines have of containers, by node name."""
+        return {name: Containers(engine) for name, engine in self.engines.items()}
+
+    def __enter__(self) -> "Fleet":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for engine in self.engines.values():
+            engine.close()
+        for transport in self.transports.values():
+            transport.close()
+
+    def runtime(self, name: str, settings: ContainerSettings | None = None) -> Runtime:
+        """A node's way of running tasks; ``settings`` is needed where containers are created."""
+        if name in self.engines:
+            return self.containers_on(name, settings or ContainerSettings(image=""))
+        return ProcessRuntime(self.transports[name])
+
+    def containers_on(self, name: str, settings: ContainerSettings) -> DockerRuntime:
+        """A node's way of running containers."""
+        return DockerRuntime(self.transports[name], self.engines[name], settings)
+
+    def seen(self, attempt: Attempt, task: Task) -> tuple[str, int]:
+        """A task's phase as its node tells it, and the size of its log in bytes.
+
+        Raises:
+            NodeError: the node does not answer.
+        """
+        state = self.runtime(task.node).inspect(attempt, task)
+        path = f"{attempt.folder(task)}/r{task.node_rank}.log"
+        done = self.transports[task.node].run(("wc", "-c", path), timeout_s=ASK_TIMEOUT_S)
+        size = done.stdout.split()[:1]
+        return state.phase, int(size[0]) if size and done.exit_code == 0 else 0
+
+
+def reach(cluster: Cluster) -> Fleet:
+    """The nodes of a cluster; no packet is sent before one is asked.
 
     Raises:
-        UnfitError: the inventory asks for a way that this version does not have.
+        ConfigError, LocalError: something about how to reach one does not hold.
     """
-    return {node.name: _transport(node) for node in cluster.members}
-
-
-def runtimes(cluster: Cluster, reached: dict[str, Transport]) -> dict[str, Runtime]:
-    """The runtime of every node, by node name."""
-    return {node.name: ProcessRuntime(reached[node.name]) for node in cluster.members}
+    transports = {node.name: _transport(node) for node in cluster.members}
+    engines = {
+        node.name: Engine(transports[node.name], sudo=node.sudo)
+        for node in cluster.members
+        if node.runtime == "docker"
+    }
+    return Fleet(cluster, transports, engines)
 
 
 def each(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
@@ -64,24 +140,50 @@ def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
         NodeError: it gave none.
         UnfitError: its answer cannot be read.
     """
-    done = transport.run(probe.argv, timeout_s=timeout_s)
-    text = done.stdout.decode(errors="replace")
+    return understood(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
+
+
+def understood(probe: Probe[T], done: Completed, node: str) -> T:
+    """What came of a probe's command, as a fact.
+
+    Raises:
+        UnfitError: it cannot be read.
+    """
     try:
-        return probe.parse(text)
+        return probe.parse(done.stdout.decode(errors="replace"))
     except errors.LogError as error:
         said = done.stderr.decode(errors="replace").strip() or f"exit status {done.exit_code}"
         raise errors.UnfitError(
-            f"{error.cause} ({said})", code=error.code, node=transport.node, phase=probe.name
+            f"{error.cause} ({said})", code=error.code, node=node, phase=probe.name, fix=error.fix
         ) from error
 
 
+def settled(answers: Sequence[Answer[T]]) -> None:
+    """Nothing, if every node answered.
+
+    Raises:
+        DlperfError: the first node's reason; how many others there are is among its words.
+    """
+    failed = [answer for answer in answers if answer.error is not None]
+    if failed and failed[0].error is not None:
+        others = ", ".join(answer.node for answer in failed[1:])
+        if others:
+            failed[0].error.cause += f" (and there is trouble with {others})"
+        raise failed[0].error
+
+
 def _transport(node: Node) -> Transport:
-    if node.transport != "local" or node.runtime != "process":
-        raise errors.UnfitError(
-            f"transport {node.transport} and runtime {node.runtime} are not in this version yet,"
-            " which runs tasks as processes on this machine",
-            code="NOT-YET",
-            node=node.name,
-            fix="use transport: local and runtime: process, or --dry-run to see the plan",
+    if node.transport == "local":
+        return LocalTransport(node.name)
+    return SshTransport(
+        SshTarget(
+            name=node.name,
+            address=node.address,
+            port=node.port,
+            user=node.user,
+            identity=node.identity,
+            host_key=node.host_key,
+            known_hosts=node.known_hosts,
+            jump=node.jump,
         )
-    return LocalTransport(node.name)
+    )

@@ -1,6 +1,7 @@
 """collect: logs to medians, speedups, tables and reports; offline and repeatable."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -15,7 +16,7 @@ from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.site import Site
 from orchestrator.store import Store, Sweep, dumps, write
-from orchestrator.verbs import _files, _folder, _logs
+from orchestrator.verbs import _fabric, _files, _folder, _logs
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
@@ -145,35 +146,16 @@ def _trial(
     for problem in _kept(outcome):
         if problem.code in NOT_IN_LOGS:
             found = _also(found, problem)
-    return Measurement(
-        trial=trial.name,
-        repeat=trial.repeat,
-        attempt=_whole(outcome.get("attempt")),
-        state=found.state,
-        throughput=found.throughput,
-        rate=found.rate,
-        problems=found.problems,
-        marks=found.marks,
-        evidence=found.evidence,
-        provenance={k: str(v) for k, v in provenance.items()}
-        if isinstance(provenance, Mapping)
-        else {},
-    )
+    attempt = _whole(outcome.get("attempt"))
+    if len(trial.tasks) > 1:
+        folder = sweep.attempt_folder(trial.name, attempt)
+        found = _fabric.proved(found, trial, _fabric.seen(folder, trial.tasks, workload))
+    known = provenance.items() if isinstance(provenance, Mapping) else ()
+    return replace(found, attempt=attempt, provenance={key: str(value) for key, value in known})
 
 
 def _also(found: Measurement, problem: Problem) -> Measurement:
-    return Measurement(
-        found.trial,
-        found.repeat,
-        found.attempt,
-        "invalid",
-        found.throughput,
-        found.rate,
-        (*found.problems, problem),
-        found.marks,
-        found.evidence,
-        found.provenance,
-    )
+    return replace(found, state="invalid", problems=(*found.problems, problem))
 
 
 def _kept(outcome: Mapping[str, JSON]) -> tuple[Problem, ...]:
@@ -230,6 +212,11 @@ def _environment(site: Site) -> dict[str, dict[str, str]]:
         if facts.gpu:
             rows[name]["GPUs"] = ", ".join(facts.gpu.models)
             rows[name]["driver"] = f"{facts.gpu.driver}, CUDA {facts.gpu.cuda}"
+        for hca in facts.infiniband or ():
+            said = f"{hca.rate_gbps} Gb/s {hca.link_layer}, firmware {hca.firmware}"
+            rows[name][f"HCA {hca.name}"] = said
+        if facts.docker:
+            rows[name]["Docker"] = facts.docker.server_version
     return rows
 
 

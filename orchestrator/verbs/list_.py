@@ -3,7 +3,7 @@
 from orchestrator import errors, shipped, workloads
 from orchestrator.console import Voice
 from orchestrator.store import Store
-from orchestrator.verbs import _trials
+from orchestrator.verbs import _bench
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
 
@@ -41,7 +41,7 @@ def _workloads() -> list[tuple[str, ...]]:
 def _sweeps(store: Store) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for sweep in store.sweeps():
-        record, histories = sweep.record(), _trials.histories(sweep)
+        record, histories = sweep.record(), _bench.histories(sweep)
         planned = record.get("plan")
         trials = planned.get("trials") if isinstance(planned, dict) else ()
         rows.append(

@@ -1,45 +1,102 @@
-"""provision: are these nodes fit to measure what the inventory says they can?"""
+"""provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
-import hashlib
-import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
-from orchestrator import __version__, checks, errors
+from orchestrator import errors, images, nodeset
 from orchestrator.console import Voice
-from orchestrator.model.cluster import Cluster, Node
-from orchestrator.model.facts import DriverFacts
-from orchestrator.model.image import Image
-from orchestrator.model.site import Finding, GpuSummary, HostFacts, NodeFacts, Site
-from orchestrator.probes import gpu, host
-from orchestrator.store import Store, now
-from orchestrator.transports import Transport
-from orchestrator.verbs import _files, _nodes
+from orchestrator.images import Action, Recipe
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.facts import JSON
+from orchestrator.model.site import Finding, ImageRecord, Site
+from orchestrator.probes import node as node_probe
+from orchestrator.store import Store
+from orchestrator.verbs import (
+    _images,
+    _inside,
+    _locks,
+    _nodes,
+    _observe,
+    _secrets,
+    _sites,
+    _together,
+)
 
-SITE_VERSION = 1
-HOST_TIMEOUT_S, GPU_TIMEOUT_S = 30.0, 60.0
-SITE = TypeAdapter(Site)
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asks of provisioning.
+
+    Args:
+        images: to prepare, instead of those of the inventory.
+        nodes: names and globs of the nodes to use; None for all.
+        bundle: a folder to take images and downloads from.
+        lock: resolve bases, trust downloads as they come, and write both down.
+    """
+
+    inventory: str
+    images: tuple[str, ...]
+    nodes: str | None
+    bundle: Path | None
+    lock: bool
 
 
-def provision(store: Store, inventory: str, voice: Voice, *, dry_run: bool) -> int:
-    """Ask every node, check the answers, write the site file, show the findings; exit code."""
-    cluster, path = _files.cluster(inventory)
-    names = [node.name for node in cluster.members]
-    voice.line(f"cluster {cluster.name}: {len(names)} nodes, {', '.join(names)}")
-    if dry_run:
-        for node in cluster.members:
-            questions = "host, gpu" if node.gpus else "host"
-            voice.result(f"{node.name} ({node.transport}, {node.runtime}): would ask {questions}")
-        voice.document({"exit_code": 0, "cluster": cluster.name, "nodes": names})
-        return 0
-    site, failures = observe(store, cluster, path, None)
-    kept = store.keep_site(cluster.name, SITE.dump_json(site, indent=1))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a wish stands for; ``whole`` is the inventory before nodes were left out."""
+
+    whole: Cluster
+    cluster: Cluster
+    inventory: Path
+    images: _images.Wanted
+    known: Site | None
+
+
+def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
+    """Ask the nodes, and say what would be done; nothing is changed; exit code."""
+    asked = _asked(store, wish)
+    with _nodes.reach(asked.cluster) as fleet:
+        site, failures = _observe.observe(fleet, _asking(store, asked))
+        todo: dict[str, Sequence[Action]] = {}
+        if not failures and fleet.engines:
+            preparing = _images.begin(store, fleet, asked.images, voice, None)
+            for name in asked.images.names:
+                recipe, _ = _images.recipe(preparing, name, asked.known)
+                todo[name] = images.actions(recipe, _images.there(fleet, recipe.tag))
     _show(voice, site)
+    for node in asked.cluster.members:
+        names = [each.name for each in node_probe.questions(node, _observe.wanted(node, store))]
+        voice.result(
+            f"{node.name} ({node.transport}, {node.runtime}) was asked: {', '.join(names)}"
+        )
+    _show_actions(voice, todo)
+    code = _exit_code(site, failures)
+    for failure in failures:
+        voice.line(str(failure))
+    voice.document({"exit_code": code, **_document(site), "actions": _actions_json(todo)})
+    return code
+
+
+def provision(store: Store, wish: Wish, voice: Voice) -> int:
+    """Ask every node, prepare images, look into containers, check; write the site; exit code."""
+    asked = _asked(store, wish)
+    names = [node.name for node in asked.cluster.members]
+    voice.line(f"cluster {asked.cluster.name}: {len(names)} nodes, {nodeset.fold(names)}")
+    with store.lock(asked.whole.name), _nodes.reach(asked.cluster) as fleet:
+        site, failures = _observe.observe(fleet, _asking(store, asked))
+        done: dict[str, Sequence[Action]] = {}
+        if not failures and not _blocks_images(site):
+            with _locks.held(asked.cluster, fleet.transports):
+                site, done = _prepared(store, fleet, asked, (site, voice))
+                site = _together.checked(fleet, site, voice)
+    kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
+    _show(voice, site)
+    _show_actions(voice, done)
     for failure in failures:
         voice.line(str(failure))
     code = _exit_code(site, failures)
-    voice.document({"exit_code": code, "site": SITE.dump_python(site, mode="json")})
+    voice.document({"exit_code": code, **_document(site), "actions": _actions_json(done)})
     if code == 0:
         voice.result(f"All {len(names)} nodes are fit. Facts and findings: {kept}")
     else:
@@ -47,96 +104,74 @@ def provision(store: Store, inventory: str, voice: Voice, *, dry_run: bool) -> i
     return code
 
 
-def observe(
-    store: Store, cluster: Cluster, inventory: Path, image: Image | None
-) -> tuple[Site, list[errors.DlperfError]]:
-    """What the nodes say now, checked; and the errors of those that said nothing.
-
-    Args:
-        image: whose needs are checked too, where its program runs as a plain process.
-    """
-    reached = _nodes.transports(cluster)
-    members = {node.name: node for node in cluster.members}
-    modules = image.requires if image else ()
-    folder = str(store.root.resolve())
-
-    def ask(name: str) -> tuple[HostFacts, DriverFacts | None]:
-        return _ask(reached[name], members[name], folder, modules)
-
-    answers = _nodes.each(list(members), ask)
-    hosts = {each.node: each.value[0] for each in answers if each.value}
-    findings: list[Finding] = []
-    for each in answers:
-        if each.value:
-            findings += checks.host(
-                members[each.node], each.value[0], image.extra if image else None
-            )
-            if each.value[1] is not None:
-                findings += checks.gpus(members[each.node], each.value[1])
-    findings += checks.together(cluster, hosts, {each.node: each.at_s for each in answers})
-    site = Site(
-        version=SITE_VERSION,
-        cluster=cluster.name,
-        cluster_digest=digest(cluster),
-        inventory=str(inventory.resolve()),
-        observed_at=now(),
-        nodes={
-            each.node: NodeFacts(each.value[0], _summary(each.value[1]))
-            for each in answers
-            if each.value
-        },
-        findings=tuple(findings),
-    )
-    return site, [each.error for each in answers if each.error]
-
-
-def digest(cluster: Cluster) -> str:
-    """Equal for inventories that say the same."""
-    return hashlib.sha256(cluster.model_dump_json().encode()).hexdigest()
-
-
-def read_site(content: bytes, fix: str) -> Site:
-    """A site file.
-
-    Raises:
-        StoreError: it is damaged or of another version.
-    """
-    try:
-        site = SITE.validate_json(content)
-    except ValueError as error:
-        raise errors.StoreError(
-            f"the site file does not read: {str(error).splitlines()[0]}",
-            code="STORE-DAMAGED",
-            fix=fix,
-        ) from error
-    if site.version != SITE_VERSION:
-        raise errors.StoreError(
-            f"the site file has version {site.version}; dlperf-orch {__version__} writes"
-            f" {SITE_VERSION}",
-            code="STORE-VERSION",
-            fix=fix,
+def _asked(store: Store, wish: Wish) -> _Asked:
+    whole, path = _sites.inventory(store, wish.inventory, None)
+    cluster = _sites.narrowed(whole, wish.nodes)
+    docker = any(node.runtime == "docker" for node in cluster.members)
+    names = (wish.images or cluster.images) if docker else ()
+    if (wish.images or wish.bundle) and not docker:
+        raise errors.UsageError(
+            f"no node of {whole.name} runs containers; there is nowhere to put an image",
+            code="NO-DOCKER",
+            fix="leave out --image and --bundle, or say runtime: docker in the inventory",
         )
-    return site
+    wanted = _images.Wanted(tuple(dict.fromkeys(names)), path, wish.lock, wish.bundle)
+    return _Asked(whole, cluster, path, wanted, _sites.of(store, whole))
 
 
-def _ask(
-    transport: Transport, node: Node, folder: str, modules: tuple[str, ...]
-) -> tuple[HostFacts, DriverFacts | None]:
-    question = host.probe(sys.executable, folder, modules)
-    facts = _nodes.ask(transport, question, HOST_TIMEOUT_S)
-    if node.gpus is None:
-        return facts, None
-    return facts, _nodes.ask(transport, gpu.PROBE, GPU_TIMEOUT_S)
+def _asking(store: Store, asked: _Asked) -> "_observe.Asking":
+    return _observe.Asking(store, asked.inventory, _sites.digest(asked.whole), None, asked.known)
 
 
-def _summary(facts: DriverFacts | None) -> GpuSummary | None:
-    if facts is None:
-        return None
-    return GpuSummary(facts.driver, facts.cuda, tuple(gpu.model or "?" for gpu in facts.gpus))
+def _blocks_images(site: Site) -> bool:
+    """Whether nodes lack what images need: an engine that answers, and room."""
+    codes = {"DISK-FULL", *(code for code in _codes(site) if code.startswith("DOCKER-"))}
+    return any(each.severity == "error" and each.code in codes for each in site.findings)
+
+
+def _codes(site: Site) -> set[str]:
+    return {each.code for each in site.findings}
+
+
+def _prepared(
+    store: Store, fleet: "_nodes.Fleet", asked: _Asked, so_far: tuple[Site, Voice]
+) -> tuple[Site, dict[str, Sequence[Action]]]:
+    """The site with its images, the same on all nodes, and what was done for that."""
+    site, voice = so_far
+    if not fleet.engines or not asked.images.names:
+        return site, {}
+    credentials = _secrets.credentials(asked.cluster.registry)
+    preparing = _images.begin(store, fleet, asked.images, voice, credentials)
+    done: dict[str, Sequence[Action]] = {}
+    records: dict[str, ImageRecord] = dict(site.images)
+    recipes: dict[str, Recipe] = {}
+    for name in asked.images.names:
+        recipe, folder = _images.recipe(preparing, name, asked.known)
+        recipes[name] = recipe = _images.resolved(preparing, recipe)
+        done[name] = images.actions(recipe, _images.there(fleet, recipe.tag))
+        _images.apply(preparing, done[name], recipe, folder)
+        records[name] = _images.record(preparing, recipe)
+    voice.rested()
+    if asked.images.relock:
+        _images.keep_lock(preparing)
+    found = _inside.findings(fleet, records, site.nodes, asked.images.names)
+    unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
+    return replace(site, images=records, findings=(*site.findings, *unlocked, *found)), done
+
+
+def _unlocked(record: ImageRecord) -> Finding:
+    return Finding(
+        "warning",
+        "UNLOCKED",
+        "all",
+        f"{record.base} was {record.base_digest[:19]} when it was asked for",
+        "a digest in the lock beside the inventory",
+        "provision --lock",
+    )
 
 
 def _show(voice: Voice, site: Site) -> None:
-    head = ("node", "hostname", "kernel", "CPUs", "memory MiB", "GPUs", "driver")
+    head = ("node", "hostname", "kernel", "CPUs", "memory MiB", "GPUs", "driver", "Docker")
     rows = [
         (
             name,
@@ -146,14 +181,38 @@ def _show(voice: Voice, site: Site) -> None:
             str(facts.host.memory_mib),
             str(len(facts.gpu.models)) if facts.gpu else "-",
             (facts.gpu.driver or "?") if facts.gpu else "-",
+            facts.docker.server_version if facts.docker else "",
         )
         for name, facts in site.nodes.items()
     ]
     voice.table(f"Cluster {site.cluster}", head, rows)
+    records = [
+        (name, each.tag, each.id[:19], "locked" if each.locked else "UNLOCKED")
+        for name, each in site.images.items()
+    ]
+    if records:
+        voice.table("Images, the same on every node", ("image", "tag", "id", "base"), records)
     if site.findings:
         voice.findings(site.findings)
     else:
         voice.result("No findings.")
+
+
+def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
+    rows = list(_images.shown(todo))
+    if rows:
+        voice.table("Actions", ("image", "action", "where", "what", "why"), rows)
+    elif todo:
+        voice.result("Nothing to do: every node has every image.")
+
+
+def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
+    keys = ("image", "kind", "node", "what", "reason")
+    return [dict(zip(keys, row, strict=True)) for row in _images.shown(todo)]
+
+
+def _document(site: Site) -> dict[str, object]:
+    return {"site": _sites.SITE.dump_python(site, mode="json")}
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:

@@ -3,21 +3,31 @@
 import difflib
 import hashlib
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import errors, matrix, plan
+from orchestrator import errors, matrix, nodeset, plan
 from orchestrator.console import Voice, duration
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
-from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
+from orchestrator.runtimes._grants import ContainerSettings
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _files, _nodes, _trials, collect, provision
+from orchestrator.verbs import (
+    _bench,
+    _files,
+    _inside,
+    _locks,
+    _nodes,
+    _observe,
+    _outcomes,
+    _programs,
+    _sites,
+    _trials,
+    collect,
+)
 from orchestrator.verbs._signals import Abandoned, Signals
 
 LOG_BYTES_PER_ITERATION = 120
@@ -32,6 +42,7 @@ class Wish:
         repeats: instead of the playbook's; a sweep only grows by it.
         new: start a new sweep although one could go on.
         max_fail: trials without a valid outcome after which no further one is started.
+        nodes: names and globs of the nodes to use; None for all.
     """
 
     playbook: str
@@ -40,12 +51,23 @@ class Wish:
     repeats: int | None
     new: bool
     max_fail: int | None
+    nodes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Everything that the command line's words stand for."""
+
+    recipe: Recipe
+    playbook: _files.Playbook
+    inventory: Path
+    digest: str
+    known: Site | None
 
 
 def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
-    recipe, _, _ = _recipe(store, wish)
-    wanted = _wanted(recipe, wish)
+    wanted = _wanted(_asked(store, wish).recipe, wish)
     voice.plan(wanted)
     voice.document({"exit_code": 0, "plan": collect.PLAN.dump_python(wanted, mode="json")})
     return 0
@@ -58,16 +80,20 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
         Interrupted: a signal ended it in good order.
         LeftoverError: something that was started would not go.
     """
-    recipe, found, inventory = _recipe(store, wish)
-    wanted = _wanted(recipe, wish)
-    with store.lock(recipe.cluster.name):
-        site = _fit(store, recipe, found, inventory, voice)
-        with _Opened(store, recipe, site, wish, voice) as opened:
-            others = [each for each in store.sweeps() if each.id != opened.id]
-            here = [each for each in others if each.record().get("cluster") == site.cluster]
+    asked = _asked(store, wish)
+    wanted = _wanted(asked.recipe, wish)
+    cluster = asked.recipe.cluster
+    settings = _settings(asked)
+    with (
+        store.lock(cluster.name),
+        _nodes.reach(cluster) as fleet,
+        _locks.held(cluster, fleet.transports),
+    ):
+        site = _fit(store, asked, fleet, voice)
+        with _Opened(store, asked.recipe, site, wish, voice) as opened:
             with Signals() as signals:
                 try:
-                    _run(opened, recipe, site, (wanted, wish.max_fail, voice, here), signals)
+                    _run(opened, asked, (site, fleet, settings), (wanted, wish, voice), signals)
                 except Abandoned:
                     raise _abandoned(opened) from None
                 if signals.received:
@@ -78,30 +104,59 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
 
 def _run(
     opened: Sweep,
-    recipe: Recipe,
-    site: Site,
-    what: tuple[Plan, int | None, Voice, list[Sweep]],
+    asked: _Asked,
+    where: tuple[Site, "_nodes.Fleet", ContainerSettings | None],
+    what: tuple[Plan, Wish, Voice],
     signals: Signals,
 ) -> None:
-    wanted, max_fail, voice, others = what
-    reached = _nodes.transports(recipe.cluster)
-    fanout = Fanout(_nodes.runtimes(recipe.cluster, reached), signals.stopping)
-    bench = _trials.Bench(opened, recipe, site, fanout, reached, signals, voice)
-    bench.history = _trials.histories(opened)
-    whole = collect.PLAN.validate_python(opened.record()["plan"], strict=False)
-    _trials.clear_others(bench, others, collect.PLAN)
-    done = sum(_trials.is_done(bench, trial) for trial in wanted.trials)
-    _forecast(voice, recipe, wanted, done)
+    site, fleet, settings = where
+    wanted, wish, voice = what
+    runtimes = {name: fleet.runtime(name, settings) for name in fleet.transports}
+    with Fanout(runtimes, signals.stopping) as fanout:
+        bench = _bench.Bench(opened, asked.recipe, site, fanout, fleet.transports, signals, voice)
+        bench.history = _bench.histories(opened)
+        _trials.clear_others(bench, _others(asked, opened), collect.PLAN)
+        _run_trials(bench, wanted, wish.max_fail)
+
+
+def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None:
+    whole = collect.PLAN.validate_python(bench.sweep.record()["plan"], strict=False)
+    done = sum(_outcomes.is_done(bench, trial) for trial in wanted.trials)
+    _forecast(bench.voice, bench.recipe, wanted, done)
     failed = 0
-    with voice.view(opened.id, len(wanted.trials), done) as view:
+    with bench.voice.view(bench.sweep.id, len(wanted.trials), done) as view:
         _trials.settle(bench, whole, view)
         for trial in wanted.trials:
-            if signals.received or (max_fail is not None and failed >= max_fail):
+            if bench.signals.received or (max_fail is not None and failed >= max_fail):
                 break
-            if not _trials.is_done(bench, trial):
+            if not _outcomes.is_done(bench, trial):
                 failed += _trials.run(bench, trial, view) != "valid"
     if max_fail is not None and failed >= max_fail:
-        voice.line(f"{failed} trials have no valid outcome; --max-fail {max_fail}: none is started")
+        bench.voice.line(
+            f"{failed} trials have no valid outcome; --max-fail {max_fail}: none is started"
+        )
+
+
+def _others(asked: _Asked, opened: Sweep) -> list[Sweep]:
+    """Other sweeps of this state folder on the same cluster, newest first."""
+    return [
+        each
+        for each in Store(opened.folder.parent.parent).sweeps()
+        if each.id != opened.id and each.record().get("cluster") == asked.recipe.cluster.name
+    ]
+
+
+def _settings(asked: _Asked) -> ContainerSettings | None:
+    """How containers are started; None where no node has any.
+
+    Raises:
+        UnfitError: the image was never prepared.
+    """
+    cluster = asked.recipe.cluster
+    if all(node.runtime == "process" for node in cluster.members):
+        return None
+    record = _programs.record(asked.playbook, cluster, asked.known)
+    return _inside.settings(cluster, record.id)
 
 
 def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
@@ -119,7 +174,7 @@ def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
 def _abandoned(opened: Sweep) -> errors.LeftoverError:
     started = [
         f"dlp-{opened.id}-{name}-a{history.open_attempt}"
-        for name, history in _trials.histories(opened).items()
+        for name, history in _bench.histories(opened).items()
         if history.open_attempt
     ]
     return errors.LeftoverError(
@@ -129,37 +184,17 @@ def _abandoned(opened: Sweep) -> errors.LeftoverError:
     )
 
 
-def _recipe(store: Store, wish: Wish) -> tuple[Recipe, _files.Playbook, Path]:
+def _asked(store: Store, wish: Wish) -> _Asked:
     found = _files.playbook(wish.playbook)
-    cluster, inventory = _cluster(store, wish, found)
+    whole, inventory = _sites.inventory(store, wish.inventory, found.experiment.inventory)
+    cluster = _sites.narrowed(whole, wish.nodes)
     _files.refuse_on(found, cluster)
-    recipe = Recipe(found.name, found.experiment, found.workload, cluster, _program(found, cluster))
-    return recipe, found, inventory
-
-
-def _cluster(store: Store, wish: Wish, found: _files.Playbook) -> tuple[Cluster, Path]:
-    """The one that is named, else the one last provisioned, else the playbook's own."""
-    if wish.inventory is not None:
-        return _files.cluster(wish.inventory)
-    newest = store.newest_site()
-    if newest is not None:
-        fix = "name one with --inventory, or provision again"
-        return _files.cluster(provision.read_site(newest, fix).inventory)
-    if found.experiment.inventory is not None:
-        return _files.cluster(found.experiment.inventory)
-    raise errors.UsageError(
-        f"no inventory is named, none was provisioned in {store.root}, and playbook"
-        f" {found.name} names none",
-        code="NO-INVENTORY",
-        fix="name one with --inventory",
-    )
-
-
-def _program(found: _files.Playbook, cluster: Cluster) -> Program:
-    if all(node.runtime == "process" for node in cluster.members):
-        folder = found.image_folder
-        return Program(str(folder), sys.executable, _files.folder_digest(folder))
-    return Program(found.image.code, found.image.python, "")
+    known, digest = _sites.of(store, whole), _sites.digest(whole)
+    if known is not None and known.cluster_digest != digest:
+        known = None  # the inventory was edited since: what was prepared may be for other nodes
+    program = _programs.of(found, cluster, known)
+    recipe = Recipe(found.name, found.experiment, found.workload, cluster, program)
+    return _Asked(recipe, found, inventory, digest, known)
 
 
 def _wanted(recipe: Recipe, wish: Wish) -> Plan:
@@ -183,19 +218,31 @@ def _wanted(recipe: Recipe, wish: Wish) -> Plan:
     return whole.only(wanted)
 
 
-def _fit(
-    store: Store, recipe: Recipe, found: _files.Playbook, inventory: Path, voice: Voice
-) -> Site:
-    """The site, observed now: nodes on this machine are asked in no time.
+def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:
+    """The site, observed now in one round trip, with the images that provisioning prepared.
 
     Raises:
+        NodeError: a node does not answer.
         UnfitError: the findings say that nothing good would come of it.
     """
-    image = found.image if recipe.cluster.members[0].runtime == "process" else None
-    site, failures = provision.observe(store, recipe.cluster, inventory, image)
+    cluster, image = asked.recipe.cluster, asked.playbook.image
+    processes = all(node.runtime == "process" for node in cluster.members)
+    site, failures = _observe.observe(
+        fleet,
+        _observe.Asking(
+            store, asked.inventory, asked.digest, image if processes else None, asked.known
+        ),
+    )
     if failures:
+        for failure in failures[1:]:
+            voice.line(str(failure))
         raise failures[0]
-    store.keep_site(recipe.cluster.name, provision.SITE.dump_json(site, indent=1))
+    if processes and any(node.transport != "local" for node in cluster.members):
+        _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
+    if not processes:
+        _same_image(asked, fleet)
+    elif asked.known is None or len(asked.known.nodes) <= len(site.nodes):
+        store.keep_site(cluster.name, _sites.SITE.dump_json(site, indent=1))
     if site.findings:
         voice.findings(site.findings)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
@@ -209,6 +256,27 @@ def _fit(
             fix=first.fix,
         )
     return site
+
+
+def _same_image(asked: _Asked, fleet: "_nodes.Fleet") -> None:
+    """Nothing, if every node still has the very image that was prepared.
+
+    Raises:
+        ImageError: IMAGE-MISSING, and where.
+    """
+    wanted = asked.recipe.program.digest
+    answers = _nodes.each(list(fleet.images), lambda name: fleet.images[name].find(wanted))
+    failed = [each.error for each in answers if each.error]
+    if failed:
+        raise failed[0]
+    without = [each.node for each in answers if each.value is None]
+    if without:
+        raise errors.ImageError(
+            f"image {asked.playbook.image.name} ({wanted[:19]}) is no longer there",
+            code="IMAGE-MISSING",
+            node=nodeset.fold(without),
+            fix=f"dlperf-orch provision {asked.inventory}",
+        )
 
 
 class _Opened:
@@ -259,7 +327,7 @@ class _Opened:
             "identity": identity,
             "inputs": inputs,
             "plan": collect.PLAN.dump_python(plan.build(recipe), mode="json"),
-            "site": provision.SITE.dump_python(self._site, mode="json"),
+            "site": _sites.SITE.dump_python(self._site, mode="json"),
         }
 
     def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:

@@ -1,0 +1,43 @@
+"""The debug log in the state folder: every remote command and how long it took. Holds no secret."""
+
+import logging
+from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+NAME = "dlperf"
+MOST_BYTES = 5 << 20
+FORM = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
+
+
+class _Said(logging.Handler):
+    """Gives what is logged to whoever speaks to the user."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(self.format(record))
+
+
+def begin(state: Path, say: Callable[[str], None] | None) -> None:
+    """Keep a debug log in ``state/debug.log``; ``say`` is given every line of it too.
+
+    A folder that cannot be written has no debug log: that stops nothing.
+    """
+    logger = logging.getLogger(NAME)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    logging.getLogger("paramiko").propagate = False  # its failures become errors of ours
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+    logger.addHandler(logging.NullHandler())
+    if say is not None:
+        logger.addHandler(_Said(say))
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = RotatingFileHandler(state / "debug.log", maxBytes=MOST_BYTES, backupCount=1)
+    except OSError:
+        return
+    file.setFormatter(logging.Formatter(FORM, "%Y-%m-%dT%H:%M:%S"))
+    logger.addHandler(file)

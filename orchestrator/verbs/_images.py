@@ -1,0 +1,322 @@
+"""Images, prepared: every node has the same derived image, built once and carried."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator import archive, context, downloads, errors, images, load
+from orchestrator.console import Voice
+from orchestrator.downloads import Downloads
+from orchestrator.images import Action, Recipe
+from orchestrator.model.bundle import FILE_NAME, Bundle
+from orchestrator.model.image import Image
+from orchestrator.model.lock import EMPTY, Lock, file_name
+from orchestrator.model.site import ImageRecord, Site
+from orchestrator.runtimes.images import Credentials, Progress, Say
+from orchestrator.store import Store, write
+from orchestrator.verbs import _files, _nodes
+from orchestrator.verbs._carry import carry
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a command asks of images.
+
+    Args:
+        names: of the images to prepare.
+        relock: resolve what bases stand for now, and trust downloads as they come.
+        bundle: a folder that holds images and downloads.
+    """
+
+    names: tuple[str, ...]
+    inventory: Path
+    relock: bool
+    bundle: Path | None
+
+
+@dataclass(slots=True)
+class Preparing:
+    """What preparing images works with."""
+
+    fleet: "_nodes.Fleet"
+    wanted: Wanted
+    lock: Lock
+    bundle: Bundle | None
+    downloads: Downloads
+    credentials: Credentials | None
+    voice: Voice
+
+    @property
+    def mirror(self) -> str | None:
+        """Where bases are pulled from, if not from where their names say."""
+        registry = self.fleet.cluster.registry
+        return registry.mirror if registry else None
+
+
+def begin(
+    store: Store,
+    fleet: "_nodes.Fleet",
+    wanted: Wanted,
+    voice: Voice,
+    credentials: Credentials | None,
+) -> Preparing:
+    """Read the lock and the bundle.
+
+    Raises:
+        ConfigError: one of them does not hold.
+        ImageError: the bundle's files are not what they must be.
+    """
+
+    def progress(url: str, got: int, total: int | None) -> None:
+        of = f" of {total >> 20}" if total else ""
+        voice.working(f"{url}: {got >> 20}{of} MiB")
+
+    kept = Downloads(store.root / "downloads", progress)
+    bundle = _bundle(wanted.bundle) if wanted.bundle else None
+    held = lock(wanted.inventory)
+    if bundle is not None and wanted.bundle is not None:
+        parts = {part.url: part.sha256 for part in bundle.downloads}
+        held = held.extended({**bundle.bases, **held.images}, {**parts, **held.downloads})
+        for part in bundle.downloads:
+            if kept.cached(part.sha256) is None:
+                kept.adopt(wanted.bundle / part.file, part.sha256)
+    return Preparing(fleet, wanted, held, bundle, kept, credentials, voice)
+
+
+def lock(inventory: Path) -> Lock:
+    """The lock beside an inventory; an empty one where there is none.
+
+    Raises:
+        ConfigError: it does not hold.
+    """
+    path = _lock_path(inventory)
+    return load.validated(load.read(path), Lock) if path.exists() else EMPTY
+
+
+def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe, Path]:
+    """An image's recipe, as far as lock, bundle and the last provisioning know it; its folder."""
+    image, folder = _files.image(name)
+    known = before.images.get(name) if before else None
+    digest = preparing.lock.images.get(image.base)
+    if digest is None and known is not None and known.base == image.base:
+        digest = known.base_digest
+    if preparing.wanted.relock:
+        digest = None
+    checksums = {
+        url: preparing.lock.downloads[url]
+        for url in image.downloads
+        if url in preparing.lock.downloads
+    }
+    cached = frozenset(each for each in checksums.values() if preparing.downloads.cached(each))
+    bundled = {each.tag: each.id for each in preparing.bundle.images} if preparing.bundle else {}
+    contents = context.files(folder)
+    ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
+    if ignored:
+        raise errors.ImageError(
+            f"image {name} sets {', '.join(ignored)}, of which its Dockerfile takes no notice",
+            code="IMAGE-FOLDER",
+            fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
+        )
+    files = context.digests(contents)
+    return Recipe(image, digest, files, checksums, cached, bundled), folder
+
+
+def resolved(preparing: Preparing, known: Recipe) -> Recipe:
+    """The recipe with everything known: bases asked for, downloads learnt where that is allowed.
+
+    Raises:
+        ImageError: a base cannot be resolved; or a download's sha256 is not locked.
+    """
+    digest = known.base_digest
+    if digest is None:
+        digest = _base_digest(preparing, known.image)
+    checksums, cached = dict(known.downloads), set(known.cached)
+    for url in known.image.downloads:
+        if url in checksums:
+            continue
+        if not preparing.wanted.relock:
+            raise errors.ImageError(
+                f"nothing says what {url} must hash to",
+                code="DOWNLOAD-UNLOCKED",
+                fix="provision --lock trusts it as it comes, once, and writes its sha256 down",
+            )
+        preparing.voice.line(f"{url}: trusted as it comes, since --lock asks for it")
+        path, sha256 = preparing.downloads.learn(url)
+        archive.check(path)
+        checksums[url] = sha256
+        cached.add(sha256)
+    if preparing.wanted.relock:
+        preparing.lock = preparing.lock.extended({known.image.base: digest}, checksums)
+    return replace(known, base_digest=digest, downloads=checksums, cached=frozenset(cached))
+
+
+def keep_lock(preparing: Preparing) -> None:
+    """Write the lock beside the inventory.
+
+    Raises:
+        StoreError, LocalError: the old one stays.
+    """
+    path = _lock_path(preparing.wanted.inventory)
+    text = preparing.lock.text()
+    if not path.exists() or path.read_text() != text:
+        write(path, text.encode())
+        preparing.voice.line(f"lock written: {path}")
+
+
+def there(fleet: "_nodes.Fleet", tag: str | None) -> dict[str, dict[str, str]]:
+    """By node in rank order, the id of the image of that tag, where it has one.
+
+    Raises:
+        NodeError, UnfitError: the first node that could not say.
+    """
+
+    def look(name: str) -> dict[str, str]:
+        seen = fleet.images[name].find(tag) if tag else None
+        return {tag: seen.id} if tag and seen else {}
+
+    answers = _nodes.each(list(fleet.images), look)
+    return {each.node: each.checked() for each in answers}
+
+
+def apply(preparing: Preparing, todo: Sequence[Action], what: Recipe, folder: Path) -> None:
+    """Do what is to be done, in its order; carrying goes to all nodes at once.
+
+    Raises:
+        ImageError, NodeError: what was done stays, and the next run goes on from there.
+    """
+    carried = [action.node for action in todo if action.kind == "carry"]
+    for action in todo:
+        if action.kind == "download":
+            path = preparing.downloads.fetch(action.what, what.downloads[action.what])
+            archive.check(path)
+        elif action.kind == "build":
+            _build(preparing, action, what, folder)
+        elif action.kind == "load":
+            _load(preparing, action)
+    if carried and what.tag:
+        source = next(name for name in preparing.fleet.images if name not in carried)
+        carry(preparing, what.tag, source, carried)
+
+
+def record(preparing: Preparing, what: Recipe) -> ImageRecord:
+    """What the nodes have now, the same everywhere.
+
+    Raises:
+        ImageError: IMAGE-SKEW, by node; or a node has none.
+    """
+    if what.tag is None or what.base_digest is None:
+        raise errors.ImageError(f"image {what.image.name} is not known", code="IMAGE-MISSING")
+    ids = {
+        node: has.get(what.tag, "none") for node, has in there(preparing.fleet, what.tag).items()
+    }
+    first, *others = sorted(set(ids.values()))
+    if others or first == "none":
+        said = ", ".join(f"{node}: {found[:19]}" for node, found in ids.items())
+        raise errors.ImageError(
+            f"the nodes do not have one image {what.tag}: {said}",
+            code="IMAGE-SKEW",
+            fix="provision again",
+        )
+    image = what.image
+    return ImageRecord(
+        name=image.name,
+        base=image.base,
+        base_digest=what.base_digest,
+        id=first,
+        tag=what.tag,
+        inputs_digest=_inputs(what, what.base_digest),
+        code=image.code,
+        python=image.python,
+        locked=image.base in preparing.lock.images,
+    )
+
+
+def _lock_path(inventory: Path) -> Path:
+    return inventory.with_name(file_name(inventory.name))
+
+
+def _bundle(folder: Path) -> Bundle:
+    document = load.read(folder / FILE_NAME)
+    bundle = load.validated(document, Bundle)
+    _files.refuse(document, bundle.contradictions())
+    damages = bundle.damages(downloads.found(folder, bundle.files))
+    if damages:
+        raise errors.ImageError(
+            f"the bundle in {folder} is damaged: {'; '.join(damages)}",
+            code="BUNDLE-DAMAGED",
+            fix="copy it again, or make it again",
+        )
+    return bundle
+
+
+def _first(preparing: Preparing) -> str:
+    return next(iter(preparing.fleet.images))
+
+
+def _base_digest(preparing: Preparing, image: Image) -> str:
+    origin = images.reference(image.base)
+    host = preparing.mirror or origin.host
+    asked = f"{host}/{origin.repository}:{origin.tag}"
+    node = _first(preparing)
+    digest = preparing.fleet.images[node].digest(asked, preparing.credentials)
+    preparing.voice.line(f"{image.base} is {digest}, says {host}")
+    return digest
+
+
+def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> None:
+    node, image = preparing.fleet.images[action.node], what.image
+    if what.base_digest is None or what.tag is None:
+        raise AssertionError("only a resolved recipe is built")
+    base = images.pinned(image.base, what.base_digest, preparing.mirror)
+    if node.find(base) is None:
+        progress = _bytes(preparing.voice, f"{action.node}: pull {image.base}")
+        node.pull(base, progress, preparing.credentials)
+    parts = {
+        images.file_name(url): preparing.downloads.fetch(url, what.downloads[url])
+        for url in image.downloads
+    }
+    args = images.build_args(image, base=base, inputs=_inputs(what, what.base_digest))
+    preparing.voice.line(f"{action.node}: build {what.tag}")
+    with tempfile.TemporaryDirectory() as temporary:
+        tar = Path(temporary) / "context.tar"
+        context.write(context.files(folder), parts, tar)
+        say = _words(preparing.voice, f"{action.node}: build {image.name}")
+        node.build(_chunks(tar), what.tag, args, say)
+
+
+def _inputs(what: Recipe, base_digest: str) -> str:
+    checksums = {url: what.downloads[url] for url in what.image.downloads}
+    return images.inputs_digest(what.image, base_digest, what.files, checksums)
+
+
+def _load(preparing: Preparing, action: Action) -> None:
+    bundle, folder = preparing.bundle, preparing.wanted.bundle
+    part = bundle.image(action.what) if bundle else None
+    if part is None or folder is None:
+        raise AssertionError("only what a bundle has is loaded")
+    preparing.voice.line(f"{action.node}: load {part.file}")
+    preparing.fleet.images[action.node].load(_chunks(folder / part.file))
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+def _bytes(voice: Voice, title: str) -> Progress:
+    return lambda came, known: voice.working(f"{title}: {came >> 20} of {known >> 20} MiB")
+
+
+def _words(voice: Voice, title: str) -> Say:
+    return lambda words: voice.working(f"{title}: {words}")
+
+
+def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Rows of a table: image, kind, node, what, reason."""
+    for name, each in actions.items():
+        for action in each:
+            yield name, action.kind, action.node or "this machine", action.what, action.reason

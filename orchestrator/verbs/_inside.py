@@ -1,0 +1,65 @@
+"""What containers see of their nodes, asked in one container of each image on every node."""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from orchestrator import checks
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.facts import ContainerFacts
+from orchestrator.model.site import Finding, ImageRecord, NodeFacts
+from orchestrator.probes import container, sections
+from orchestrator.runtimes._grants import ContainerSettings
+from orchestrator.verbs import _nodes
+
+START_TIMEOUT_S = 60.0
+
+
+def settings(cluster: Cluster, image_id: str) -> ContainerSettings:
+    """How containers of an image are started, as the inventory says."""
+    said = cluster.container
+    return ContainerSettings(
+        image=image_id,
+        shm_size=said.shm_size,
+        ulimits={str(name): limit for name, limit in said.ulimits.items()},
+        gpu_access=said.gpu_access,
+        has_hcas=any(node.hcas for node in cluster.members),
+        privileged=said.privileged,
+    )
+
+
+def findings(
+    fleet: "_nodes.Fleet",
+    records: Mapping[str, ImageRecord],
+    facts: Mapping[str, NodeFacts],
+    names: Iterable[str],
+) -> list[Finding]:
+    """What is wrong inside containers of these images.
+
+    Raises:
+        UnfitError, NodeError: on some node no container came to answer.
+    """
+    found: list[Finding] = []
+    for name in names:
+        answers = _nodes.each(list(fleet.engines), partial(_look, fleet, records[name].id))
+        _nodes.settled(answers)
+        for answer in answers:
+            node = next(each for each in fleet.cluster.members if each.name == answer.node)
+            outside = facts.get(answer.node)
+            found += checks.container(
+                node,
+                answer.checked(),
+                fleet.cluster.container,
+                host_ofed=outside.ofed if outside else None,
+            )
+    return found
+
+
+def _look(fleet: "_nodes.Fleet", image_id: str, name: str) -> ContainerFacts:
+    node = next(each for each in fleet.cluster.members if each.name == name)
+    runtime = fleet.containers_on(name, settings(fleet.cluster, image_id))
+    asked = container.questions(node)
+    question = container.probe(asked, nonce=secrets.token_hex(8))
+    limit_s = START_TIMEOUT_S + sections.timeout_s(asked)
+    done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+    return _nodes.understood(question, done, name)

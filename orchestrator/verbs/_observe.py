@@ -1,0 +1,78 @@
+"""What the nodes of a cluster say of themselves, asked in one round trip each, and judged."""
+
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import checks, errors
+from orchestrator.model.cluster import Node
+from orchestrator.model.facts import NodeAnswer
+from orchestrator.model.image import Image
+from orchestrator.model.site import Finding, Site
+from orchestrator.probes import node as node_probe
+from orchestrator.probes import sections
+from orchestrator.store import Store, now
+from orchestrator.verbs import _nodes, _sites
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What asking the nodes works with.
+
+    Args:
+        cluster_digest: of the whole inventory, before nodes were left out.
+        image: whose needs are checked too, where its program runs as a plain process.
+        known: what was found out the last time.
+    """
+
+    store: Store
+    inventory: Path
+    cluster_digest: str
+    image: Image | None
+    known: Site | None
+
+
+def observe(fleet: "_nodes.Fleet", asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
+    """What the nodes say now, checked; and the errors of those that said nothing."""
+    cluster = fleet.cluster
+    members = {node.name: node for node in cluster.members}
+    answers = _nodes.each(list(members), lambda name: _ask(fleet, members[name], asking))
+    said = {each.node: each.value for each in answers if each.value}
+    facts = {name: node_probe.facts(answer) for name, answer in said.items()}
+    demands = checks.Demands(extra=asking.image.extra if asking.image else None)
+    findings: list[Finding] = []
+    for name, answer in said.items():
+        findings += checks.alone(cluster, members[name], answer, demands)
+    hosts = {name: each.host for name, each in facts.items()}
+    findings += checks.together(cluster, hosts, {each.node: each.at_s for each in answers})
+    findings += checks.alike(cluster, facts)
+    if asking.known is not None:
+        findings += checks.since(asking.known, facts)
+    site = Site(
+        version=_sites.VERSION,
+        cluster=cluster.name,
+        cluster_digest=asking.cluster_digest,
+        inventory=str(asking.inventory.resolve()),
+        observed_at=now(),
+        nodes=facts,
+        findings=tuple(findings),
+        images=asking.known.images if asking.known else {},
+        data=asking.known.data if asking.known else {},
+    )
+    return site, [each.error for each in answers if each.error]
+
+
+def wanted(node: Node, store: Store, image: Image | None = None) -> node_probe.Wanted:
+    """What a node must have that its inventory does not say."""
+    if node.transport == "local":
+        folder, python = str(store.root.resolve()), sys.executable
+    else:
+        folder, python = node.folder, image.python if image else "python3"
+    return node_probe.Wanted(python, folder, image.requires if image else ())
+
+
+def _ask(fleet: "_nodes.Fleet", node: Node, asking: Asking) -> NodeAnswer:
+    asked = node_probe.questions(node, wanted(node, asking.store, asking.image))
+    question = node_probe.probe(asked, nonce=secrets.token_hex(8))
+    return _nodes.ask(fleet.transports[node.name], question, sections.timeout_s(asked))

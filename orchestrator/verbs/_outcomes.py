@@ -1,0 +1,220 @@
+"""What an attempt came to: its reason, its measurement, and the outcome that is kept."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from orchestrator import errors, plan, proof
+from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
+from orchestrator.model.facts import JSON
+from orchestrator.model.log import Fabric
+from orchestrator.model.plan import TrialPlan
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Measurement
+from orchestrator.model.site import NodeFacts
+from orchestrator.runtimes.process import inherited_environment
+from orchestrator.verbs import _fabric, _files, _logs
+from orchestrator.verbs._bench import Bench, History
+
+LAST_LINES = 20
+LAST_SIGNAL = 64
+BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
+# Words of a supervisor or a runtime for an end that says nothing of the program.
+LOST = {
+    "lost": ("LOST", "its supervisor was ended from outside"),
+    "stopped": ("LOST", "its supervisor was ended from outside"),
+    "unreachable": ("UNREACHABLE", "the node gave no answer for 12 s"),
+    "killed": ("KILLED", "its container was killed from outside"),
+    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was started anew meanwhile"),
+    "rebooted": ("REBOOTED", "the node was started anew meanwhile"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an attempt came to; ``found`` where its log was measured."""
+
+    state: str
+    problems: tuple[Problem, ...]
+    gang: GangEnd | None = None
+    found: Measurement | None = None
+
+
+def is_done(bench: Bench, trial: TrialPlan) -> bool:
+    """Whether a trial has a valid outcome whose log still is what it was then."""
+    history = bench.history.get(trial.name)
+    if history is None or history.state != "valid":
+        return False
+    try:
+        outcome = bench.sweep.outcome(trial.log)
+        with open(bench.sweep.log(trial.log), "rb") as log:
+            sha256 = hashlib.file_digest(log, "sha256").hexdigest()
+    except (OSError, errors.StoreError):
+        return False
+    return outcome is not None and sha256 == history.sha256
+
+
+def supervisors_words(bench: Bench, attempt: Attempt) -> str:
+    """What the supervisors of an attempt complained of."""
+    words = []
+    for task in attempt.tasks:
+        path = _file(bench, attempt, task.node_rank, "err")
+        if path.exists() and path.stat().st_size:
+            words.append(f"{task.node}: {path.read_text(errors='replace').strip()[-500:]}")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+    """State and reason of a gang that did not end well."""
+    if gang.reason == "stopped":
+        return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
+    if gang.reason == "stalled":
+        return "infra-lost", Problem("STALLED", "no task printed anything for too long")
+    if gang.reason == "deadline":
+        return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
+    if gang.reason == "oom":
+        where = _where(next(end for end in gang.ends if end.why == "oom"))
+        return "failed", Problem("OOM", f"{where}: the kernel ended it for want of memory")
+    lost = [end for end in gang.ends if end.status is None or end.why in LOST]
+    if lost and gang.reason != "failed":
+        code, words = LOST.get(lost[0].why, LOST["lost"])
+        return "infra-lost", Problem(code, f"{_where(lost[0])}: {words}")
+    return _failed_program(bench, attempt, gang)
+
+
+def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) -> Verdict:
+    """The verdict over a gang that ended well: what its log gives, judged; the log is kept."""
+    source = _file(bench, attempt, 0, "log")
+    method = bench.recipe.experiment.method
+    log = _logs.read(source, bench.recipe.workload, method.window)
+    found = _logs.judged(log, trial, method, f"logs/{trial.log}")
+    if log.sha256 != gang.ends[0].sha256:
+        broken = Problem("LOG-CHANGED", "its sha256 is not the one that its supervisor took")
+        found = replace(found, state="invalid", problems=(*found.problems, broken))
+    changed = tuple(_changed_code(bench))
+    if changed:
+        found = replace(found, state="invalid", problems=(*found.problems, *changed))
+    if len(trial.tasks) > 1:
+        found = _fabric.proved(found, trial, _seen(bench, attempt))
+    bench.sweep.keep_log(trial.log, source)
+    return Verdict(found.state, found.problems, gang, found)
+
+
+def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+    """Write an attempt's outcome beside its log, then the event that makes it count."""
+    found, gang = verdict.found, verdict.gang
+    evidence = found.evidence if found else None
+    document: dict[str, JSON] = {
+        "trial": trial.name,
+        "attempt": attempt.number,
+        "state": verdict.state,
+        "problems": [{"code": each.code, "message": each.message} for each in verdict.problems],
+        "throughput": found.throughput if found else None,
+        "sha256": evidence.sha256 if evidence else None,
+        "lines": list(evidence.lines) if evidence and evidence.lines else None,
+        "transport": found.transport if found else None,
+        "provenance": _provenance(bench, trial),
+        "port": attempt.port,
+        "start_skew_s": gang.start_skew_s if gang else None,
+        "tasks": [asdict(end) for end in gang.ends] if gang else [],
+    }
+    bench.sweep.keep_outcome(trial.log, document)
+    code = verdict.problems[0].code if verdict.problems else ""
+    bench.sweep.append(
+        "outcome",
+        trial=trial.name,
+        attempt=attempt.number,
+        state=verdict.state,
+        code=code,
+        sha256=evidence.sha256 if evidence else None,
+    )
+    history = bench.history.setdefault(trial.name, History())
+    history.state, history.open_attempt = verdict.state, 0
+    history.sha256 = evidence.sha256 if evidence else ""
+    if found is not None and found.throughput is not None and not code:
+        return verdict.state, f"{found.throughput:.2f} {bench.recipe.workload.unit}"
+    return verdict.state, code
+
+
+def _failed_program(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+    # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    last = {end.node_rank: _last_lines(bench, attempt, end) for end in failed}
+    if any(word in lines for word in BUSY_WORDS for lines in last.values()):
+        return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
+    words = "\n".join(
+        f"{_where(end)}: exit status {end.status}; its last lines:\n"
+        + last[end.node_rank].decode(errors="replace")
+        for end in failed
+    )
+    troubles = proof.troubles(_seen(bench, attempt))
+    if troubles:
+        state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
+        reasons = "; ".join(each.message for each in troubles)
+        return state, Problem(troubles[0].code, f"{reasons}\n{words}")
+    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
+        return "infra-lost", Problem("KILLED", words)
+    return "failed", Problem("PROGRAM-FAILED", words)
+
+
+def _seen(bench: Bench, attempt: Attempt) -> Mapping[str, Fabric]:
+    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    return _fabric.seen(folder, attempt.tasks, bench.recipe.workload)
+
+
+def _where(end: TaskEnd) -> str:
+    return f"node {end.node}, node_rank {end.node_rank}"
+
+
+def _file(bench: Bench, attempt: Attempt, node_rank: int, name: str) -> Path:
+    return bench.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
+
+
+def _last_lines(bench: Bench, attempt: Attempt, end: TaskEnd) -> bytes:
+    path = _file(bench, attempt, end.node_rank, "log")
+    if not path.exists():
+        return b""
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 16384))
+        return b"\n".join(file.read().splitlines()[-LAST_LINES:])
+
+
+def _changed_code(bench: Bench) -> Iterable[Problem]:
+    """A program that lies in a folder here can be edited while it is measured; an image cannot."""
+    program = bench.recipe.program
+    if any(node.runtime == "docker" for node in bench.recipe.cluster.members):
+        return
+    digest = _files.folder_digest(Path(program.code))
+    if digest != program.digest:
+        words = f"the program's folder is {digest} now; the sweep is of {program.digest}"
+        yield Problem("CODE-CHANGED", words)
+
+
+def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, JSON]:
+    """What must agree before trials share a median; the port, new each time, is not among it."""
+    fixed = plan.at_port(bench.recipe, trial, 0)
+    said = [[task.node, list(task.argv), dict(task.env)] for task in fixed.tasks]
+    nodes = {task.node: bench.site.nodes.get(task.node) for task in trial.tasks}
+    known = [each for each in nodes.values() if each]
+    processes = any(node.runtime == "process" for node in bench.recipe.cluster.members)
+    library_path = inherited_environment().get("LD_LIBRARY_PATH", "") if processes else ""
+    return {
+        "image": bench.recipe.program.digest,
+        "tasks": hashlib.sha256(json.dumps(said).encode()).hexdigest(),
+        "nodes": ",".join(nodes),
+        "cpus": _alike(str(each.host.cpus) for each in known),
+        "library_path": library_path,
+        "kernel": _alike(each.host.kernel for each in known),
+        "torch": _alike(each.host.torch for each in known),
+        "driver": _alike(_driver(each) for each in known),
+    }
+
+
+def _alike(said: Iterable[str]) -> str:
+    return ",".join(sorted(set(said) - {""}))
+
+
+def _driver(facts: NodeFacts) -> str:
+    return str(facts.gpu.driver) if facts.gpu else ""

@@ -1,0 +1,61 @@
+"""Where a playbook's program lies: in an image, in a folder here, or pushed to the nodes."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.image import Program
+from orchestrator.model.site import ImageRecord, Site
+from orchestrator.transports import Transport
+from orchestrator.verbs import _files, _nodes
+
+
+def of(found: _files.Playbook, cluster: Cluster, site: Site | None) -> Program:
+    """The program as plans and provenance name it; without a digest where none is known yet."""
+    if any(node.runtime == "docker" for node in cluster.members):
+        record = site.images.get(found.image.name) if site else None
+        if record is None:
+            return Program(found.image.code, found.image.python, "")
+        return Program(record.code, record.python, record.id)
+    digest = _files.folder_digest(found.image_folder)
+    if all(node.transport == "local" for node in cluster.members):
+        return Program(str(found.image_folder), sys.executable, digest)
+    folder = cluster.members[0].folder
+    return Program(f"{folder}/code/{digest[7:23]}", found.image.python, digest)
+
+
+def record(found: _files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
+    """The image that provisioning prepared.
+
+    Raises:
+        UnfitError: it never did.
+    """
+    known = site.images.get(found.image.name) if site else None
+    if known is None:
+        raise errors.UnfitError(
+            f"image {found.image.name} was never prepared on cluster {cluster.name}",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=f"dlperf-orch provision INVENTORY --image {found.image.name}",
+        )
+    return known
+
+
+def push(folder: Path, program: Program, transports: Mapping[str, Transport]) -> None:
+    """Bring the program's files to every node that is to run them as plain processes.
+
+    Raises:
+        NodeError, LocalError: some nodes may have them.
+    """
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+    def send(name: str) -> None:
+        for file, content in files.items():
+            transports[name].put(content, f"{program.code}/{file}")
+
+    _nodes.settled(_nodes.each(list(transports), send))

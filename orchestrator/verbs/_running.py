@@ -1,0 +1,79 @@
+"""A sweep as others than its controller see it: its record, its states, what is open."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Plan
+from orchestrator.store import Store, Sweep
+from orchestrator.verbs import _nodes, collect
+from orchestrator.verbs._bench import History, attempt_of, histories
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A sweep with the cluster and the plan that it was started with."""
+
+    sweep: Sweep
+    cluster: Cluster
+    plan: Plan
+
+    @classmethod
+    def of(cls, store: Store, sweep_id: str | None) -> "Running":
+        """The sweep of that id, else the newest.
+
+        Raises:
+            UsageError: there is none.
+            StoreError: its record does not hold.
+        """
+        sweep = store.sweep(sweep_id) if sweep_id else next(iter(store.sweeps()), None)
+        if sweep is None:
+            raise errors.UsageError(
+                f"no sweep in {store.root}", code="NO-SWEEP", fix="start one with `sweep`"
+            )
+        return cls.from_sweep(sweep)
+
+    @classmethod
+    def from_sweep(cls, sweep: Sweep) -> "Running":
+        """What the record of a sweep says.
+
+        Raises:
+            StoreError: it does not hold.
+        """
+        record = sweep.record()
+        inputs = record["inputs"]
+        try:
+            said = inputs["cluster"] if isinstance(inputs, Mapping) else None
+            cluster = Cluster.model_validate_json(json.dumps(said))
+        except (KeyError, ValueError) as error:
+            raise errors.StoreError(
+                f"the record of sweep {sweep.id} does not hold its inventory",
+                code="STORE-DAMAGED",
+                fix="use the version of dlperf-orch that made it",
+            ) from error
+        return cls(sweep, cluster, collect.PLAN.validate_python(record["plan"], strict=False))
+
+    def states(self) -> dict[str, str]:
+        """By trial name in the order of the plan: its state; ``running`` while one is open."""
+        known = histories(self.sweep)
+        return {
+            trial.name: "running" if history.open_attempt else history.state
+            for trial in self.plan.trials
+            for history in (known.get(trial.name, History()),)
+        }
+
+    def open_attempts(self) -> list[Attempt]:
+        """Attempts that were begun and have no outcome, in the order of the plan."""
+        known = histories(self.sweep)
+        return [
+            attempt_of(self.sweep, self.cluster, trial, number)
+            for trial in self.plan.trials
+            if (number := known.get(trial.name, History()).open_attempt)
+        ]
+
+    def fleet(self) -> "_nodes.Fleet":
+        """The nodes of its cluster."""
+        return _nodes.reach(self.cluster)

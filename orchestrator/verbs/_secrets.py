@@ -1,0 +1,59 @@
+"""The registry's secret: from the environment, a file of the user's alone, or a prompt."""
+
+import getpass
+import os
+import stat
+import sys
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.model.cluster import Registry
+from orchestrator.runtimes.images import Credentials
+
+VARIABLE = "DLPERF_REGISTRY_SECRET"
+NGC_USER = "$oauthtoken"  # what NGC calls whoever logs in by an API key
+
+
+def credentials(registry: Registry | None) -> Credentials | None:
+    """Who logs in to the registry and with what; None where the inventory names nobody.
+
+    Raises:
+        UsageError: somebody is named and there is no secret.
+        LocalError: the file with the secret cannot be read, or others can read it too.
+    """
+    if registry is None or registry.user is None:
+        return None
+    secret = os.environ.get(VARIABLE) or _from_file(registry.secret_file) or _asked(registry.user)
+    if not secret:
+        raise errors.UsageError(
+            f"the registry wants a secret for user {registry.user} and none is given",
+            code="REG-SECRET",
+            fix=f"set {VARIABLE}, or name registry.secret_file (mode 0600) in the inventory",
+        )
+    return Credentials(registry.user, secret)
+
+
+def _from_file(name: str | None) -> str:
+    if name is None:
+        return ""
+    path = Path(name).expanduser()
+    try:
+        mode = path.stat().st_mode
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise errors.LocalError(
+            f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
+        ) from error
+    if mode & 0o077:
+        raise errors.LocalError(
+            f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
+            code="REG-SECRET",
+            fix=f"chmod 600 {path}",
+        )
+    return lines[0].strip() if lines else ""
+
+
+def _asked(user: str) -> str:
+    if not sys.stdin.isatty():
+        return ""
+    return getpass.getpass(f"Secret of {user} at the registry: ")

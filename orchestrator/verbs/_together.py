@@ -1,0 +1,134 @@
+"""What must hold between nodes: ports that reach each other, and data sets that are the same."""
+
+import contextlib
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from orchestrator import checks, errors
+from orchestrator.console import Voice
+from orchestrator.model.site import DataDigest, Finding, Site
+from orchestrator.probes import data, reach
+from orchestrator.probes.reach import Heard
+from orchestrator.transports import Stream
+from orchestrator.verbs import _nodes
+
+PORT = 22333  # where ranks of the shipped playbooks meet; later trials take others of its kind
+LISTEN_S = 60
+ANSWER_S = 10.0
+CALL_TIMEOUT_S = 15.0
+LONGEST_LINE = 200
+Pair = tuple[str, str]
+
+
+def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice) -> Site:
+    """The site with what was found out about its nodes together.
+
+    Raises:
+        NodeError: a node stopped answering.
+    """
+    found: list[Finding] = []
+    elsewhere = [node.name for node in fleet.cluster.members if node.transport != "local"]
+    if len(elsewhere) > 1:
+        found += _reachable(fleet, elsewhere)
+    digests, wrong = _data(fleet, voice)
+    for name, by_node in digests.items():
+        found += checks.digests(name, by_node)
+    return replace(site, data=digests, findings=(*site.findings, *found, *wrong))
+
+
+@dataclass(slots=True)
+class _Listening:
+    """A port that a node listens at, until its stream is closed."""
+
+    heard: Heard
+    word: str
+    stream: Stream
+
+
+def _reachable(fleet: "_nodes.Fleet", names: list[str]) -> list[Finding]:
+    """Whether every ordered pair of nodes reaches each other where ranks will meet."""
+    answers = _nodes.each(names, lambda name: _listen(fleet, name))
+    try:
+        _nodes.settled(answers)
+        listening = {each.node: each.checked() for each in answers}
+        calls = _calls(fleet, listening)
+    finally:
+        for answer in answers:
+            if answer.value is not None:
+                answer.value.stream.close()
+    heard = {name: each.heard for name, each in listening.items()}
+    return list(checks.reachable(PORT, heard, calls))
+
+
+def _listen(fleet: "_nodes.Fleet", name: str) -> _Listening:
+    word = secrets.token_hex(8)
+    stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=LISTEN_S))
+    stream.settimeout(ANSWER_S)
+    line = b""
+    with contextlib.suppress(TimeoutError):
+        while b"\n" not in line and (piece := stream.recv(LONGEST_LINE)):
+            line += piece
+    return _Listening(reach.listening(line.decode(errors="replace")), word, stream)
+
+
+def _calls(fleet: "_nodes.Fleet", listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
+    addresses = {node.name: node.address for node in fleet.cluster.members}
+    open_at = [name for name, each in listening.items() if each.heard.state == "open"]
+
+    def call_all(caller: str) -> dict[str, Heard]:
+        return {
+            name: _call(fleet, caller, addresses[name], listening[name].word)
+            for name in open_at
+            if name != caller
+        }
+
+    answers = _nodes.each(list(listening), call_all)
+    _nodes.settled(answers)
+    return {(each.node, name): heard for each in answers for name, heard in each.checked().items()}
+
+
+def _call(fleet: "_nodes.Fleet", caller: str, address: str, word: str) -> Heard:
+    words = reach.connector(address, PORT)
+    done = fleet.transports[caller].run(words, timeout_s=CALL_TIMEOUT_S)
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return reach.connected(done.exit_code, out, err, word=word)
+
+
+def _data(
+    fleet: "_nodes.Fleet", voice: Voice
+) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
+    """By data set and node: what it holds; and findings for those that could not be read."""
+    digests: dict[str, dict[str, DataDigest]] = {}
+    wrong: list[Finding] = []
+    for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
+        paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
+        voice.working(f"data set {name}: counting files on {len(paths)} nodes")
+        answers = _nodes.each(list(paths), _counting(fleet, paths))
+        digests[name] = {each.node: each.value for each in answers if each.value}
+        wrong += [_unread(name, each.node, each.error) for each in answers if each.error]
+    voice.rested()
+    return digests, wrong
+
+
+def _counting(fleet: "_nodes.Fleet", paths: Mapping[str, str]) -> Callable[[str], DataDigest]:
+    folders = {node.name: node.folder for node in fleet.cluster.members}
+
+    def count(name: str) -> DataDigest:
+        question = data.probe(paths[name], folders[name], fresh=False)
+        return _nodes.ask(fleet.transports[name], question, data.LIMIT_S)
+
+    return count
+
+
+def _unread(name: str, node: str, error: errors.DlperfError) -> Finding:
+    if isinstance(error, errors.NodeError) and not isinstance(error, errors.CommandTimedOut):
+        raise error
+    return Finding(
+        "error",
+        error.code,
+        node,
+        error.cause,
+        f"data set {name}, readable",
+        error.fix or "see there",
+    )

@@ -1,0 +1,119 @@
+"""bundle: images and downloads as files, for nodes that no registry and no mirror reaches."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from orchestrator import downloads, errors
+from orchestrator.console import Voice
+from orchestrator.downloads import Downloads
+from orchestrator.model.bundle import (
+    FILE_NAME,
+    Bundle,
+    BundledDownload,
+    BundledImage,
+    FileSeen,
+)
+from orchestrator.model.site import ImageRecord, Site
+from orchestrator.store import Store, now, write
+from orchestrator.verbs import _files, _images, _nodes, _sites
+
+MIB = 1 << 20
+
+
+def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], voice: Voice) -> int:
+    """Write the images that provisioning prepared, and what they were built from; exit code.
+
+    Raises:
+        UnfitError: an image was never prepared there.
+        NodeError, ImageError: the node that has it could not give it; no bundle.json is written.
+    """
+    cluster, path = _sites.inventory(store, inventory, None)
+    site = _sites.of(store, cluster)
+    records = _records(site, names, inventory)
+    lock = _images.lock(path)
+    kept = Downloads(store.root / "downloads", lambda *_: None)
+    with _nodes.reach(cluster) as fleet:
+        parts = [_image(fleet, record, folder, voice) for record in records]
+    voice.rested()
+    urls = dict.fromkeys(url for each in records for url in _files.image(each.name)[0].downloads)
+    files = [_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
+    made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
+    write(folder / FILE_NAME, made.text().encode())
+    size = sum(seen.size for seen in made.files.values())
+    voice.result(
+        f"{len(parts)} images and {len(files)} downloads, {size / MIB:.0f} MiB, in {folder}"
+    )
+    voice.document({"exit_code": 0, "folder": str(folder), "bundle": made.model_dump(mode="json")})
+    return 0
+
+
+def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
+    known = site.images if site else {}
+    missing = [name for name in names if name not in known] if known else list(names) or ["any"]
+    if missing:
+        raise errors.UnfitError(
+            f"no image {', '.join(missing)} was prepared; there are {', '.join(known) or 'none'}",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=f"dlperf-orch provision {inventory}",
+        )
+    return [known[name] for name in names or known]
+
+
+def _image(fleet: "_nodes.Fleet", record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
+    """Save an image from the first node that has it."""
+    file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
+    source = next(iter(fleet.images.values()))
+    seen = _written(source.save(record.tag), folder / file, f"save {record.tag}", voice)
+    return BundledImage(
+        name=record.name,
+        tag=record.tag,
+        id=record.id,
+        base=record.base,
+        base_digest=record.base_digest,
+        inputs=record.inputs_digest,
+        file=file,
+        sha256=seen.sha256,
+        size=seen.size,
+    )
+
+
+def _download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> BundledDownload:
+    if sha256 is None:
+        raise errors.ImageError(
+            f"nothing says what {url} must hash to",
+            code="DOWNLOAD-UNLOCKED",
+            fix="provision --lock first",
+        )
+    source = kept.fetch(url, sha256) if kept.cached(sha256) is None else kept.cached(sha256)
+    file = f"downloads/{sha256[7:23]}-{url.rpartition('/')[2]}"
+    with downloads.on_disk(folder / file), open(source or "", "rb") as content:
+        pieces = iter(lambda: content.read(MIB), b"")
+        seen = _copied(pieces, folder / file)
+    return BundledDownload(url=url, sha256=seen.sha256, file=file, size=seen.size)
+
+
+def _written(pieces: Iterable[bytes], path: Path, title: str, voice: Voice) -> FileSeen:
+    def told() -> Iterable[bytes]:
+        came = 0
+        for piece in pieces:
+            came += len(piece)
+            voice.working(f"{title}: {came // MIB} MiB")
+            yield piece
+
+    with downloads.on_disk(path):
+        return _copied(told(), path)
+
+
+def _copied(pieces: Iterable[bytes], path: Path) -> FileSeen:
+    """Write a file aside, hash it on the way, and rename it."""
+    digest, size = hashlib.sha256(), 0
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    aside = path.with_name(f"{path.name}.new")
+    with open(aside, "wb") as file:
+        for piece in pieces:
+            digest.update(piece)
+            size += len(piece)
+            file.write(piece)
+    aside.rename(path)
+    return FileSeen(f"sha256:{digest.hexdigest()}", size)

@@ -1,0 +1,149 @@
+"""clean: remove what finished sweeps left on the nodes, and nothing that others put there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.site import Site
+from orchestrator.store import Store
+from orchestrator.verbs import _locks, _nodes, _sites
+from orchestrator.verbs._running import Running
+
+TIMEOUT_S = 120.0
+SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
+
+# One line for each of the sweeps named that has left a folder.
+FOLDERS = 'folder=$1; shift; for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done; true'
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What the command line asks to remove, beside attempts."""
+
+    images: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What of ours lies on a node and is needed no more; containers and images by name."""
+
+    folders: tuple[str, ...]
+    containers: tuple[str, ...]
+    images: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.folders or self.containers or self.images)
+
+
+def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
+    """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
+
+    Raises:
+        StoreError: a controller measures there now.
+    """
+    cluster, site = _sites.cluster_and_site(store, inventory)
+    with (
+        store.lock(cluster.name),
+        _nodes.reach(cluster) as fleet,
+        _locks.held(cluster, fleet.transports),
+    ):
+        sweeps = _sweeps(store, cluster)
+        answers = _nodes.each(
+            list(fleet.transports), lambda name: _one(fleet, sweeps, site, (name, what))
+        )
+    failures = [each.error for each in answers if each.error]
+    found = {each.node: each.value for each in answers if each.value}
+    word = "would be removed" if what.dry_run else "removed"
+    voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
+    if not found:
+        voice.result(f"nothing of ours is left on the {len(answers) - len(failures)} nodes")
+    for failure in failures:
+        voice.line(str(failure))
+    code = min((failure.exit_code for failure in failures), default=0)
+    voice.document({"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)})
+    return code
+
+
+def _sweeps(store: Store, cluster: Cluster) -> tuple[str, ...]:
+    """Sweeps of this state folder on the cluster whose attempts all have an outcome."""
+    here = [each for each in store.sweeps() if each.record().get("cluster") == cluster.name]
+    return tuple(each.id for each in here if not Running.from_sweep(each).open_attempts())
+
+
+def _one(
+    fleet: "_nodes.Fleet", sweeps: tuple[str, ...], site: Site | None, what: tuple[str, What]
+) -> _Found | None:
+    name, wish = what
+    node = next(node for node in fleet.cluster.members if node.name == name)
+    found = _look(fleet, node, sweeps, _needed(site) if wish.images else None)
+    if found and not wish.dry_run:
+        _remove(fleet, node, found)
+    return found or None
+
+
+def _needed(site: Site | None) -> frozenset[str]:
+    return frozenset(record.tag for record in site.images.values()) if site else frozenset()
+
+
+def _look(
+    fleet: "_nodes.Fleet", node: Node, sweeps: tuple[str, ...], needed: frozenset[str] | None
+) -> _Found:
+    folders: tuple[str, ...] = ()
+    if node.transport != "local":
+        words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweeps)
+        done = fleet.transports[node.name].run(words, timeout_s=TIMEOUT_S)
+        folders = tuple(f"{node.folder}/{each}" for each in done.stdout.decode().split())
+    if node.name not in fleet.engines:
+        return _Found(folders, (), ())
+    containers = tuple(
+        each.name
+        for each in fleet.containers[node.name].labelled(SWEEP_LABEL)
+        if each.labels.get(SWEEP_LABEL) in sweeps
+    )
+    tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
+    return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
+
+
+def _remove(fleet: "_nodes.Fleet", node: Node, found: _Found) -> None:
+    for name in found.containers:
+        fleet.containers[node.name].remove(name)
+    for tag in found.images:
+        fleet.images[node.name].remove(tag)
+    if found.folders:
+        done = fleet.transports[node.name].run(
+            ("rm", "-rf", "--", *found.folders), timeout_s=TIMEOUT_S
+        )
+        if done.exit_code != 0:
+            raise errors.LeftoverError(
+                done.stderr.decode(errors="replace").strip(),
+                code="LEFTOVER",
+                node=node.name,
+                fix=f"rm -rf {' '.join(found.folders)}",
+            )
+
+
+def _rows(found: Mapping[str, _Found]) -> list[tuple[str, str, str]]:
+    return [
+        (node, kind, name)
+        for node, each in found.items()
+        for kind, names in (
+            ("folder", each.folders),
+            ("container", each.containers),
+            ("image", each.images),
+        )
+        for name in names
+    ]
+
+
+def _json(found: Mapping[str, _Found]) -> dict[str, dict[str, list[str]]]:
+    return {
+        node: {
+            "folders": list(each.folders),
+            "containers": list(each.containers),
+            "images": list(each.images),
+        }
+        for node, each in found.items()
+    }

@@ -1,0 +1,110 @@
+"""logs: a trial's raw log, from here or from the node where it is being written."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.console import Voice, harmless
+from orchestrator.model.attempt import Attempt
+from orchestrator.store import Store
+from orchestrator.verbs._bench import History, attempt_of, histories
+from orchestrator.verbs._running import Running
+
+AGAIN_S = 0.5
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which log: of the newest sweep, the open or last trial, its newest attempt, the leader's."""
+
+    sweep: str | None
+    trial: str | None
+    attempt: int | None
+    node_rank: int
+
+
+def logs(store: Store, wanted: Wanted, voice: Voice, *, follow: bool) -> int:
+    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code."""
+    running = Running.of(store, wanted.sweep)
+    attempt = _attempt(running, wanted)
+    pieces = _followed(running, attempt, wanted.node_rank, follow)
+    if voice.as_json:
+        text = b"".join(pieces).decode(errors="replace")
+        said = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": wanted.node_rank}
+        voice.document({"exit_code": 0, **said, "log": text})
+        return 0
+    write = _writer()
+    for piece in pieces:
+        write(piece)
+    return 0
+
+
+def _writer() -> Callable[[bytes], None]:
+    """The bytes as they are for a file or a pipe; for a terminal, without what it would obey."""
+
+    def show(piece: bytes) -> None:
+        sys.stdout.write(harmless(piece.decode(errors="replace")))
+        sys.stdout.flush()
+
+    def copy(piece: bytes) -> None:
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+    return show if sys.stdout.isatty() else copy
+
+
+def _attempt(running: Running, wanted: Wanted) -> Attempt:
+    known = histories(running.sweep)
+    begun = [trial for trial in running.plan.trials if known.get(trial.name, History()).attempts]
+    chosen = [trial for trial in begun if wanted.trial in (None, trial.name)]
+    if not chosen:
+        names = ", ".join(trial.name for trial in begun) or "none"
+        raise errors.UsageError(
+            f"no trial {wanted.trial or ''} of sweep {running.sweep.id} has begun",
+            code="NO-TRIAL",
+            fix=f"begun are {names}",
+        )
+    trial = next((each for each in chosen if known[each.name].open_attempt), chosen[-1])
+    most = known[trial.name].attempts
+    number = wanted.attempt or most
+    if number > most or wanted.node_rank >= len(trial.tasks):
+        raise errors.UsageError(
+            f"trial {trial.name} has {most} attempts and {len(trial.tasks)} node ranks",
+            code="NO-LOG",
+            fix="ask for one of them",
+        )
+    return attempt_of(running.sweep, running.cluster, trial, number)
+
+
+def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> Iterator[bytes]:
+    """Pieces of the log: of the copy here once the attempt has ended, else from its node."""
+    offset = 0
+    while _is_open(running, attempt):
+        with running.fleet() as fleet:
+            task = next(task for task in attempt.tasks if task.node_rank == rank)
+            runtime = fleet.runtime(task.node)
+            while True:
+                piece = runtime.output(attempt, task, offset)
+                offset += len(piece)
+                yield piece
+                if not piece and not (follow and _is_open(running, attempt)):
+                    break
+                if not piece:
+                    time.sleep(AGAIN_S)
+        if not follow:
+            return
+    path = running.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{rank}.log"
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        file.seek(offset)
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+def _is_open(running: Running, attempt: Attempt) -> bool:
+    history = histories(running.sweep).get(attempt.trial, History())
+    return history.open_attempt == attempt.number

@@ -1,0 +1,107 @@
+"""status: what a sweep has done, and what of it runs where."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.facts import JSON
+from orchestrator.store import Store
+from orchestrator.verbs import _nodes
+from orchestrator.verbs._running import Running
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One task of an attempt that is open, as its node describes it now."""
+
+    trial: str
+    attempt: int
+    node: str
+    node_rank: int
+    phase: str
+    log_bytes: int
+    name: str
+
+
+def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
+    """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
+    running = Running.of(store, sweep_id)
+    states = running.states()
+    rows, failures = _rows(running)
+    holder = running.sweep.lock().holder()
+    voice.document(
+        {
+            "exit_code": 4 if failures else 0,
+            "sweep": running.sweep.id,
+            "cluster": running.cluster.name,
+            "controller": holder,
+            "trials": dict(states),
+            "tasks": [_json(row) for row in rows],
+            "errors": [{"code": each.code, "message": each.cause} for each in failures],
+        }
+    )
+    counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items())
+    voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {said}")
+    voice.result(f"controller: {holder}" if holder else "no controller runs it")
+    if rows:
+        head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
+        voice.table("Tasks", head, [_cells(row) for row in rows])
+    for failure in failures:
+        voice.line(str(failure))
+    return 4 if failures else 0
+
+
+def _rows(running: Running) -> tuple[list[_Row], list[errors.DlperfError]]:
+    open_attempts = running.open_attempts()
+    if not open_attempts:
+        return [], []
+    rows: list[_Row] = []
+    failures: list[errors.DlperfError] = []
+    with running.fleet() as fleet:
+        for attempt in open_attempts:
+            tasks = {task.node: task for task in attempt.tasks}
+            answers = _nodes.each(list(tasks), partial(_seen, fleet, attempt))
+            failures += [each.error for each in answers if each.error]
+            rows += [
+                _Row(
+                    attempt.trial,
+                    attempt.number,
+                    each.node,
+                    tasks[each.node].node_rank,
+                    *(each.value or ("unreachable", 0)),
+                    attempt.token(tasks[each.node]),
+                )
+                for each in answers
+            ]
+    return rows, failures
+
+
+def _seen(fleet: "_nodes.Fleet", attempt: Attempt, node: str) -> tuple[str, int]:
+    return fleet.seen(attempt, next(task for task in attempt.tasks if task.node == node))
+
+
+def _cells(row: _Row) -> tuple[str, ...]:
+    return (
+        row.trial,
+        str(row.attempt),
+        row.node,
+        str(row.node_rank),
+        row.phase,
+        str(row.log_bytes),
+        row.name,
+    )
+
+
+def _json(row: _Row) -> JSON:
+    return {
+        "trial": row.trial,
+        "attempt": row.attempt,
+        "node": row.node,
+        "node_rank": row.node_rank,
+        "phase": row.phase,
+        "log_bytes": row.log_bytes,
+        "name": row.name,
+    }

@@ -1,0 +1,72 @@
+"""stop: end a sweep's controller and exactly what that sweep started."""
+
+import contextlib
+import os
+import signal
+import time
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.model.attempt import Attempt
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.store import Store, Sweep
+from orchestrator.verbs._running import Running
+
+PATIENCE_S = 60.0
+AGAIN_S = 0.1
+
+
+def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
+    """Ask the controller to end, then end what it left; exit code.
+
+    Raises:
+        LeftoverError: something would not go, or cannot be reached.
+        LocalError: the controller does not end.
+    """
+    running = Running.of(store, sweep_id)
+    pid = _ended_controller(running.sweep)
+    with running.sweep.lock():
+        left = running.open_attempts()
+        if left:
+            _clear(running, left, voice)
+    ended = [f"{each.trial} a{each.number}" for each in left]
+    if pid:
+        voice.result(f"controller {pid} of sweep {running.sweep.id} has ended")
+    voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
+    voice.document({"exit_code": 0, "sweep": running.sweep.id, "controller": pid, "ended": ended})
+    return 0
+
+
+def _ended_controller(sweep: Sweep) -> int | None:
+    """Send SIGTERM to whoever holds the sweep's lock and wait until it is free; its pid."""
+    pid = sweep.lock().holder_pid()
+    if pid is None:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + PATIENCE_S
+    while sweep.lock().holder_pid() is not None:
+        if time.monotonic() > deadline:
+            raise errors.LocalError(
+                f"the controller {pid} did not end within {PATIENCE_S:g} s of SIGTERM",
+                code="LOCKED",
+                fix=f"look at what it waits for, then kill -KILL {pid} and stop again",
+            )
+        time.sleep(AGAIN_S)
+    return pid
+
+
+def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
+    with running.fleet() as fleet:
+        runtimes = {name: fleet.runtime(name) for name in fleet.transports}
+        with Fanout(runtimes, lambda: False) as fanout:
+            for attempt in left:
+                fanout.clear(attempt)
+                running.sweep.append(
+                    "outcome",
+                    trial=attempt.trial,
+                    attempt=attempt.number,
+                    state="interrupted",
+                    code="STOPPED",
+                )
+                voice.line(f"ended {attempt.trial} a{attempt.number}")

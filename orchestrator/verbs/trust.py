@@ -1,0 +1,135 @@
+"""trust: the host keys of nodes, shown, and added to known_hosts after a yes."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.transports import known_hosts
+from orchestrator.transports.known_hosts import HostKey
+from orchestrator.transports.ssh import SshTarget, offered_key
+from orchestrator.verbs import _files, _nodes
+
+State = Literal["new", "known", "trusted", "not trusted"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A host key that a machine showed, and what we make of it."""
+
+    target: SshTarget
+    key: HostKey
+    state: State
+
+    @property
+    def name(self) -> str:
+        """What known_hosts calls the machine."""
+        return known_hosts.called(self.target.address, self.target.port)
+
+
+def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
+    """Show every host key, add those that a person vouches for; exit code.
+
+    A key that has changed is never added: its old line has to be removed by hand.
+
+    Args:
+        fingerprints: what to vouch for without a question; else the answer is read from
+            standard input.
+    """
+    cluster, _ = _files.cluster(inventory)
+    targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
+    pinned = [target for target in targets if target.host_key]
+    asked = [target for target in targets if not target.host_key]
+    shown: list[_Shown] = []
+    failures: list[errors.DlperfError] = []
+    gates = list(dict.fromkeys(target.gate for target in targets if target.gate))
+    for some in (gates, asked):  # nobody behind a jump host can be asked before it is trusted
+        seen, failed = _seen(some)
+        shown += _settled(seen, voice, fingerprints)
+        failures += failed
+    failures += [_unknown(each) for each in shown if each.state == "not trusted"]
+    for target in pinned:
+        voice.result(f"{target.name}: the inventory gives its host key, {target.host_key}")
+    for failure in failures:
+        voice.line(str(failure))
+    code = 4 if failures else 0
+    said = [{"code": each.code, "message": each.cause, **each.where} for each in failures]
+    keys = [_document(each) for each in shown]
+    voice.document({"exit_code": code, "keys": keys, "errors": said})
+    return code
+
+
+def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
+    """The keys that machines show; and the errors of those that show none or another one."""
+    by_name = {target.name: target for target in targets}
+    answers = _nodes.each(list(by_name), lambda name: _look(by_name[name]))
+    shown = [answer.value for answer in answers if answer.value]
+    return shown, [answer.error for answer in answers if answer.error]
+
+
+def _look(target: SshTarget) -> _Shown:
+    key = offered_key(target)
+    name = known_hosts.called(target.address, target.port)
+    known = known_hosts.about(target.known_hosts, name)
+    try:
+        known_hosts.judge(target.name, name, key, known)
+    except errors.NodeError as error:
+        if error.code not in ("SSH-HOSTKEY-UNKNOWN", "SSH-HOSTKEY-TYPE"):
+            raise
+        return _Shown(target, key, "new")
+    return _Shown(target, key, "known")
+
+
+def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
+    """The same keys, none of them new any more."""
+    rows = [
+        (each.target.name, each.name, each.key.kind, each.key.fingerprint, each.state)
+        for each in shown
+    ]
+    if rows:
+        voice.table("Host keys", ("node", "known as", "kind", "fingerprint", "state"), rows)
+    new = [each for each in shown if each.state == "new"]
+    vouched = {each.key.fingerprint for each in new} & set(fingerprints)
+    if new and not fingerprints and _yes(voice, len(new)):
+        vouched = {each.key.fingerprint for each in new}
+    return [_decided(each, vouched, voice) if each.state == "new" else each for each in shown]
+
+
+def _yes(voice: Voice, count: int) -> bool:
+    keys = "this key" if count == 1 else f"these {count} keys"
+    voice.line(f"Compare with `ssh-keygen -lf` on the nodes themselves. Trust {keys}? (yes/no)")
+    return sys.stdin.readline().strip() == "yes"
+
+
+def _decided(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
+    """The key, added to known_hosts if somebody vouches for it."""
+    if shown.key.fingerprint not in vouched:
+        return _Shown(shown.target, shown.key, "not trusted")
+    known_hosts.trust(shown.target.known_hosts, shown.name, shown.key)
+    voice.line(
+        f"{shown.target.name}: {shown.key.kind} {shown.key.fingerprint} of {shown.name}"
+        f" added to {shown.target.known_hosts}"
+    )
+    return _Shown(shown.target, shown.key, "trusted")
+
+
+def _unknown(shown: _Shown) -> errors.NodeError:
+    return errors.NodeError(
+        f"nobody vouches for {shown.key.kind} {shown.key.fingerprint} of {shown.name}",
+        code="SSH-HOSTKEY-UNKNOWN",
+        node=shown.target.name,
+        fix="answer yes, or give --fingerprint with what the node itself says",
+    )
+
+
+def _document(shown: _Shown) -> dict[str, str]:
+    return {
+        "node": shown.target.name,
+        "known_as": shown.name,
+        "kind": shown.key.kind,
+        "fingerprint": shown.key.fingerprint,
+        "known_hosts": shown.target.known_hosts,
+        "state": shown.state,
+    }
