@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import Cluster, cluster
+from tests.virtual import Desk
+
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 PATIENCE_S = 60.0
@@ -120,3 +123,33 @@ def wait_for(truth: Callable[[], object], what: str, limit_s: float = PATIENCE_S
         if time.monotonic() > deadline:
             pytest.fail(f"after {limit_s:g} s still not: {what}")
         time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def four() -> Iterator[Cluster]:
+    """The virtual cluster of four nodes, up for as long as tests use it."""
+    with cluster(4) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="session")
+def provisioned(
+    four: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Desk, "subprocess.CompletedProcess[str]"]:
+    """Where the first provisioning of the cluster ran, and what it said."""
+    desk = Desk.made(four, tmp_path_factory.mktemp("first"))
+    return desk, desk.run("provision", str(four.inventory), "--lock", "--json")
+
+
+@pytest.fixture
+def desk(
+    provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> Iterator[Desk]:
+    """A fresh working folder on the provisioned cluster, as the first user left it."""
+    first, _ = provisioned
+    fresh = Desk.made(first.cluster, tmp_path)
+    shutil.copytree(first.state / "sites", fresh.state / "sites")
+    shutil.copytree(first.state / "downloads", fresh.state / "downloads")
+    yield fresh
+    fresh.end()
+    fresh.cluster.switch()

@@ -21,10 +21,20 @@ OPTIONS = ("KexAlgorithms", "Ciphers", "MACs", "HostKeyAlgorithms")
 
 
 class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """A transport that keeps two things which the server said and paramiko only logs."""
+    """A transport that keeps two things which the server said and paramiko only logs.
+
+    ``offered`` is what it has to offer, ``farewell`` why it went; and what an RSA key is
+    used with, which paramiko decides.
+    """
 
     farewell = ""
     offered: dict[str, list[str]] | None = None
+    _agreed_pubkey_algorithm = ""
+
+    @property
+    def signature(self) -> str:
+        """The algorithm that an RSA key has signed with; empty for other keys."""
+        return self._agreed_pubkey_algorithm
 
     def _parse_disconnect(self, message: paramiko.Message) -> None:
         message.get_int()
@@ -56,8 +66,9 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     """The error for a connection on which the handshake or the login failed."""
     if b"SSH-" not in wire.greeting:
         return _no_banner(target, wire)
-    if isinstance(error, paramiko.AuthenticationException):
-        return _not_let_in(target, wire, spoken, error)
+    hung_up = wire.ending and not spoken.farewell
+    if isinstance(error, paramiko.AuthenticationException) and not hung_up:
+        return _not_let_in(target, spoken, error)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         return _no_algorithm(target, spoken, error)
     said = {
@@ -118,7 +129,7 @@ def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
 
 
 def _not_let_in(
-    target: SshTarget, wire: Wire, spoken: Spoken, error: paramiko.AuthenticationException
+    target: SshTarget, spoken: Spoken, error: paramiko.AuthenticationException
 ) -> errors.NodeError:
     who = f"user {target.user} with the key {target.identity}"
     if "Too many" in spoken.farewell:
@@ -131,16 +142,24 @@ def _not_let_in(
     if "agree on a pubkey algorithm" in str(error):
         theirs = spoken.server_extensions.get("server-sig-algs", b"").decode(errors="replace")
         return _disagree(target, "PubkeyAcceptedAlgorithms", ", ".join(RSA), theirs)
-    if "timeout" in str(error) or (wire.ending and not spoken.farewell):
-        return lost(target.name, wire, "the login")
+    if "timeout" in str(error):
+        return errors.NodeUnreachable(
+            f"{target.address} does not answer the login of {who} in {ANSWER_S:g} s",
+            code="SSH-LOST",
+            node=target.name,
+            fix="look whether its sshd or what it asks about users hangs",
+        )
     methods = getattr(error, "allowed_types", ())
     said = f"; it takes {', '.join(methods)}" if methods else ""
     farewell = f": {spoken.farewell}" if spoken.farewell else ""
+    # sshd does not say which of the two it is that it refuses.
+    option = "PubkeyAcceptedAlgorithms in its sshd_config"
+    allow = f", or allow {spoken.signature} by {option}" if spoken.signature else ""
     return errors.NodeError(
         f"{target.address} does not let in {who}{said}{farewell}",
         code="SSH-AUTH",
         node=target.name,
-        fix=f"add {target.identity}.pub to {target.user}'s authorized_keys there",
+        fix=f"add {target.identity}.pub to {target.user}'s authorized_keys there{allow}",
     )
 
 

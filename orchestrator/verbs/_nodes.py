@@ -13,10 +13,10 @@ from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.plan import Task
 from orchestrator.probes import Probe
 from orchestrator.runtimes import Runtime
-from orchestrator.runtimes._grants import ContainerSettings
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports import Completed, Transport

@@ -12,7 +12,7 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
-from orchestrator.runtimes._grants import ContainerSettings
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Store, Sweep
 from orchestrator.verbs import (
