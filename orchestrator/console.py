@@ -172,7 +172,7 @@ class Voice:
         """The table of medians and speedups, or of logs."""
         if report.results:
             head = ("case", "batch", "precision", report.unit, "speedup", "effic.")
-            more = ("trials", "spread", "interval", "cover", "marks")
+            more = ("trials", "spread", "interval", "cover", "transport", "marks")
             rows = [_row(report, result) for result in report.results]
             self.table(report.source, (*head, *more), rows)
         if report.lone:
@@ -232,6 +232,7 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         f"{said.spread:.1%}" if said else "n/a",
         f"{interval.low:.2f}-{interval.high:.2f}" if interval else "n/a",
         f"{interval.coverage:.1%}" if interval else "n/a",
+        result.transport.removeprefix("-"),
         " ".join(mark.code for mark in result.marks),
     )
 

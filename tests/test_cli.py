@@ -41,8 +41,12 @@ def test_version_is_the_packages(place: Place) -> None:
         (("schema", "nothing"), 2, "there is no schema 'nothing'"),
         (("list", "nothing"), 2, "there are no 'nothing' to list"),
         (("provision", "nowhere.yaml"), 2, "there is no inventory 'nowhere.yaml'"),
-        (("provision", "v100x4"), 5, "NOT-YET node=vs001"),
-        (("sweep", "rn50-amp", "--inventory", "v100x4"), 5, "NOT-YET node=vs001"),
+        (("provision", "two", "--image", "toy"), 2, "no node of two runs containers"),
+        (("provision", "two", "--nodes", "middle"), 2, "there are left, right"),
+        (("sweep", "rn50-amp", "--inventory", "v100x4"), 5, "ERROR IMAGE-NOT-PROVISIONED"),
+        (("status",), 2, "no sweep in"),
+        (("logs",), 2, "no sweep in"),
+        (("stop",), 2, "no sweep in"),
         (("sweep", "rn50-amp", "--dry-run"), 2, "no inventory is named"),
         (("nonsense",), 2, "No such command"),
     ],
@@ -113,8 +117,9 @@ def test_declared_gpus_are_asked_for(place: Place) -> None:
         check=False,
     )
     assert done.returncode == 5
-    assert "node=left phase=gpu" in done.stderr
-    assert "node=right phase=gpu" in done.stderr
+    assert "GPU-NO-DRIVER" in done.stdout
+    site = (place.state / "sites" / "two.json").read_text()
+    assert "could not communicate with the NVIDIA driver" in site
 
 
 def test_gpus_that_answer_are_checked_against_the_inventory(place: Place) -> None:

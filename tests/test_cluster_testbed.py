@@ -28,7 +28,15 @@ def ssh(nodes: Cluster, address: str, command: str) -> Completed:
     """A command on a node, by OpenSSH with what the run's document says."""
     said = nodes.document
     return nodes.run(
-        *("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5"),
+        *(
+            "ssh",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "StrictHostKeyChecking=yes",
+            "-o",
+            "ConnectTimeout=5",
+        ),
         *("-i", str(said["identity"]), "-o", f"UserKnownHostsFile={said['known_hosts']}"),
         *(f"root@{address}", command),
     )
@@ -175,7 +183,14 @@ def test_the_stand_in_is_a_gang_whose_log_we_read(two: Cluster) -> None:
 
 def test_a_node_rank_that_is_there_twice_stops_the_gang(two: Cluster) -> None:
     """Two nodes that both are node_rank 0 do not train."""
-    assert all(done.returncode for done in gang(two, (0, 0)))
+    two.switch(join_s=5)
+    try:
+        leader, other = gang(two, (0, 0))
+    finally:
+        two.switch()
+    assert (leader.returncode, other.returncode) == (1, 1)
+    assert "stand-in: ranks are [0, 1" in leader.stderr
+    assert "Iteration" not in leader.stdout
 
 
 def test_sockets_and_death_can_be_asked_for(two: Cluster) -> None:

@@ -291,12 +291,15 @@ def test_a_container_that_will_not_go_is_named(stage: Stage) -> None:
     attempt, task = hurried.attempt("sh", "-c", ENDLESS)
     runtime = hurried.begin(attempt, task)
     shims = stage.dockerd.shims(stage.dockerd.docker("inspect", "-f", "{{.Id}}", *stage.names()))
+    assert shims
     for pid in shims:
         os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(errors.LeftoverError, match=attempt.token(task)) as raised:
-        runtime.remove(attempt, task)
-    for pid in shims:
-        os.kill(pid, signal.SIGCONT)
+    try:
+        with pytest.raises(errors.LeftoverError, match=attempt.token(task)) as raised:
+            runtime.remove(attempt, task)
+    finally:
+        for pid in shims:
+            os.kill(pid, signal.SIGCONT)
     assert (raised.value.code, raised.value.exit_code) == ("UNKILLABLE", 7)
     assert raised.value.fix == f"docker rm --force {attempt.token(task)}"
     stage.runtime().remove(attempt, task)

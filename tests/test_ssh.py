@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -193,16 +194,22 @@ def test_a_throttled_sshd_lets_everybody_in_at_last(serve: Serve, reach: Reach) 
 def test_throttling_that_stays_names_the_option(serve: Serve, reach: Reach) -> None:
     """After four retries: what sshd said, and MaxStartups."""
     server = serve(options={"MaxStartups": "1:100:1", "LoginGraceTime": "60"})
-    idle = socket.create_connection((server.address, server.port))
-    while not idle.recv(100):  # the one that saw it start is still being counted
-        idle.close()
-        idle = socket.create_connection((server.address, server.port))
-    before = server.log.count("past MaxStartups")
-    error = refusal(reach(server.target()))
-    idle.close()
+    with held(server):
+        before = server.log.count("past MaxStartups")
+        error = refusal(reach(server.target()))
     assert error.code == "SSH-THROTTLED"
     assert "MaxStartups" in error.fix
     assert server.log.count("past MaxStartups") == before + 5
+
+
+@contextmanager
+def held(server: Sshd) -> Iterator[None]:
+    """One connection that sshd waits for to log in, and that counts."""
+    while True:
+        with socket.create_connection((server.address, server.port)) as idle:
+            if idle.recv(100).startswith(b"SSH-"):
+                yield
+                return
 
 
 # Not trusted.
@@ -487,7 +494,7 @@ def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:
     stream.close()
 
 
-@pytest.mark.parametrize("stopped", [True, False], ids=["silent", "throttled"])
+@pytest.mark.parametrize("stopped", [True, False], ids=["silent", "untrusted"])
 def test_the_process_ends_whatever_the_other_side_does(serve: Serve, stopped: bool) -> None:
     """Five seconds after the work is done at most, with a silent sshd or a failed handshake."""
     server = serve()

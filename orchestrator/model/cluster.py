@@ -213,6 +213,7 @@ class Cluster(Noun):
                 "privileged containers without a reason; needed `reason:` beside it",
             )
         yield from self._addresses()
+        yield from self._ways()
         yield from self._gpus()
 
     def _addresses(self) -> Iterator[Contradiction]:
@@ -238,14 +239,31 @@ class Cluster(Noun):
                     " or transport: local for all of them",
                 )
 
-    def _gpus(self) -> Iterator[Contradiction]:
-        for index, node in enumerate(self.members):
-            if node.transport == "local" and node.runtime == "docker":
+    def _ways(self) -> Iterator[Contradiction]:
+        """A gang runs one program: in one kind of place, at one path."""
+        first, *others = members = self.members
+        for index, node in enumerate(others, 1):
+            if node.runtime != first.runtime:
                 yield Contradiction(
                     ("nodes", index),
-                    f"node {node.name} has transport local and runtime docker;"
-                    " needed runtime: process",
+                    f"node {node.name} has runtime {node.runtime}, node {first.name}"
+                    f" {first.runtime}; needed one runtime on all nodes",
                 )
+            elif node.runtime == "process" and node.transport != first.transport:
+                yield Contradiction(
+                    ("nodes", index),
+                    f"node {node.name} has transport {node.transport}, node {first.name}"
+                    f" {first.transport}; needed one way to all nodes that run plain processes",
+                )
+        for index, node in enumerate(members):
+            if node.folder.startswith("~"):
+                yield Contradiction(
+                    ("nodes", index),
+                    f"node {node.name} has folder {node.folder}; needed a path from the root",
+                )
+
+    def _gpus(self) -> Iterator[Contradiction]:
+        for index, node in enumerate(self.members):
             if node.gpus is None or node.gpus.use is None:
                 continue
             use, count = node.gpus.use, node.gpus.count or MOST_GPUS

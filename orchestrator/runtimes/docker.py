@@ -107,14 +107,18 @@ class DockerRuntime:
         name = attempt.token(task)
         began = time.monotonic()
         said = "it is being removed and does not go"
-        while self._is_ours(self._containers.find(name), attempt, task):
-            if time.monotonic() - began > self._engine.patience.end_s:
-                raise _unkillable(name, said, task)
+        while time.monotonic() - began < self._engine.patience.end_s:
             try:
+                if not self._is_ours(self._containers.find(name), attempt, task):
+                    return
                 self._containers.remove(name)
             except errors.UnfitError as error:
+                # About a container that it cannot end, the engine does not even answer.
+                if error.code not in ("DOCKER-HUNG", "DOCKER-REFUSED"):
+                    raise
                 said = error.cause
                 time.sleep(LOOK_S)
+        raise _unkillable(name, said, task)
 
     def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
         """Run a command in a container like those of tasks, and remove that.
@@ -169,7 +173,7 @@ class DockerRuntime:
         """The supervisor with the image's own entrypoint and the program, its words to a file."""
         files = self._files(attempt, task)
         return [
-            *("sh", "-c", 'exec "$@" 2>"$0"', files.path("err")),
+            *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
             *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
             *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
             *self._entrypoint,

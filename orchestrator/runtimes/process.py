@@ -52,7 +52,7 @@ class ProcessRuntime:
         path = f"{attempt.folder(task)}/supervise.sh"
         self._transport.put(script(), path)
         env = {**self._inherited, **task.env, "DLPERF_SUPERVISOR": token}
-        detached = 'exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
+        detached = 'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
         words = (
             *("sh", "-c", detached, self._files(attempt, task).path("err")),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),

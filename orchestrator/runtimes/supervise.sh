@@ -41,6 +41,8 @@ end() { # WHY: asks the program to end, and insists after the grace
 
 finish() { # STATUS
     trap '' TERM INT HUP ALRM
+    exec 3<&- # a gate that nobody watches takes no line
+    rm -f "$base.gate"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         left=$(ours)
         [ -n "$left" ] || break
@@ -52,7 +54,6 @@ finish() { # STATUS
     sync "$base.log" "$base.exit"
     write end "$(wc -c <"$base.log") $(sha256sum <"$base.log" | cut -d' ' -f1)"
     sync "$base.end" "$folder"
-    rm -f "$base.gate"
     [ -s "$base.err" ] || rm -f "$base.err"
     kill -TERM 0 # the sleeping watches, which share this process group; TERM is ignored here
     exit 0

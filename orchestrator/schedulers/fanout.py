@@ -120,9 +120,7 @@ class Fanout:
             said.append(answer)
         return said
 
-    def _answers(
-        self, attempt: Attempt, ask: Callable[[Task], T]
-    ) -> list[T | errors.DlperfError]:
+    def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:
         def answer(task: Task) -> T | errors.DlperfError:
             try:
                 return ask(task)

@@ -1,6 +1,7 @@
 """What runs over one SSH connection: a few channels at a time, two of them kept open."""
 
 import random
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -136,7 +137,7 @@ class Session:
                 code="OUTPUT",
                 node=self._node,
             ) from error
-        except (Lost, OSError, EOFError, paramiko.SSHException) as error:
+        except (Lost, struct.error, OSError, EOFError, paramiko.SSHException) as error:
             raise lost(self._node, self._link.wire, doing) from error
 
     def lost(self, doing: str) -> errors.NodeError:

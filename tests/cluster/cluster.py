@@ -177,6 +177,7 @@ class Cluster:
             transport: ``"sockets"``: NCCL's lines show no InfiniBand.
             die: ``{"rank": 3, "iteration": 40}``: this rank kills itself there.
             hang: likewise: this rank stands still there.
+            join_s: how long ranks wait for each other at the start; 120 unless said otherwise.
             iteration_s: the time of an iteration; 0.01 unless said otherwise.
         """
         path = self.folder / "www" / "switch.json"

@@ -27,6 +27,7 @@ PACKAGES = ("python3", "python-is-python3", "git", "libstdc++6", "usr-is-merged"
 _REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl", "lib/*/gconv")
 # What training does not need: C++ headers and programs, tests.
 _LEFT_OUT = ("torch/include/", "torch/share/", "torch/test/", "torch/bin/", "..")
+_KEPT = "torch/bin/torch_shm_manager"  # torch refuses to be imported without it
 _PYTHON = "usr/lib/python3/dist-packages"
 
 
@@ -92,7 +93,7 @@ def torch(place: Place) -> Layer:
                     tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
 
     versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
-    return _kept(place, "torch", [*versions, *_LEFT_OUT, sys.version], fill)
+    return _kept(place, "torch", [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
 
 
 def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
@@ -188,11 +189,15 @@ def _installed(name: str) -> Iterator[tuple[str, str]]:
     """Files of a distribution: where they lie, and where they belong below site-packages."""
     for file in importlib.metadata.files(name) or ():
         where = str(file)
-        if where.startswith(_LEFT_OUT) or "/tests/" in where or where.endswith((".a", ".pyi")):
+        if where != _KEPT and _is_left_out(where):
             continue
         path = str(file.locate())
         if Path(path).is_file():
             yield path, where
+
+
+def _is_left_out(where: str) -> bool:
+    return where.startswith(_LEFT_OUT) or "/tests/" in where or where.endswith((".a", ".pyi"))
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -142,7 +142,7 @@ def test_loopback_among_remote_nodes_is_refused(address: str) -> None:
 
 def test_local_leader_on_loopback_is_refused_beside_a_remote_node() -> None:
     """The remote node would look for the leader on itself, and wait until the deadline."""
-    nodes = [{**ALONE, **LOCAL}, B]
+    nodes = [{**ALONE, "transport": "local"}, B]
     assert [path for path, _ in complaints(cluster(nodes))] == [("nodes", 0, "address")]
 
 
@@ -164,13 +164,32 @@ def test_privileged_containers_need_a_reason() -> None:
     assert complaints(cluster(container={"privileged": True, "reason": "old driver"})) == []
 
 
-def test_local_node_cannot_run_docker() -> None:
-    """Transport local goes with runtime process, and docker is what counts if nothing is said."""
-    assert complaints(cluster([A], defaults={"transport": "local"})) == [
+def test_one_cluster_has_one_runtime() -> None:
+    """A gang is one program: in containers everywhere, or as plain processes everywhere."""
+    assert complaints(cluster([A, {**B, "runtime": "process"}])) == [
         (
-            ("nodes", 0),
-            "node n1 has transport local and runtime docker; needed runtime: process",
+            ("nodes", 1),
+            "node n2 has runtime process, node n1 docker; needed one runtime on all nodes",
         )
+    ]
+
+
+def test_plain_processes_are_reached_in_one_way() -> None:
+    """What runs from a folder must lie at the same path on every node."""
+    process = {"runtime": "process"}
+    assert complaints(cluster([A, {**B, "transport": "local"}], defaults=process)) == [
+        (
+            ("nodes", 1),
+            "node n2 has transport local, node n1 ssh; needed one way to all nodes that run"
+            " plain processes",
+        )
+    ]
+
+
+def test_a_nodes_folder_begins_at_the_root() -> None:
+    """It is mounted into containers, where no home is the same."""
+    assert complaints(cluster([{**A, "folder": "~/dlperf"}])) == [
+        (("nodes", 0), "node n1 has folder ~/dlperf; needed a path from the root")
     ]
 
 
@@ -219,7 +238,6 @@ def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
         ("nodes", 2, "address"),  # loopback
         ("nodes", 0, "gpus"),  # 0 twice
         ("nodes", 0, "gpus"),  # no GPU 5
-        ("nodes", 2),  # docker on a local node
     ]
 
 

@@ -11,7 +11,8 @@ import time
 
 from . import nccl
 
-_JOIN_S = 120.0
+_SWITCH = json.loads(os.environ.get("STANDIN_SWITCH", "{}"))
+_JOIN_S = float(_SWITCH.get("join_s", 120))
 _links = []  # type: list[socket.socket]
 
 
@@ -83,7 +84,8 @@ def _found() -> None:
     cards = [_card()]
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind(("", _number("MASTER_PORT")))
+        # Not on every address, as torch does: a rank 0 on another node fails here at once.
+        door.bind((os.environ["MASTER_ADDR"], _number("MASTER_PORT")))
         door.listen(1024)
         while len(cards) < get_world_size():
             door.settimeout(max(0.01, deadline - time.monotonic()))
@@ -94,6 +96,8 @@ def _found() -> None:
             with link.makefile("r") as words:
                 cards.append(json.loads(words.readline()))
             _links.append(_tune(link))
+            if cards[-1]["rank"] in [card["rank"] for card in cards[:-1]]:
+                break
     if _problem(cards):
         raise RuntimeError(_problem(cards))
     for link in _links:
