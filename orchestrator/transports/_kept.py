@@ -54,8 +54,12 @@ class Kept(Generic[T]):
             raise
 
     def _finish(self, future: "Future[T] | None") -> None:
-        if future and future.done() and not future.exception():
-            self._end(future.result())
+        if future:  # what is still being made ends as soon as it is there
+            future.add_done_callback(self._over)
 
     def _holds(self, future: "Future[T]") -> bool:
         return future.exception() is None and self._good(future.result())
+
+    def _over(self, made: "Future[T]") -> None:
+        if made.exception() is None:
+            self._end(made.result())

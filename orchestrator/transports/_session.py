@@ -21,7 +21,6 @@ T = TypeVar("T")
 # sshd has MaxSessions 10 unless it is told otherwise, and others may share the account.
 MOST_CHANNELS = 6
 QUEUE_S = 60.0
-PROOF_S = 3.0
 PAUSE_S = 0.1
 
 
@@ -153,7 +152,7 @@ class Session:
 
     def prove(self) -> None:
         """End the connection if the other side does not answer at once."""
-        with self._proving, self._answered_within(PROOF_S):
+        with self._proving, self._answered_within(ANSWER_S):
             self._link.transport.global_request("keepalive@openssh.com", wait=True)
 
     def _begin_files(self) -> tuple[Sftp, ChannelStream]:

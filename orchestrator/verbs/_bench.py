@@ -12,6 +12,7 @@ from orchestrator.plan import Recipe
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep
 from orchestrator.transports import Transport
+from orchestrator.verbs._locks import Locks
 from orchestrator.verbs._signals import Signals
 
 
@@ -37,6 +38,7 @@ class Bench:
     transports: Mapping[str, Transport]
     signals: Signals
     voice: Voice
+    locks: Locks
     history: dict[str, History] = field(default_factory=dict)
 
     def attempt(self, trial: TrialPlan, number: int) -> Attempt:

@@ -4,6 +4,7 @@ import contextlib
 import getpass
 import os
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 
 from orchestrator import errors
@@ -14,63 +15,131 @@ from orchestrator.verbs import _nodes
 
 ANSWER_TIMEOUT_S = 10.0
 LONGEST_ANSWER = 4096
+BEAT_S, SILENCE_S = 3.0, 15.0
 
-# The lock is the process's: it ends with the connection, however that ends.
+# The lock is the process's: it ends with the connection. A node that lost its network does not
+# see that end, for hours; so the lock also ends when its holder has been silent for a while.
 HOLD = """
 umask 077
 mkdir -p -- "$1" && exec 9>>"$1/lock" || exit 1
 if ! flock -n 9; then printf 'taken '; cat "$1/lock"; exit 0; fi
 printf '%s\\n' "$2" >"$1/lock"
 echo held
-cat >/dev/null
+while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 """
 
 
+class Locks:
+    """Every node that is not this machine, held until left; a lock that is lost is taken again."""
+
+    def __init__(self, cluster: Cluster, transports: Mapping[str, Transport]) -> None:
+        self._transports = transports
+        self._folders = {n.name: n.folder for n in cluster.members if n.transport != "local"}
+        pid, host = os.getpid(), socket.gethostname()
+        self._who = f"{getpass.getuser()} on {host}, pid {pid}, since {now()}"
+        self._left = threading.Event()
+        self._streams: dict[str, Stream] = {}
+        self._taken: list[errors.DlperfError] = []
+
+    def take(self) -> None:
+        """Lock every node, and keep it so.
+
+        Raises:
+            StoreError: LOCKED, by whom and since when.
+            NodeError: a node does not answer.
+        """
+        answers = _nodes.each(list(self._folders), self._lock)
+        self._streams = {each.node: each.value for each in answers if each.value}
+        _nodes.settled(answers)
+        for name in self._streams:
+            threading.Thread(target=self._keep, args=(name,), daemon=True).start()
+
+    def leave(self) -> None:
+        """Give every lock back."""
+        self._left.set()
+        for stream in list(self._streams.values()):
+            stream.close()
+
+    def check(self) -> None:
+        """Nothing, unless another controller came in while a connection was lost.
+
+        Raises:
+            StoreError: LOCKED; what was measured meanwhile may be disturbed.
+        """
+        if self._taken:
+            raise self._taken[0]
+
+    def _keep(self, name: str) -> None:
+        while not self._left.is_set():
+            if _beats(self._streams[name]):
+                continue
+            self._streams[name].close()
+            try:
+                self._streams[name] = self._lock(name)
+            except errors.DlperfError as error:
+                # What we held before ends by itself; until then it is our own name that is read.
+                if isinstance(error, errors.StoreError) and self._who not in error.cause:
+                    self._taken.append(error)
+                    return
+                self._left.wait(BEAT_S)
+        self._streams[name].close()
+
+    def _lock(self, name: str) -> Stream:
+        transport, folder = self._transports[name], self._folders[name]
+        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{SILENCE_S:g}")
+        stream = transport.open(words)
+        said = _answer(stream)
+        if said == "held":
+            return stream
+        stream.close()
+        if said.startswith("taken"):
+            raise errors.StoreError(
+                f"node {name} is in use by {said.removeprefix('taken').strip() or '?'}",
+                code="LOCKED",
+                fix="wait for it, or end it where it runs",
+                node=name,
+            )
+        raise errors.UnfitError(
+            f"cannot lock {folder}/lock on {name}: {said or 'no answer'}",
+            code="LOCK",
+            node=name,
+            fix="see whether flock (util-linux) is there and the folder can be written",
+        )
+
+
 @contextlib.contextmanager
-def held(cluster: Cluster, transports: Mapping[str, Transport]) -> Iterator[None]:
+def held(cluster: Cluster, transports: Mapping[str, Transport]) -> Iterator[Locks]:
     """Hold every node that is not this machine.
 
     Raises:
         StoreError: LOCKED, by whom and since when; nothing is held.
         NodeError: a node does not answer.
     """
-    who = f"{getpass.getuser()} on {socket.gethostname()}, pid {os.getpid()}, since {now()}"
-    folders = {node.name: node.folder for node in cluster.members if node.transport != "local"}
-
-    def hold(name: str) -> Stream:
-        return _hold(transports[name], folders[name], who)
-
-    answers = _nodes.each(list(folders), hold)
+    locks = Locks(cluster, transports)
     try:
-        _nodes.settled(answers)
-        yield
+        locks.take()
+        yield locks
     finally:
-        for answer in answers:
-            if answer.value is not None:
-                answer.value.close()
+        locks.leave()
 
 
-def _hold(transport: Transport, folder: str, who: str) -> Stream:
-    stream = transport.open(("sh", "-c", HOLD, "sh", folder, who))
+def _answer(stream: Stream) -> str:
     stream.settimeout(ANSWER_TIMEOUT_S)
     said = b""
     with contextlib.suppress(TimeoutError):
         while not said.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):
             said += piece
-    words = said.decode(errors="replace").strip()
-    if words == "held":
-        return stream
-    stream.close()
-    if words.startswith("taken"):
-        raise errors.StoreError(
-            f"node {transport.node} is in use by {words.removeprefix('taken').strip() or '?'}",
-            code="LOCKED",
-            fix="wait for it, or end it where it runs",
-            node=transport.node,
-        )
-    raise errors.UnfitError(
-        f"cannot lock {folder}/lock on {transport.node}: {words or 'no answer'}",
-        code="LOCK",
-        node=transport.node,
-        fix="see whether flock (util-linux) is there and the folder can be written",
-    )
+    return said.decode(errors="replace").strip()
+
+
+def _beats(stream: Stream) -> bool:
+    """Tell the node that we are there, and wait a little; false once the lock has ended."""
+    try:
+        stream.settimeout(BEAT_S)
+        stream.sendall(b".\n")
+        stream.recv(1)  # it says nothing more until it ends
+    except TimeoutError:
+        return True
+    except (OSError, errors.NodeError):
+        return False
+    return False

@@ -22,6 +22,7 @@ from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports import Completed, Transport
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTarget, SshTransport
+from orchestrator.transports.told import ToldTransport
 
 T = TypeVar("T")
 MOST_AT_ONCE = 32
@@ -109,7 +110,7 @@ def reach(cluster: Cluster) -> Fleet:
     Raises:
         ConfigError, LocalError: something about how to reach one does not hold.
     """
-    transports = {node.name: _transport(node) for node in cluster.members}
+    transports = {node.name: ToldTransport(_transport(node)) for node in cluster.members}
     engines = {
         node.name: Engine(transports[node.name], sudo=node.sudo)
         for node in cluster.members

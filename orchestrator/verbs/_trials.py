@@ -87,6 +87,7 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
     """
     retries: dict[str, int] = {}
     while not bench.signals.stopping():
+        bench.locks.check()
         history = bench.history.setdefault(trial.name, History())
         number = history.attempts + 1
         bound = plan.at_port(bench.recipe, trial, _free_port(bench, trial, number))
@@ -137,6 +138,7 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
     finally:
         if not isinstance(sys.exception(), Abandoned):
             bench.fanout.clear(attempt)
+    bench.locks.check()
     missing = _gather.bring(bench, attempt, gang.ends)
     if gang.reason == "done" and missing:
         return _close(bench, trial, attempt, Verdict("infra-lost", missing, gang))

@@ -87,13 +87,14 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
     with (
         store.lock(cluster.name),
         _nodes.reach(cluster) as fleet,
-        _locks.held(cluster, fleet.transports),
+        _locks.held(cluster, fleet.transports) as locks,
     ):
         site = _fit(store, asked, fleet, voice)
         with _Opened(store, asked.recipe, site, wish, voice) as opened:
             with Signals() as signals:
                 try:
-                    _run(opened, asked, (site, fleet, settings), (wanted, wish, voice), signals)
+                    where = (site, fleet, settings, locks)
+                    _run(opened, asked, where, (wanted, wish, voice), signals)
                 except Abandoned:
                     raise _abandoned(opened) from None
                 if signals.received:
@@ -105,16 +106,19 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
 def _run(
     opened: Sweep,
     asked: _Asked,
-    where: tuple[Site, "_nodes.Fleet", ContainerSettings | None],
+    where: tuple[Site, "_nodes.Fleet", ContainerSettings | None, "_locks.Locks"],
     what: tuple[Plan, Wish, Voice],
     signals: Signals,
 ) -> None:
-    site, fleet, settings = where
+    site, fleet, settings, locks = where
     wanted, wish, voice = what
     runtimes = {name: fleet.runtime(name, settings) for name in fleet.transports}
     with Fanout(runtimes, signals.stopping) as fanout:
-        bench = _bench.Bench(opened, asked.recipe, site, fanout, fleet.transports, signals, voice)
-        bench.history = _bench.histories(opened)
+        bench = _bench.Bench(
+            *(opened, asked.recipe, site, fanout, fleet.transports, signals, voice),
+            locks=locks,
+            history=_bench.histories(opened),
+        )
         _trials.clear_others(bench, _others(asked, opened), collect.PLAN)
         _run_trials(bench, wanted, wish.max_fail)
 
