@@ -11,6 +11,7 @@ demo: $(READY)
 	$(BIN)/dlperf-orch sweep smoke --inventory local
 
 test: $(READY)
+	sh tests/cluster/install.sh
 	$(BIN)/python -m pytest
 
 check: $(READY)

@@ -58,6 +58,8 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    finally:
+        voice.rested()
     raise typer.Exit(code)
 
 

@@ -93,6 +93,13 @@ def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
         yield index, CaseEntry.model_validate(given)
 
 
+def fitting(experiment: Experiment, nodes: int) -> tuple[Experiment, tuple[str, ...]]:
+    """The experiment without cases of more nodes than these, and the placements left out."""
+    placements = dict.fromkeys(case.placement for case in cases(experiment) if case.nodes > nodes)
+    exclude = (*experiment.exclude, *(Exclusion(placement=each) for each in placements))
+    return experiment.model_copy(update={"exclude": exclude}), tuple(placements)
+
+
 def _matches(exclusion: Exclusion, case: Case) -> bool:
     said = exclusion.model_dump(exclude_none=True, exclude={"params"})
     return all(getattr(case, field) == value for field, value in said.items()) and all(

@@ -13,11 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, cluster
+from tests.cluster.life import lacking
 from tests.virtual import Desk
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 PATIENCE_S = 60.0
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, by name, what this machine cannot do; in CI nothing may be skipped."""
+    if item.get_closest_marker("daemons") and (words := lacking()):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
 
 
 @dataclass

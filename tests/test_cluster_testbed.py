@@ -12,7 +12,7 @@ from orchestrator.probes import gpu, infiniband, topology
 from orchestrator.workloads import ngc_pytorch_rn50
 from tests.cluster import Cluster, Completed, Node, Place, cluster, life, place, processes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 HERE = Path(__file__).parent
 OLD = f"{place.REGISTRY}/nvidia/pytorch:20.03-py3"
 

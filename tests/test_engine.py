@@ -20,7 +20,7 @@ from orchestrator.runtimes.images import Credentials, Images
 from tests.conftest import wait_for
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 USER, CANARY = "bench", "canary-7f3a"
 # bcrypt of the canary, the one kind that the registry takes.
 HTPASSWD = f"{USER}:$2b$04$R.lBYKChYTN9qC6K4UOQsePVwBTcntaLBzSjGJI.eu3lWoctYemfu\n"
@@ -374,12 +374,14 @@ def test_secrets_reach_the_registry_and_nothing_else(dockerd: Dockerd, tmp_path:
 def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
     """Its lines as they come and the id at the end; or IMAGE-BUILD with the last of them."""
     images, lines = Images(engine), list[str]()
-    good = f'FROM {IMAGE}\nARG WORD\nRUN echo "hello $WORD" && echo "$WORD" >/word\n'
+    good = f'FROM {IMAGE}\nARG WORD\nLABEL dlperf.image=good\nRUN echo "hello $WORD" && echo "$WORD" >/word\n'
     image = images.build([context(good)], "dlperf/good:1", {"WORD": "there"}, lines.append)
     assert "hello there" in lines
     found = images.find("dlperf/good:1")
     assert found is not None
-    assert found.id == image
+    assert (found.id, found.labels) == (image, {"dlperf.image": "good"})
+    assert images.tagged("dlperf.image") == ("dlperf/good:1",)
+    assert images.tagged("dlperf.image=other") == ()
     bad = f"FROM {IMAGE}\nRUN echo the reason why; exit 3\n"
     with pytest.raises(errors.ImageError, match="the reason why") as raised:
         images.build([context(bad)], "dlperf/bad:1", {}, lines.append)

@@ -20,7 +20,7 @@ from orchestrator.transports.local import LocalTransport
 from tests.conftest import wait_for
 from tests.dockerd import IMAGE, Dockerd, running
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
 

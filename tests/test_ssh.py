@@ -21,7 +21,7 @@ from orchestrator.transports.ssh import SshTarget, SshTransport
 from tests.conftest import wait_for
 from tests.sshd import Sshd, free_port, keygen
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 TRUE = ("true",)
 Serve = Callable[..., Sshd]
 Reach = Callable[..., SshTransport]
@@ -566,6 +566,21 @@ def test_sixteen_threads_have_3200_right_answers(serve: Serve, reach: Reach) -> 
 
     with ThreadPoolExecutor(16) as pool:
         assert sum(pool.map(work, range(16))) == 3200
+    assert server.log.count("Accepted publickey") == 1
+
+
+def test_a_command_that_ends_while_it_is_written_to_ends_alone(serve: Serve, reach: Reach) -> None:
+    """sshd ends a whole connection for one word to a channel that is gone: none is said."""
+    server = serve()
+    transport = reach(server.target())
+    for _ in range(200):
+        stream = transport.open(("true",))
+        with pytest.raises(BrokenPipeError):
+            while True:
+                stream.sendall(b"more")
+        stream.close()
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+    assert server.log.count("Accepted publickey") == 1
 
 
 def test_sessions_that_sshd_does_not_allow_are_waited_for(

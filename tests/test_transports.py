@@ -23,7 +23,9 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     server.stop()
 
 
-@pytest.fixture(params=["local", pytest.param("ssh", marks=pytest.mark.cluster)])
+@pytest.fixture(
+    params=["local", pytest.param("ssh", marks=[pytest.mark.cluster, pytest.mark.daemons])]
+)
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     """Each implementation, connected to a node that is this machine."""
     made: Transport = LocalTransport("here")

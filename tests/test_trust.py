@@ -12,7 +12,7 @@ from orchestrator.transports.ssh import SshTransport
 from tests.conftest import PROGRAM, Place
 from tests.sshd import Sshd
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
 
 @pytest.fixture

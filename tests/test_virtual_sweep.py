@@ -8,7 +8,7 @@ import pytest
 
 from tests.virtual import Desk
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
 PLACEMENTS = ["1x1", "1x4", "1x8", "2x8", "4x8"]
 

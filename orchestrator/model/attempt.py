@@ -73,11 +73,13 @@ class GangEnd:
     Args:
         reason: done, failed, deadline, stalled, stopped or lost.
         lasted_s: from opening the gates to the last task's end.
+        first: the end that ended all others; None where they ended well or were told to.
     """
 
     reason: str
     ends: tuple[TaskEnd, ...]
     lasted_s: float
+    first: TaskEnd | None = None
 
     @property
     def start_skew_s(self) -> float | None:

@@ -75,6 +75,10 @@ Requirement = Annotated[
 OfedVersion = Annotated[
     str, Matching(re.compile(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?"), "such as 4.9-0.1.7.0")
 ]
+DriverVersion = Annotated[
+    str,
+    Matching(re.compile(r"[0-9]+(\.[0-9]+){1,2}"), "an NVIDIA driver's version, such as 440.33"),
+]
 PathInside = Annotated[
     str,
     Matching(
@@ -141,6 +145,8 @@ class Image(Noun):
     """The interpreter, inside the image."""
     code: NodePath = "/workspace"
     """Where the program lies, inside the image."""
+    driver: DriverVersion | None = None
+    """The oldest NVIDIA driver that it runs on."""
     entrypoint: tuple[Argument, ...] | None = None
     """What starts the program inside the image; as its base says, unless said otherwise."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"

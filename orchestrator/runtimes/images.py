@@ -66,6 +66,11 @@ class Images:
             labels=config.get("Labels") or {},
         )
 
+    def tagged(self, label: str) -> tuple[str, ...]:
+        """Every name of every image that has a label (``name`` or ``name=value``)."""
+        found = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
+        return tuple(name for each in found for name in each.get("RepoTags") or ())
+
     def digest(self, reference: str, credentials: Credentials | None) -> str:
         """The digest that the registry has for a name now, asked by the node's engine.
 

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime, TaskState
 
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks: while a gang is young, and later
@@ -32,7 +34,7 @@ class Fanout:
         self._runtimes = runtimes
         self._stopping = stopping
         # Two more than nodes: what is to be stopped need not wait for a node that is silent.
-        self._pool = ThreadPoolExecutor(min(MOST_AT_ONCE, len(runtimes) + 2))
+        self._pool = Pool(min(MOST_AT_ONCE, len(runtimes) + 2))
 
     def __enter__(self) -> "Fanout":
         return self
@@ -43,7 +45,7 @@ class Fanout:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Bring every task to its gate, then open all gates.
@@ -128,7 +130,8 @@ class Fanout:
                 error.where.setdefault("node", task.node)
                 return error
 
-        return list(self._pool.map(answer, attempt.tasks))
+        asked = [self._pool.submit(partial(answer, task)) for task in attempt.tasks]
+        return [each.result() for each in asked]
 
 
 def _leftover(
@@ -166,13 +169,14 @@ class _Wait:
         attempt: Attempt,
         limits: Limits,
         runtimes: Mapping[str, Runtime],
-        pool: ThreadPoolExecutor,
+        pool: Pool,
     ) -> None:
         self._attempt, self._limits = attempt, limits
         self._runtimes, self._pool = runtimes, pool
         self._began = self._grew = time.monotonic()
         self._watched = [_Watched(task, self._began) for task in attempt.tasks]
         self._reason = ""
+        self._first: TaskEnd | None = None
         self._stopped_at = self._insisted_at = self._began
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
@@ -187,13 +191,14 @@ class _Wait:
             reason=self._reason or "done",
             ends=tuple(each.end for each in self._watched if each.end is not None),
             lasted_s=time.monotonic() - self._began,
+            first=self._first,
         )
 
     def _look(self, each: _Watched, watch: Watch) -> None:
         """Take an answer that has come, or ask; no node waits for another."""
         now = time.monotonic()
         if each.asked is None and now > each.rests_until:
-            each.asked = self._pool.submit(self._ask, each.task, each.read)
+            each.asked = self._pool.submit(partial(self._ask, each.task, each.read))
         elif each.asked is not None and each.asked.done():
             answer, each.asked = each.asked, None
             error = answer.exception()
@@ -230,6 +235,7 @@ class _Wait:
         if self._reason or (end.status == 0 and end.why == "exited"):
             return
         # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
+        self._first = end
         lost = {"stopped": "lost", "unreachable": "lost", "exited": "failed"}
         self._stop(lost.get(end.why, end.why))
 
@@ -259,7 +265,7 @@ class _Wait:
         """Say something to every task that runs; whether it heard is seen by looking."""
         for each in self._watched:
             if each.end is None:
-                self._pool.submit(say, each.task)
+                self._pool.submit(partial(say, each.task))
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from orchestrator.transports._link import Link
-from orchestrator.transports._trouble import lost
 
 PIECE_BYTES = 32 << 10
 MOST_BYTES = 64 << 20
@@ -71,7 +70,7 @@ class ChannelStream:
             self._give_back()
 
     def finish(self, deadline: float) -> tuple[int, bytes, bytes]:
-        """Exit status and both outputs of a command without input.
+        """Exit status and both outputs of a command that has no input.
 
         -1 is no status: the connection was lost, or whoever ran the command was killed.
 
@@ -79,7 +78,6 @@ class ChannelStream:
             TimeoutError: it has not ended by then.
             TooMuch: more than 64 MiB came on one of them.
         """
-        self._channel.shutdown_write()
         stdout, stderr = self._both(deadline)
         if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
             raise TimeoutError
@@ -113,4 +111,4 @@ class ChannelStream:
             NodeUnreachable: it is one.
         """
         if not self._link.alive and self._channel.exit_status == -1:
-            raise lost(self._node, self._link.wire, "a transfer")
+            raise self._link.lost(self._node, "a transfer")

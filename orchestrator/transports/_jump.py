@@ -12,7 +12,7 @@ from orchestrator.transports import _link
 from orchestrator.transports._kept import Kept
 from orchestrator.transports._link import Link
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._trouble import lost, unconnected
+from orchestrator.transports._trouble import unconnected
 from orchestrator.transports._wire import CONNECT_S, Pipe, Slots
 from orchestrator.transports.known_hosts import HostKey
 
@@ -103,9 +103,9 @@ class _Gate:
         except paramiko.ChannelException as error:
             raise self._refused(target, error) from error
         except (paramiko.SSHException, OSError, EOFError) as error:
-            if link.alive:  # it would be sshd's own word if the jump host were not silent
+            if "Timeout" in str(error):
                 link.hang_up()
-            raise self._stopped(target, lost(target.name, link.wire, "the way through")) from error
+            raise self._stopped(target, link.lost(target.name, "the way through")) from error
         return channel
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:

@@ -15,9 +15,10 @@ import paramiko
 
 from orchestrator import errors
 from orchestrator.transports import known_hosts
+from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._trouble import ANSWER_S, Spoken, unspoken
-from orchestrator.transports._wire import Ending, Pipe, Wire
+from orchestrator.transports._trouble import ANSWER_S, lost, unspoken
+from orchestrator.transports._wire import Pipe, Wire
 from orchestrator.transports.known_hosts import Entry, HostKey
 
 RETRIES_S = (0.3, 0.9, 2.7, 8.1)
@@ -77,19 +78,23 @@ class Link:
     """One authenticated connection; ``transport`` is paramiko's."""
 
     def __init__(self, client: Any, wire: Wire) -> None:
-        self._client, self.wire = client, wire
+        self._client, self._wire = client, wire
         self.transport = client.get_transport()
         self.parting = ExitStack()
 
     @property
     def alive(self) -> bool:
         """Whether nothing speaks against it."""
-        return bool(self.transport.is_active()) and not self.wire.ending
+        return bool(self.transport.is_active()) and not self._wire.ending
 
-    def hang_up(self, how: Ending = "silent") -> None:
-        """End it at once, for every thread that waits for it."""
-        self.wire.ended(how)
-        self.wire.close()
+    def hang_up(self) -> None:
+        """End it at once, for every thread that waits: the other side is silent."""
+        self._wire.ended("silent")
+        self._wire.close()
+
+    def lost(self, node: str, doing: str) -> errors.NodeUnreachable:
+        """The error for what was under way when it ended."""
+        return lost(node, self._wire, self.transport, doing)
 
     def close(self) -> None:
         """End it, let go of its descriptor, and do what is left for its parting."""

@@ -15,13 +15,14 @@ from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
 from orchestrator.transports._feeder import Feeder
 from orchestrator.transports._link import Link
 from orchestrator.transports._sftp import Lost, Refused, Sftp
-from orchestrator.transports._trouble import ANSWER_S, lost
+from orchestrator.transports._trouble import ANSWER_S
 
 T = TypeVar("T")
 # sshd has MaxSessions 10 unless it is told otherwise, and others may share the account.
 MOST_CHANNELS = 6
 QUEUE_S = 60.0
-PAUSE_S = 0.1
+PAUSE_S = 0.05
+GRACE_S = 0.5
 
 
 class Standing(Generic[T]):
@@ -129,7 +130,7 @@ class Session:
             yield
         except TimeoutError as error:
             self._link.hang_up()
-            raise lost(self._node, self._link.wire, doing) from error
+            raise self._link.lost(self._node, doing) from error
         except TooMuch as error:
             raise errors.UnfitError(
                 f"{doing} wrote more than {MOST_BYTES >> 20} MiB",
@@ -137,12 +138,12 @@ class Session:
                 node=self._node,
             ) from error
         except (Lost, struct.error, OSError, EOFError, paramiko.SSHException) as error:
-            raise lost(self._node, self._link.wire, doing) from error
+            raise self._link.lost(self._node, doing) from error
 
     def lost(self, doing: str) -> errors.NodeError:
         """The error for a command that left no exit status."""
         if not self.alive:
-            return lost(self._node, self._link.wire, doing)
+            return self._link.lost(self._node, doing)
         return errors.NodeError(
             f"the shell that ran {doing} was killed; {doing} may still be running",
             code="SSH-KILLED",
@@ -178,18 +179,18 @@ class Session:
         return Feeder(stream), stream
 
     def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
-        until = time.monotonic() + QUEUE_S
+        began = time.monotonic()
         if not self._slots.acquire(timeout=QUEUE_S):
             raise self._too_many(f"all {MOST_CHANNELS} channels have been busy")
         try:
-            channel = self._channel(until)
+            channel = self._channel(began)
             self._ask(channel, ask, refused)
         except BaseException:
             self._slots.release()
             raise
         return ChannelStream(self._node, channel, self._link, self._slots.release)
 
-    def _channel(self, until: float) -> Any:
+    def _channel(self, began: float) -> Any:
         """A fresh channel; where sshd allows no more, the standing ones make room."""
         while True:
             with self.ours("opening a channel"):
@@ -197,14 +198,16 @@ class Session:
                     return self._link.transport.open_session(timeout=ANSWER_S)
                 except paramiko.SSHException as error:
                     # Threads that fail at once share paramiko's one memory of the reason.
-                    if not self.alive or "Timeout" in str(error):
+                    if "Timeout" in str(error):
                         self._link.hang_up()
+                    if not self.alive:
                         raise
-            self._files.make_room()
-            self._feeder.make_room()
-            if time.monotonic() > until:
+            if time.monotonic() > began + QUEUE_S:
                 raise self._too_many("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
+            if time.monotonic() > began + GRACE_S:  # it is not only slow to let go of old ones
+                self._files.make_room()
+                self._feeder.make_room()
 
     def _ask(self, channel: Any, ask: Callable[[Any], None], refused: errors.NodeError) -> None:
         try:

@@ -5,6 +5,7 @@ import socket
 import paramiko
 
 from orchestrator import errors
+from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._wire import CONNECT_S, Wire
 
@@ -18,31 +19,6 @@ THEIRS = (
 )
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 OPTIONS = ("KexAlgorithms", "Ciphers", "MACs", "HostKeyAlgorithms")
-
-
-class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """A transport that keeps two things which the server said and paramiko only logs.
-
-    ``offered`` is what it has to offer, ``farewell`` why it went; and what an RSA key is
-    used with, which paramiko decides.
-    """
-
-    farewell = ""
-    offered: dict[str, list[str]] | None = None
-    _agreed_pubkey_algorithm = ""
-
-    @property
-    def signature(self) -> str:
-        """The algorithm that an RSA key has signed with; empty for other keys."""
-        return self._agreed_pubkey_algorithm
-
-    def _parse_disconnect(self, message: paramiko.Message) -> None:
-        message.get_int()
-        self.farewell = message.get_text()
-
-    def _parse_kex_init(self, message: paramiko.Message) -> None:
-        self.offered = self._really_parse_kex_init(paramiko.Message(message.asbytes()))
-        super()._parse_kex_init(message)
 
 
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
@@ -86,7 +62,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     )
 
 
-def lost(node: str, wire: Wire, doing: str) -> errors.NodeUnreachable:
+def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
     """The error for a connection that ended while something was under way."""
     said = {
         "closed": "the node closed the SSH connection",
@@ -94,9 +70,10 @@ def lost(node: str, wire: Wire, doing: str) -> errors.NodeUnreachable:
         "silent": f"nothing was heard from the node for {ANSWER_S:g} s",
         "": "the SSH connection broke",
     }[wire.ending]
+    farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
     return errors.NodeUnreachable(
-        f"{said} during {doing}; what was started there may still run",
-        code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
+        f"{said}{farewell} during {doing}; what was started there may still run",
+        code="SSH-RESET" if spoken.farewell or wire.ending in ("closed", "reset") else "SSH-LOST",
         node=node,
         fix="check the machine and the network",
     )

@@ -52,7 +52,7 @@ class SshTransport:
         """
         session = self._session.get()
         # The shell waits and says how it ended: for a signal, sshd's own answer has no status.
-        stream = session.execute(f"{shlex.join(argv)}; exit $?")
+        stream = session.execute(f"{shlex.join(argv)} </dev/null; exit $?")
         with contextlib.closing(stream), session.ours(argv[0]):
             try:
                 status, stdout, stderr = stream.finish(time.monotonic() + timeout_s)

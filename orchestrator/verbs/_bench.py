@@ -66,7 +66,10 @@ def histories(sweep: Sweep) -> dict[str, History]:
 
 
 def attempt_of(sweep: Sweep, cluster: Cluster, trial: TrialPlan, number: int) -> Attempt:
-    """An attempt, with where its tasks keep their files: here, or on nodes that are elsewhere."""
+    """An attempt, with where its tasks keep their files: here, or on nodes that are elsewhere.
+
+    Tasks on nodes that the cluster does not have are left out.
+    """
     here = str(sweep.attempt_folder(trial.name, number).resolve())
     folders = {
         node.name: here
@@ -74,5 +77,6 @@ def attempt_of(sweep: Sweep, cluster: Cluster, trial: TrialPlan, number: int) ->
         else f"{node.folder}/{sweep.id}/{trial.name}/a{number}"
         for node in cluster.members
     }
-    mine = {task.node: folders[task.node] for task in trial.tasks}
-    return Attempt(sweep.id, trial.name, number, mine, trial.port, trial.tasks)
+    tasks = tuple(task for task in trial.tasks if task.node in folders)
+    mine = {task.node: folders[task.node] for task in tasks}
+    return Attempt(sweep.id, trial.name, number, mine, trial.port, tasks)

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -11,6 +11,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
 from orchestrator.probes import Probe
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.containers import Containers
@@ -130,8 +131,12 @@ def each(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
             return Answer(node, None, error, time.time())
         return Answer(node, value, None, time.time())
 
-    with ThreadPoolExecutor(min(MOST_AT_ONCE, max(len(nodes), 1))) as pool:
-        return list(pool.map(answer, nodes))
+    pool = Pool(min(MOST_AT_ONCE, len(nodes)))
+    try:
+        asked = [pool.submit(partial(answer, node)) for node in nodes]
+        return [each.result() for each in asked]
+    finally:
+        pool.close()
 
 
 def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:

@@ -2,6 +2,7 @@
 
 import secrets
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class Asking:
     Args:
         cluster_digest: of the whole inventory, before nodes were left out.
         image: whose needs are checked too, where its program runs as a plain process.
+        images: that containers are to be started from.
         known: what was found out the last time.
     """
 
@@ -31,6 +33,7 @@ class Asking:
     cluster_digest: str
     image: Image | None
     known: Site | None
+    images: tuple[Image, ...] = ()
 
 
 def observe(fleet: "_nodes.Fleet", asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
@@ -40,7 +43,9 @@ def observe(fleet: "_nodes.Fleet", asking: Asking) -> tuple[Site, list[errors.Dl
     answers = _nodes.each(list(members), lambda name: _ask(fleet, members[name], asking))
     said = {each.node: each.value for each in answers if each.value}
     facts = {name: node_probe.facts(answer) for name, answer in said.items()}
-    demands = checks.Demands(extra=asking.image.extra if asking.image else None)
+    demands = checks.Demands(
+        extra=asking.image.extra if asking.image else None, driver=_driver(asking.images)
+    )
     findings: list[Finding] = []
     for name, answer in said.items():
         findings += checks.alone(cluster, members[name], answer, demands)
@@ -61,6 +66,14 @@ def observe(fleet: "_nodes.Fleet", asking: Asking) -> tuple[Site, list[errors.Dl
         data=asking.known.data if asking.known else {},
     )
     return site, [each.error for each in answers if each.error]
+
+
+def _driver(images: Iterable[Image]) -> str | None:
+    """The newest of the oldest drivers that these images run on."""
+    drivers = [image.driver for image in images if image.driver is not None]
+    return max(
+        drivers, key=lambda version: [int(part) for part in version.split(".")], default=None
+    )
 
 
 def wanted(node: Node, store: Store, image: Image | None = None) -> node_probe.Wanted:

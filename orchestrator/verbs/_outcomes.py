@@ -74,13 +74,11 @@ def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem
         return "infra-lost", Problem("STALLED", "no task printed anything for too long")
     if gang.reason == "deadline":
         return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
-    if gang.reason == "oom":
-        where = _where(next(end for end in gang.ends if end.why == "oom"))
-        return "failed", Problem("OOM", f"{where}: the kernel ended it for want of memory")
-    lost = [end for end in gang.ends if end.status is None or end.why in LOST]
-    if lost and gang.reason != "failed":
-        code, words = LOST.get(lost[0].why, LOST["lost"])
-        return "infra-lost", Problem(code, f"{_where(lost[0])}: {words}")
+    if gang.reason == "oom" and gang.first is not None:
+        return "failed", Problem("OOM", f"{_where(gang.first)}: the kernel ended it for want of memory")
+    if gang.first is not None and gang.reason != "failed":
+        code, words = LOST.get(gang.first.why, LOST["lost"])
+        return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")
     return _failed_program(bench, attempt, gang)
 
 
@@ -128,6 +126,7 @@ def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> 
         attempt=attempt.number,
         state=verdict.state,
         code=code,
+        message=verdict.problems[0].message if verdict.problems else "",
         sha256=evidence.sha256 if evidence else None,
     )
     history = bench.history.setdefault(trial.name, History())

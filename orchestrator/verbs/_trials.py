@@ -72,10 +72,12 @@ def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]
             number = history.get(trial.name, History()).open_attempt
             if not number:
                 continue
-            bench.fanout.clear(attempt_of(sweep, bench.recipe.cluster, trial, number))
-            sweep.append(
-                "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
-            )
+            left = attempt_of(sweep, bench.recipe.cluster, trial, number)
+            bench.fanout.clear(left)
+            if len(left.tasks) == len(trial.tasks):  # else a node is left out this time
+                sweep.append(
+                    "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
+                )
             bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
 
 

@@ -13,6 +13,7 @@ from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
 from orchestrator.store import Store
 from orchestrator.verbs import (
+    _files,
     _images,
     _inside,
     _locks,
@@ -120,7 +121,9 @@ def _asked(store: Store, wish: Wish) -> _Asked:
 
 
 def _asking(store: Store, asked: _Asked) -> "_observe.Asking":
-    return _observe.Asking(store, asked.inventory, _sites.digest(asked.whole), None, asked.known)
+    images = tuple(_files.image(name)[0] for name in asked.images.names)
+    digest = _sites.digest(asked.whole)
+    return _observe.Asking(store, asked.inventory, digest, None, asked.known, images)
 
 
 def _blocks_images(site: Site) -> bool:

@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, matrix, nodeset, plan
@@ -24,6 +24,7 @@ from orchestrator.verbs import (
     _observe,
     _outcomes,
     _programs,
+    _running,
     _sites,
     _trials,
     collect,
@@ -63,11 +64,14 @@ class _Asked:
     inventory: Path
     digest: str
     known: Site | None
+    too_big: tuple[str, ...]
 
 
 def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
-    wanted = _wanted(_asked(store, wish).recipe, wish)
+    asked = _asked(store, wish)
+    wanted = _wanted(asked.recipe, wish)
+    _say_too_big(asked, voice)
     voice.plan(wanted)
     voice.document({"exit_code": 0, "plan": collect.PLAN.dump_python(wanted, mode="json")})
     return 0
@@ -84,6 +88,7 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
     wanted = _wanted(asked.recipe, wish)
     cluster = asked.recipe.cluster
     settings = _settings(asked)
+    _say_too_big(asked, voice)
     with (
         store.lock(cluster.name),
         _nodes.reach(cluster) as fleet,
@@ -101,6 +106,12 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
                     raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in wanted.trials)
             return collect.present(opened, collect.measured(opened), voice, names)
+
+
+def _say_too_big(asked: _Asked, voice: Voice) -> None:
+    if asked.too_big:
+        has = len(asked.recipe.cluster.nodes)
+        voice.line(f"left out, for want of nodes ({has}): {', '.join(asked.too_big)}")
 
 
 def _run(
@@ -177,12 +188,12 @@ def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
 
 def _abandoned(opened: Sweep) -> errors.LeftoverError:
     started = [
-        f"dlp-{opened.id}-{name}-a{history.open_attempt}"
-        for name, history in _bench.histories(opened).items()
-        if history.open_attempt
+        f"{attempt.token(task)} on {task.node}"
+        for attempt in _running.Running.from_sweep(opened).open_attempts()
+        for task in attempt.tasks
     ]
     return errors.LeftoverError(
-        f"left at once; tasks of {', '.join(started) or 'no attempt'} may still run",
+        f"left at once; {', '.join(started) or 'nothing'} may still run",
         code="LEFTOVER",
         fix="run the same command again: it ends or adopts them; or wait for their deadline",
     )
@@ -192,13 +203,20 @@ def _asked(store: Store, wish: Wish) -> _Asked:
     found = _files.playbook(wish.playbook)
     whole, inventory = _sites.inventory(store, wish.inventory, found.experiment.inventory)
     cluster = _sites.narrowed(whole, wish.nodes)
-    _files.refuse_on(found, cluster)
+    _files.refuse_on(found, whole)
+    experiment, too_big = matrix.fitting(found.experiment, len(cluster.nodes))
+    if too_big and not matrix.cases(experiment):
+        raise errors.UsageError(
+            f"every case of {found.name} needs more than {len(cluster.nodes)} nodes",
+            code="NO-CASE",
+            fix="leave fewer nodes out",
+        )
     known, digest = _sites.of(store, whole), _sites.digest(whole)
     if known is not None and known.cluster_digest != digest:
         known = None  # the inventory was edited since: what was prepared may be for other nodes
     program = _programs.of(found, cluster, known)
-    recipe = Recipe(found.name, found.experiment, found.workload, cluster, program)
-    return _Asked(recipe, found, inventory, digest, known)
+    recipe = Recipe(found.name, experiment, found.workload, cluster, program)
+    return _Asked(recipe, found, inventory, digest, known, too_big)
 
 
 def _wanted(recipe: Recipe, wish: Wish) -> Plan:
@@ -229,24 +247,14 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
         NodeError: a node does not answer.
         UnfitError: the findings say that nothing good would come of it.
     """
-    cluster, image = asked.recipe.cluster, asked.playbook.image
-    processes = all(node.runtime == "process" for node in cluster.members)
-    site, failures = _observe.observe(
-        fleet,
-        _observe.Asking(
-            store, asked.inventory, asked.digest, image if processes else None, asked.known
-        ),
-    )
-    if failures:
-        for failure in failures[1:]:
-            voice.line(str(failure))
-        raise failures[0]
-    if processes and any(node.transport != "local" for node in cluster.members):
-        _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
-    if not processes:
+    cluster = asked.recipe.cluster
+    site = _observed(store, asked, fleet, voice)
+    if cluster.members[0].runtime == "docker":
         _same_image(asked, fleet)
-    elif asked.known is None or len(asked.known.nodes) <= len(site.nodes):
+    else:
         store.keep_site(cluster.name, _sites.SITE.dump_json(site, indent=1))
+        if cluster.members[0].transport != "local":
+            _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
     if site.findings:
         voice.findings(site.findings)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
@@ -259,6 +267,19 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
             phase="preflight",
             fix=first.fix,
         )
+    return site
+
+
+def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:
+    image = asked.playbook.image
+    asking = _observe.Asking(store, asked.inventory, asked.digest, None, asked.known, (image,))
+    if asked.recipe.cluster.members[0].runtime == "process":
+        asking = replace(asking, image=image, images=())
+    site, failures = _observe.observe(fleet, asking)
+    for failure in failures[1:]:
+        voice.line(str(failure))
+    if failures:
+        raise failures[0]
     return site
 
 

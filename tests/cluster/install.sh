@@ -17,6 +17,7 @@ need ip iproute2
 need iptables iptables
 need mmdebstrap mmdebstrap
 need tini tini
+need runc runc
 need git git
 need nsenter util-linux
 need perl perl-base

@@ -73,13 +73,19 @@ def alive(place: Place) -> dict[str, object]:
     }
 
 
-def _able(count: int) -> None:
+def lacking() -> str:
+    """What this machine lacks for a virtual cluster, in words; empty if nothing."""
     if os.geteuid() != 0:
-        raise TestbedError("the virtual cluster needs root")
+        return "the virtual cluster needs root"
     # Debian keeps daemons out of a plain user's PATH.
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    if missing := [name for name in (*_NEEDED, *_ALSO) if not shutil.which(name, path=path)]:
-        raise TestbedError(f"not on this machine: {', '.join(missing)}")
+    missing = [name for name in (*_NEEDED, *_ALSO) if not shutil.which(name, path=path)]
+    return f"not on this machine: {', '.join(missing)}" if missing else ""
+
+
+def _able(count: int) -> None:
+    if words := lacking():
+        raise TestbedError(words)
     if not 1 <= count <= MOST_NODES:
         raise TestbedError(f"{count} nodes; needed 1 to {MOST_NODES}")
 

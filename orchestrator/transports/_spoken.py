@@ -1,0 +1,51 @@
+"""paramiko's transport, with what it gets wrong put right and what it forgets remembered."""
+
+from typing import Any
+
+import paramiko
+
+CHANNEL_CLOSE = 97  # RFC 4254, 9
+
+
+def _closed(channel: Any, message: Any) -> None:
+    """The other side has closed a channel; the owner's ``close`` answers.
+
+    paramiko itself answers at once, while another thread may be about to send on that channel.
+    For a message to a channel that is gone sshd ends the whole connection, and by then its
+    number may even belong to another command.
+    """
+    channel._handle_eof(message)
+    with channel.lock:
+        channel.eof_sent = True  # nothing more is sent, and nobody waits to send
+        channel.out_buffer_cv.notify_all()
+    channel.event.set()
+    channel.status_event.set()
+
+
+class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
+    """A transport that keeps what the server said and paramiko only logs.
+
+    ``offered`` is what it has to offer, ``farewell`` why it went; and what an RSA key is
+    used with, which paramiko decides.
+    """
+
+    farewell = ""
+    offered: dict[str, list[str]] | None = None
+    _agreed_pubkey_algorithm = ""
+    _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
+        **paramiko.Transport._channel_handler_table,
+        CHANNEL_CLOSE: _closed,
+    }
+
+    @property
+    def signature(self) -> str:
+        """The algorithm that an RSA key has signed with; empty for other keys."""
+        return self._agreed_pubkey_algorithm
+
+    def _parse_disconnect(self, message: Any) -> None:
+        message.get_int()
+        self.farewell = message.get_text()
+
+    def _parse_kex_init(self, message: Any) -> None:
+        self.offered = self._really_parse_kex_init(paramiko.Message(message.asbytes()))
+        super()._parse_kex_init(message)

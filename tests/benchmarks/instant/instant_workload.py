@@ -1,0 +1,49 @@
+"""A program that prints a whole log and exits at once, for measuring what a trial costs besides."""
+
+from collections.abc import Mapping
+
+from orchestrator.launchers import replicate
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Noun
+from orchestrator.workloads import Workload, _dllogger
+
+
+class Params(Noun):
+    """None."""
+
+
+def command(_case: Case, _method: Method, placement: Placement) -> Command:
+    """Print a log and exit."""
+    return Command(agent=(), program=("sh", f"{placement.code}/print.sh"))
+
+
+def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
+    """Nothing."""
+    return {}
+
+
+def mounts(_: Seat) -> tuple[Mount, ...]:
+    """None."""
+    return ()
+
+
+WORKLOAD = Workload(
+    name="instant",
+    title="A log, printed at once",
+    params=Params,
+    unit="images/s",
+    window=(2, 8),
+    launcher=replicate.launch,
+    port=lambda _: 24333,
+    command=command,
+    env=env,
+    mounts=mounts,
+    data=(),
+    devices=frozenset({"cpu"}),
+    axes=frozenset(),
+    log_prefix="instant",
+    read=_dllogger.read,
+    progress=_dllogger.progress,
+)
