@@ -155,8 +155,7 @@ def desk(
     """A fresh working folder on the provisioned cluster, as the first user left it."""
     first, _ = provisioned
     fresh = Desk.made(first.cluster, tmp_path)
-    shutil.copytree(first.state / "sites", fresh.state / "sites")
-    shutil.copytree(first.state / "downloads", fresh.state / "downloads")
+    fresh.adopt(first)
     yield fresh
     fresh.end()
     fresh.cluster.switch()

@@ -21,6 +21,16 @@ def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_who_holds_a_lock_can_be_asked_without_taking_it(tmp_path: Path) -> None:
+    """Nobody before there is one, the process while it holds, nobody after that."""
+    lock = Lock(tmp_path / "lock", "this")
+    assert (lock.holder(), lock.holder_pid()) == (None, None)
+    with lock:
+        assert f"pid {os.getpid()} since " in (Lock(tmp_path / "lock", "this").holder() or "")
+        assert Lock(tmp_path / "lock", "this").holder_pid() == os.getpid()
+    assert (lock.holder(), lock.holder_pid()) == (None, None)
+
+
 def _hold(path: Path, ready: "multiprocessing.synchronize.Event") -> None:
     with Lock(path, "the thing"):
         ready.set()

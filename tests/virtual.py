@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +15,15 @@ from tests.cluster import Cluster, overlay
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
-PATIENCE_S = 600.0
+PATIENCE_S, BEGIN_S = 600.0, 60.0
+TRIAL = "2n1g-r50_b256_amp_1"  # the first one of a quick playbook
+QUICK = """\
+workload: ngc_pytorch_rn50
+image: ngc-pytorch-20.03
+method: {repeats: 1, iterations: 41, window: [5, 35], time_limit_s: 90, stall_limit_s: 25}
+grid: {placement: [2x1], precision: [amp], micro_batch_size: [256]}
+params: {loss_scale: dynamic}
+"""
 OURS = "docker ps -aq --filter label=dlperf.sweep; find /var/tmp/dlperf-root -mindepth 2 -name a1"
 
 
@@ -32,6 +42,11 @@ class Desk:
         assert isinstance(served, dict)
         overlay.write(folder, served)
         return cls(cluster, folder)
+
+    def adopt(self, first: "Desk") -> None:
+        """Take over what another desk's provisioning found out."""
+        for part in ("sites", "downloads"):
+            shutil.copytree(first.state / part, self.state / part)
 
     @property
     def state(self) -> Path:
@@ -67,6 +82,55 @@ class Desk:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         return name
+
+    def begun(self, *words: str, **wanted: object) -> "subprocess.Popen[str]":
+        """A sweep of one trial on two nodes, left running once its iterations are seen.
+
+        Args:
+            wanted: of the stand-in, for what starts now and not later.
+        """
+        self.cluster.switch(**{"iteration_s": 0.25, **wanted})
+        process = self.start("sweep", self.playbook("quick", QUICK), *self.on(), *words)
+        deadline = time.monotonic() + BEGIN_S
+        while not self.trains():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                raise AssertionError(process.communicate())
+            time.sleep(0.05)
+        self.cluster.switch()
+        return process
+
+    def again(self, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """The same sweep once more, to its end."""
+        done = self.run("sweep", self.playbook("quick", QUICK), *self.on())
+        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
+        return done
+
+    def on(self) -> tuple[str, str]:
+        """The words that name the cluster's inventory."""
+        return "--inventory", str(self.cluster.inventory)
+
+    def trains(self) -> bool:
+        """Whether the leader of an attempt that has not ended shows iterations."""
+        logs = self.raw_logs()
+        shown = [log for log in logs if not log.with_suffix(".end").exists()]
+        return any(b" Iteration: 3 " in log.read_bytes() for log in shown)
+
+    def raw_logs(self, node_rank: int = 0) -> list[Path]:
+        """Logs on a node as tasks of the newest sweep write them; all of its attempts."""
+        if not self.sweeps():
+            return []
+        folder = self.cluster.node(node_rank).folder / "var/tmp/dlperf-root"
+        return sorted(folder.glob(f"{self.sweeps()[-1].name}/*/a*/r{node_rank}.log"))
+
+    def container(self, node_rank: int = 0, trial: str = TRIAL, attempt: int = 1) -> str:
+        """The name of a task's container."""
+        return f"dlp-{self.sweeps()[-1].name}-{trial}-a{attempt}-r{node_rank}"
+
+    def said(self, event: str) -> list[Any]:
+        """Events of one kind, of the newest sweep."""
+        lines = (self.sweeps()[-1] / "events.jsonl").read_text().splitlines()
+        return [each for each in map(json.loads, lines) if each["event"] == event]
 
     def inventory(self, **changes: str) -> Path:
         """The cluster's inventory in this folder, words replaced; where it lies."""

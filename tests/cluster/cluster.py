@@ -174,7 +174,7 @@ class Cluster:
         """Ask the stand-in benchmark for something else, from its next start on.
 
         Args:
-            transport: ``"sockets"``: NCCL's lines show no InfiniBand.
+            transport: ``"sockets"``: NCCL's lines show no InfiniBand; ``"silent"``: no lines.
             die: ``{"rank": 3, "iteration": 40}``: this rank kills itself there.
             hang: likewise: this rank stands still there.
             join_s: how long ranks wait for each other at the start; 120 unless said otherwise.

@@ -344,6 +344,15 @@ def test_exclude_knows_parameters_of_the_grid_and_of_the_playbook() -> None:
     assert [case.given["threads"] for case in matrix.cases(found)] == [1]
 
 
+def test_cases_of_more_nodes_than_there_are_can_be_left_out() -> None:
+    """The placements that went are named; what `exclude` says goes on holding."""
+    grid = {**GRID, "placement": ["1x1", "2x1", "4x1"]}
+    found, left_out = matrix.fitting(experiment(grid=grid, exclude=[{"placement": "1x1"}]), 2)
+    assert left_out == ("4x1",)
+    assert [case.placement for case in matrix.cases(found)] == ["2x1"]
+    assert matrix.fitting(experiment(grid=grid), 4)[1] == ()
+
+
 def test_exclude_that_matches_nothing_is_refused() -> None:
     """It was meant to leave something out, and what it meant would run."""
     exclude = [{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]

@@ -26,7 +26,7 @@ def report(local_rank: int) -> None:
             " /sys/class/infiniband_verbs/uverbs0\n"
         )
         devices = False
-    if os.environ.get("NCCL_DEBUG", "").upper() != "INFO":
+    if os.environ.get("NCCL_DEBUG", "").upper() != "INFO" or switch.get("transport") == "silent":
         return
     out_of_band = _interface()
     pid = os.getpid()

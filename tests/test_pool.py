@@ -1,0 +1,65 @@
+"""Threads that hold up no exit."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from orchestrator.pool import Pool
+
+STUCK = """
+import threading
+from orchestrator.pool import Pool
+pool = Pool(2)
+pool.submit(threading.Event().wait)
+pool.close()
+print("done", flush=True)
+"""
+
+
+def test_everything_that_is_submitted_is_done() -> None:
+    """More work than threads: each result comes back to whoever asked for it."""
+    pool = Pool(3)
+    asked = [pool.submit(lambda n=n: n * n) for n in range(100)]
+    assert [each.result(10) for each in asked] == [n * n for n in range(100)]
+    pool.close()
+
+
+def test_no_more_threads_than_allowed_work_at_once() -> None:
+    """Of twenty jobs that wait for each other's place, never more than four run."""
+    running, most, guard = 0, 0, threading.Lock()
+
+    def job() -> None:
+        nonlocal running, most
+        with guard:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with guard:
+            running -= 1
+
+    pool = Pool(4)
+    for each in [pool.submit(job) for _ in range(20)]:
+        each.result(10)
+    pool.close()
+    assert most == 4
+
+
+def test_what_a_job_raises_reaches_whoever_asks() -> None:
+    """And the thread goes on with the next."""
+    pool = Pool(1)
+    bad, good = pool.submit(lambda: 1 // 0), pool.submit(lambda: "fine")
+    with pytest.raises(ZeroDivisionError):
+        bad.result(10)
+    assert good.result(10) == "fine"
+    pool.close()
+
+
+def test_a_program_ends_although_a_job_never_does() -> None:
+    """What a node does not answer holds up nobody's terminal."""
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n")
