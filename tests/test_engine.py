@@ -374,7 +374,9 @@ def test_secrets_reach_the_registry_and_nothing_else(dockerd: Dockerd, tmp_path:
 def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
     """Its lines as they come and the id at the end; or IMAGE-BUILD with the last of them."""
     images, lines = Images(engine), list[str]()
-    good = f'FROM {IMAGE}\nARG WORD\nLABEL dlperf.image=good\nRUN echo "hello $WORD" && echo "$WORD" >/word\n'
+    good = (
+        f'FROM {IMAGE}\nARG WORD\nLABEL dlperf.image=good\nRUN echo "hello $WORD"; echo 1 >/new\n'
+    )
     image = images.build([context(good)], "dlperf/good:1", {"WORD": "there"}, lines.append)
     assert "hello there" in lines
     found = images.find("dlperf/good:1")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.transports import _session
+from orchestrator.transports import Stream, _session
 from orchestrator.transports.ssh import SshTarget, SshTransport
 from tests.conftest import wait_for
 from tests.sshd import Sshd, free_port, keygen
@@ -569,6 +569,12 @@ def test_sixteen_threads_have_3200_right_answers(serve: Serve, reach: Reach) -> 
     assert server.log.count("Accepted publickey") == 1
 
 
+def endlessly(stream: Stream) -> None:
+    """Write until it can be no more."""
+    while True:
+        stream.sendall(b"more")
+
+
 def test_a_command_that_ends_while_it_is_written_to_ends_alone(serve: Serve, reach: Reach) -> None:
     """sshd ends a whole connection for one word to a channel that is gone: none is said."""
     server = serve()
@@ -576,8 +582,7 @@ def test_a_command_that_ends_while_it_is_written_to_ends_alone(serve: Serve, rea
     for _ in range(200):
         stream = transport.open(("true",))
         with pytest.raises(BrokenPipeError):
-            while True:
-                stream.sendall(b"more")
+            endlessly(stream)
         stream.close()
     assert transport.run(TRUE, timeout_s=10).exit_code == 0
     assert server.log.count("Accepted publickey") == 1

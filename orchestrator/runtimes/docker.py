@@ -48,7 +48,7 @@ class DockerRuntime:
         folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
         gpus = bool(task.gpus)
         host = self._grants.host_config((folder, *task.mounts), gpus=gpus)
-        env = {**self._grants.environment(gpus=gpus), **task.env}
+        env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
         config = {
             "Image": self._settings.image,
             "User": self._grants.user,
@@ -131,7 +131,7 @@ class DockerRuntime:
         config = {
             "Image": self._settings.image,
             "User": self._grants.user,
-            "Env": _pairs(self._grants.environment(gpus=gpus)),
+            "Env": _pairs(self._grants.environment("/", gpus=gpus)),
             # By a shell, so that a command that is not there is an answer here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},

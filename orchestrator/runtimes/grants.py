@@ -73,12 +73,16 @@ class Grants:
             config["DeviceRequests"] = [_gpu_request(self.gpu_access)]
         return config
 
-    def environment(self, *, gpus: bool) -> dict[str, str]:
-        """What a container needs in its environment to be at home there and to see the GPUs."""
+    def environment(self, home: str, *, gpus: bool) -> dict[str, str]:
+        """What a container needs in its environment to be at home there and to see the GPUs.
+
+        Args:
+            home: a folder for a user whom the image does not know.
+        """
         env = {}
         if self.user.split(":")[0] != "0":
             # A user without a name in the image has no home, and getpass.getuser() fails.
-            env = {"HOME": "/tmp", "USER": "dlperf"}  # noqa: S108 # in the container, where it is nobody else's
+            env = {"HOME": home, "USER": "dlperf"}
         if gpus and self.gpu_access == "runtime":
             # All of the node's GPUs, here as in _gpu_request: CUDA_VISIBLE_DEVICES of the plan
             # chooses, so that plan and provenance hold the node's own indices.

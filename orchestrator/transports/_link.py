@@ -1,20 +1,18 @@
 """Authenticated SSH connections, by fabric and paramiko: made, judged, given back."""
 
-import functools
 import logging
 import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import fabric
-import paramiko
 
 from orchestrator import errors
 from orchestrator.transports import known_hosts
+from orchestrator.transports._identity import private_key
 from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._trouble import ANSWER_S, lost, unspoken
@@ -110,7 +108,7 @@ def connect(target: SshTarget, dial: Dial) -> Link:
         NodeError: there is none; nothing was run.
         LocalError: the key or known_hosts cannot be read.
     """
-    identity = _identity(target)
+    identity = private_key(target)
     if target.host_key is not None:
         return _pinned(target, dial, identity)
     name = known_hosts.called(target.address, target.port)
@@ -221,34 +219,3 @@ def _give_up(client: Any, wire: Wire) -> None:
         spoken.packetizer.complete_handshake()
         client.close()
         spoken.join(LAST_WORDS_S)
-
-
-def _identity(target: SshTarget) -> Any:
-    """The private key that the inventory names.
-
-    Raises:
-        LocalError: none is named, or it cannot be used.
-    """
-    if target.identity is None:
-        raise errors.LocalError(
-            f"no key is named to log in to {target.address} with; we look for none",
-            code="SSH-KEY",
-            node=target.name,
-            fix="set identity in the inventory, such as ~/.ssh/id_ed25519",
-        )
-    path = Path(target.identity)
-    try:
-        path = path.expanduser()
-        return _key(path, path.stat().st_mtime_ns)
-    except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
-        raise errors.LocalError(
-            f"cannot use the key {target.identity}: {getattr(error, 'strerror', None) or error}",
-            code="SSH-KEY",
-            node=target.name,
-            fix="needed a private key of ssh-keygen's that is readable and has no passphrase",
-        ) from error
-
-
-@functools.lru_cache(maxsize=64)
-def _key(path: Path, mtime_ns: int) -> Any:  # noqa: ARG001  # a key that was replaced is another
-    return paramiko.PKey.from_path(path)

@@ -21,7 +21,10 @@ BEAT_S, SILENCE_S = 3.0, 15.0
 # see that end, for hours; so the lock also ends when its holder has been silent for a while.
 HOLD = """
 umask 077
-mkdir -p -- "$1" && exec 9>>"$1/lock" || exit 1
+mkdir -p -- "$1" || exit 1
+# Its parent may be everybody's: a folder or a link that somebody else put there is not used.
+if [ -L "$1" ] || [ ! -O "$1" ]; then echo "$1 is not this user's own"; exit 1; fi
+chmod 700 "$1" && exec 9>>"$1/lock" || exit 1
 if ! flock -n 9; then printf 'taken '; cat "$1/lock"; exit 0; fi
 printf '%s\\n' "$2" >"$1/lock"
 echo held

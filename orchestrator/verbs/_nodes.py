@@ -181,15 +181,4 @@ def settled(answers: Sequence[Answer[T]]) -> None:
 def _transport(node: Node) -> Transport:
     if node.transport == "local":
         return LocalTransport(node.name)
-    return SshTransport(
-        SshTarget(
-            name=node.name,
-            address=node.address,
-            port=node.port,
-            user=node.user,
-            identity=node.identity,
-            host_key=node.host_key,
-            known_hosts=node.known_hosts,
-            jump=node.jump,
-        )
-    )
+    return SshTransport(SshTarget.of(node))

@@ -1,0 +1,41 @@
+"""The one private key that is offered to a machine."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.transports._target import SshTarget
+
+
+def private_key(target: SshTarget) -> Any:
+    """The private key that the inventory names.
+
+    Raises:
+        LocalError: none is named, or it cannot be used.
+    """
+    if target.identity is None:
+        raise errors.LocalError(
+            f"no key is named to log in to {target.address} with; we look for none",
+            code="SSH-KEY",
+            node=target.name,
+            fix="set identity in the inventory, such as ~/.ssh/id_ed25519",
+        )
+    path = Path(target.identity)
+    try:
+        path = path.expanduser()
+        return _key(path, path.stat().st_mtime_ns)
+    except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
+        raise errors.LocalError(
+            f"cannot use the key {target.identity}: {getattr(error, 'strerror', None) or error}",
+            code="SSH-KEY",
+            node=target.name,
+            fix="needed a private key of ssh-keygen's that is readable and has no passphrase",
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _key(path: Path, mtime_ns: int) -> Any:  # noqa: ARG001  # a key that was replaced is another
+    return paramiko.PKey.from_path(path)

@@ -1,0 +1,171 @@
+"""What the path over several machines costs, beside peers that do the same on the same cluster.
+
+    python tests/benchmarks/cluster.py
+
+Needs root and what the virtual cluster needs; Ansible where it is to be compared. Takes about five
+minutes and prints a table. Only the ratios mean something, and they are taken in one run: what
+else the machine does meets us and our peers alike, in turns.
+"""
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.benchmarks import peers
+from tests.cluster import Cluster, cluster
+from tests.virtual import Desk
+
+HERE = Path(__file__).parent
+ROUNDS = 5
+FEW, MANY = 2, 12  # trials of two sweeps: what they have in common drops out of the difference
+SWEEPS = 3
+PLAIN = 6  # gangs by plain ssh between two sweeps
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table; seconds, or None where there is no peer."""
+
+    what: str
+    ours_s: float
+    peer: str
+    peer_s: float | None
+    aim: float
+
+
+def main() -> None:
+    """Print the machine and the table."""
+    print(
+        f"{os.cpu_count()} cores, kernel {platform.release()}, Python {platform.python_version()}"
+    )
+    for words in (("dockerd", "--version"), ("ssh", "-V")):
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        print((done.stdout + done.stderr).strip())
+    print(peers.ansible_version() or peers.HOW_TO_GET)
+    with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as name:
+        folder = Path(name)
+        with cluster(4, run=f"bm{os.getpid()}") as nodes:
+            rows = [*provisioning(nodes, folder / "provision"), *gangs(nodes, folder / "gang")]
+        rows += fan_out(folder / "fanout")
+    show(rows)
+
+
+def provisioning(nodes: Cluster, folder: Path) -> Iterator[Row]:
+    """A provision of four nodes that were provisioned, beside the playbook."""
+    folder.mkdir()
+    desk = Desk.made(nodes, folder)
+    image = provisioned(desk, nodes.inventory, "ngc-pytorch-20.03")
+    ours_s, peer_s = [], []
+    ansible = peers.Ansible(nodes, folder, image) if peers.ansible_version() else None
+    if ansible:
+        ansible.play_s()  # its connections and what it keeps of the data sets are warm from here
+    for _ in range(ROUNDS):
+        ours_s.append(lasting_s(lambda: must(desk, "provision", str(nodes.inventory))))
+        if ansible:
+            peer_s.append(ansible.play_s())
+    spread("provision", ours_s, peer_s)
+    yield Row(
+        "provision, 4 nodes, again",
+        median(ours_s),
+        "Ansible",
+        median(peer_s) if peer_s else None,
+        0.25,
+    )
+
+
+def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
+    """A trial whose program exits at once, beside plain ssh; and how far starts are apart."""
+    shutil.copytree(HERE / "instant" / "place", folder)
+    inventory = folder / "instant.yaml"
+    text = nodes.cpu_inventory.read_text()
+    inventory.write_text(text.replace("images: [reference-rn50]", "images: [instant]"))
+    desk, env = Desk(nodes, folder), {"PYTHONPATH": f"{HERE.parents[1]}:{HERE / 'instant'}"}
+    image = provisioned(desk, inventory, "instant", **env)
+    words = ("sweep", "instant", "--inventory", str(inventory), "--new", "--repeats")
+    plain = peers.PlainSsh(nodes, folder)
+    ours_s, peer_s, skews_s = [], [], []
+    with plain.warm():
+        for _ in range(SWEEPS):
+            few_s, many_s = (
+                lasting_s(lambda n=n: must(desk, *words, str(n), **env)) for n in (FEW, MANY)
+            )
+            ours_s.append((many_s - few_s) / (MANY - FEW))
+            skews_s += [each["start_skew_s"] for each in desk.outcomes().values()]
+            argv = ("sh", "/workspace/instant/print.sh")
+            peer_s += [plain.gang_s(image, argv) for _ in range(PLAIN)]
+    spread("trial", ours_s, peer_s)
+    yield Row("trial that exits at once", median(ours_s), "ssh, docker run", median(peer_s), 1.15)
+    said = " ".join(f"{each * 1000:.0f}" for each in sorted(skews_s))
+    print(f"{len(skews_s)} start skews, ms: {said}")
+    p95_s = statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
+    yield Row("start skew, p50", median(skews_s), "", None, 0)
+    yield Row("start skew, p95", p95_s, "50 ms", 0.050, 1)
+
+
+def fan_out(folder: Path) -> Iterator[Row]:
+    """One command on 64 nodes, beside ssh through xargs."""
+    folder.mkdir()
+    words = ("unshare", "--net", sys.executable, str(HERE / "fanout.py"), str(folder))
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+    seconds: Mapping[str, Sequence[float]] = json.loads(done.stdout)
+    for kind in ("cold", "warm"):
+        ours_s, peer_s = seconds[f"{kind} ours"], seconds[f"{kind} peer"]
+        spread(f"64 nodes, {kind}", ours_s, peer_s)
+        yield Row(
+            f"one command, 64 nodes, {kind}", median(ours_s), "xargs -P ssh", median(peer_s), 1
+        )
+    print(f"loading the program's own modules, in neither: {median(seconds['start-up']):.2f} s")
+
+
+def provisioned(desk: Desk, inventory: Path, image: str, **env: str) -> peers.Image:
+    """The image, once the first provisioning has built and carried it."""
+    must(desk, "provision", str(inventory), "--lock", **env)
+    (site,) = (desk.state / "sites").glob("*.json")
+    record = json.loads(site.read_text())["images"][image]
+    return peers.Image(record["tag"], record["id"])
+
+
+def must(desk: Desk, *words: str, **env: str) -> None:
+    """Run a command of ours, which must end well."""
+    done = desk.run(*words, **env)
+    if done.returncode:
+        sys.exit(
+            f"{' '.join(words)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
+        )
+
+
+def lasting_s(act: Callable[[], None]) -> float:
+    """Seconds that something takes."""
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def spread(what: str, ours_s: Sequence[float], peer_s: Sequence[float]) -> None:
+    """Print every value, so that one can see what the medians are worth."""
+    ours, theirs = (" ".join(f"{each:.2f}" for each in values) for values in (ours_s, peer_s))
+    print(f"{what}, s: ours {ours}; peer {theirs or '-'}", flush=True)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the table."""
+    print(f"\n{'median of seconds':32} {'ours':>7} {'peer':>7} {'ratio':>6} {'aim':>5}  peer")
+    for row in rows:
+        peer = f"{row.peer_s:7.3f}" if row.peer_s is not None else f"{'-':>7}"
+        ratio = f"{row.ours_s / row.peer_s:6.2f}" if row.peer_s is not None else f"{'-':>6}"
+        aim = f"{row.aim:5.2f}" if row.aim else f"{'-':>5}"
+        print(f"{row.what:32} {row.ours_s:7.3f} {peer} {ratio} {aim}  {row.peer}")
+
+
+if __name__ == "__main__":
+    main()
