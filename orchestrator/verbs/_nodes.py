@@ -1,13 +1,13 @@
 """The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.plan import Task
@@ -162,6 +162,18 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
         raise errors.UnfitError(
             f"{error.cause} ({said})", code=error.code, node=node, phase=probe.name, fix=error.fix
         ) from error
+
+
+def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
+    """Errors that say the same of several nodes as one, its node such as ``vs[001-004]``."""
+    groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
+    for each in failures:
+        groups.setdefault((type(each), each.code, each.cause), []).append(each)
+    for first, *others in groups.values():
+        if others:
+            names = (each.where.get("node", "?") for each in (first, *others))
+            first.where["node"] = nodeset.fold(names)
+    return [group[0] for group in groups.values()]
 
 
 def settled(answers: Sequence[Answer[T]]) -> None:

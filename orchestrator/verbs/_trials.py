@@ -26,7 +26,7 @@ PORT_TRIES = 100
 PORT_TIMEOUT_S = 10.0
 MOST_RETRIES = {
     **{"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2},
-    **{"UNREACHABLE": 2, "DOCKER-RESTARTED": 2, "LOG-COPY": 2},
+    **{"UNREACHABLE": 2, "REBOOTED": 2, "DOCKER-RESTARTED": 2, "LOG-COPY": 2},
 }
 
 # Exit 0 if somebody listens at the port. The kernel writes ports in hexadecimal; 0A is LISTEN.
@@ -119,10 +119,13 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
         opened = bench.fanout.launch(attempt, _limits(bench))
     except errors.DlperfError as error:
         bench.fanout.clear(attempt)
-        if not isinstance(error, errors.NodeError):
+        retried = isinstance(error, errors.NodeError)
+        words = f"node {error.where.get('node', '?')}: {error.cause}"
+        lost = Problem("START" if retried else error.code, words)
+        closed = _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+        if not retried:
             raise
-        lost = Problem("START", f"node {error.where.get('node', '?')}: {error.cause}")
-        return _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+        return closed
     if not opened:
         if bench.signals.stopping():
             stopped = Problem("INTERRUPTED", "stopped before its gates were open")

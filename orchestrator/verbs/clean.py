@@ -12,7 +12,7 @@ from orchestrator.verbs import _locks, _nodes, _sites
 from orchestrator.verbs._running import Running
 
 TIMEOUT_S = 120.0
-SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
+SWEEP_LABEL, PROBE_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.probe", "dlperf.image"
 
 # One line for each of the sweeps named that has left a folder.
 FOLDERS = 'folder=$1; shift; for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done; true'
@@ -60,7 +60,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
     if not found:
         voice.result(f"nothing of ours is left on the {len(answers) - len(failures)} nodes")
-    for failure in failures:
+    for failure in _nodes.folded(failures):
         voice.line(str(failure))
     code = min((failure.exit_code for failure in failures), default=0)
     voice.document({"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)})
@@ -98,11 +98,11 @@ def _look(
         folders = tuple(f"{node.folder}/{each}" for each in done.stdout.decode().split())
     if node.name not in fleet.engines:
         return _Found(folders, (), ())
-    containers = tuple(
-        each.name
-        for each in fleet.containers[node.name].labelled(SWEEP_LABEL)
-        if each.labels.get(SWEEP_LABEL) in sweeps
-    )
+    engine = fleet.containers[node.name]
+    tasks = [each for each in engine.labelled(SWEEP_LABEL) if each.labels[SWEEP_LABEL] in sweeps]
+    # Those that looked around for a provisioning that was killed; the lock says that none runs.
+    looked = engine.labelled(PROBE_LABEL)
+    containers = tuple(each.name for each in (*tasks, *looked))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
 

@@ -73,7 +73,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
         )
     _show_actions(voice, todo)
     code = _exit_code(site, failures)
-    for failure in failures:
+    for failure in _nodes.folded(failures):
         voice.line(str(failure))
     voice.document({"exit_code": code, **_document(site), "actions": _actions_json(todo)})
     return code
@@ -94,7 +94,7 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
-    for failure in failures:
+    for failure in _nodes.folded(failures):
         voice.line(str(failure))
     code = _exit_code(site, failures)
     voice.document({"exit_code": code, **_document(site), "actions": _actions_json(done)})

@@ -49,7 +49,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     if rows:
         head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
         voice.table("Tasks", head, [_cells(row) for row in rows])
-    for failure in failures:
+    for failure in _nodes.folded(failures):
         voice.line(str(failure))
     return 4 if failures else 0
 

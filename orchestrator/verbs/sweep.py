@@ -276,10 +276,11 @@ def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) 
     if asked.recipe.cluster.members[0].runtime == "process":
         asking = replace(asking, image=image, images=())
     site, failures = _observe.observe(fleet, asking)
-    for failure in failures[1:]:
+    said = _nodes.folded(failures)
+    for failure in said[1:]:
         voice.line(str(failure))
-    if failures:
-        raise failures[0]
+    if said:
+        raise said[0]
     return site
 
 
