@@ -21,6 +21,20 @@ class _Said(logging.Handler):
         self._say(self.format(record))
 
 
+class _File(RotatingFileHandler):
+    """A log file that is made with its first line: bad input touches nothing."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            super().emit(record)
+        except OSError:
+            return  # no debug log stops nothing
+
+    def handleError(self, _: logging.LogRecord) -> None:
+        """A disk that is full for the debug log is told by what else cannot be written."""
+
+
 def begin(state: Path, say: Callable[[str], None] | None) -> None:
     """Keep a debug log in ``state/debug.log``; ``say`` is given every line of it too.
 
@@ -34,10 +48,6 @@ def begin(state: Path, say: Callable[[str], None] | None) -> None:
     logger.addHandler(logging.NullHandler())
     if say is not None:
         logger.addHandler(_Said(say))
-    try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = RotatingFileHandler(state / "debug.log", maxBytes=MOST_BYTES, backupCount=1)
-    except OSError:
-        return
+    file = _File(state / "debug.log", maxBytes=MOST_BYTES, backupCount=1, delay=True)
     file.setFormatter(logging.Formatter(FORM, "%Y-%m-%dT%H:%M:%S"))
     logger.addHandler(file)

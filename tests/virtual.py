@@ -133,10 +133,12 @@ class Desk:
         return [each for each in map(json.loads, lines) if each["event"] == event]
 
     def inventory(self, **changes: str) -> Path:
-        """The cluster's inventory in this folder, words replaced; where it lies."""
+        """The cluster's inventory in this folder with its lock, words replaced; where it lies."""
         text = self.cluster.inventory.read_text()
         for old, new in changes.items():
+            assert old in text
             text = text.replace(old, new)
+        shutil.copy(self.cluster.folder / "virtual.lock.json", self.folder / "mine.lock.json")
         path = self.folder / "mine.yaml"
         path.write_text(text)
         return path

@@ -38,7 +38,7 @@ Dial = Callable[[SshTarget], AbstractContextManager[Pipe]]
 # What paramiko has to say we say in our own words; without a handler it prints tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 # Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in.
-_CONFIG = fabric.Config(lazy=True, overrides={"load_ssh_configs": False})
+_SETTINGS = {"load_ssh_configs": False}
 
 
 class _AnotherKey(Exception):
@@ -185,7 +185,8 @@ def _once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
             host=target.address,
             user=target.user,
             port=target.port,
-            config=_CONFIG,
+            # Not shared: a Connection writes into its own, which other threads would see half done.
+            config=fabric.Config(lazy=True, overrides=_SETTINGS),
             connect_kwargs={
                 "sock": wire,
                 "transport_factory": terms.transport,

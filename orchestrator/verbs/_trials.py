@@ -119,13 +119,13 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
         opened = bench.fanout.launch(attempt, _limits(bench))
     except errors.DlperfError as error:
         bench.fanout.clear(attempt)
-        retried = isinstance(error, errors.NodeError)
+        may_pass = isinstance(error, errors.NodeError)
         words = f"node {error.where.get('node', '?')}: {error.cause}"
-        lost = Problem("START" if retried else error.code, words)
-        closed = _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
-        if not retried:
-            raise
-        return closed
+        lost = Problem("START" if may_pass else error.code, words)
+        said = _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+        if may_pass:
+            return said
+        raise
     if not opened:
         if bench.signals.stopping():
             stopped = Problem("INTERRUPTED", "stopped before its gates were open")

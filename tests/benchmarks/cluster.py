@@ -26,7 +26,7 @@ from tests.cluster import Cluster, cluster
 from tests.virtual import Desk
 
 HERE = Path(__file__).parent
-ROUNDS = 5
+ROUNDS = 4
 FEW, MANY = 2, 12  # trials of two sweeps: what they have in common drops out of the difference
 SWEEPS = 3
 PLAIN = 6  # gangs by plain ssh between two sweeps

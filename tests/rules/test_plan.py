@@ -269,11 +269,13 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
 def test_task_carries_a_name_of_its_own() -> None:
     """Sweep, trial, attempt and rank: nothing of another attempt is ever taken for this one."""
     built = plan.build(recipe(grid={**GRID, "placement": ["2x4"]})).trials[0]
-    attempt = Attempt("20200915-ours", built.name, 2, {"n1": "/state/a2"}, built.port, built.tasks)
+    folders = {task.node: f"/var/tmp/{task.node}/a2" for task in built.tasks}
+    attempt = Attempt("20200915-ours", built.name, 2, folders, built.port, built.tasks)
     assert [attempt.token(task) for task in attempt.tasks] == [
         "dlp-20200915-ours-2n4g-r50_b256_amp_1-a2-r0",
         "dlp-20200915-ours-2n4g-r50_b256_amp_1-a2-r1",
     ]
+    assert attempt.folder(built.tasks[1]) == f"/var/tmp/{built.tasks[1].node}/a2"
 
 
 @pytest.mark.parametrize(
