@@ -20,10 +20,10 @@ def image(node: Node) -> str:
     return node.must("docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc*'").split()[0]
 
 
-def has(node: Node) -> str:
+def has(node: Node) -> set[str]:
     """Everything that a node's engine has: images and containers."""
     listed = "docker images -a --no-trunc --format '{{.ID}} {{.Repository}}:{{.Tag}}'"
-    return node.must(f"{listed}; docker ps -a --no-trunc --format '{{{{.ID}}}} {{{{.Status}}}}'")
+    return set(node.must(f"{listed}; docker ps -aq --no-trunc").splitlines())
 
 
 def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:

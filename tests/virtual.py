@@ -25,6 +25,9 @@ grid: {placement: [2x1], precision: [amp], micro_batch_size: [256]}
 params: {loss_scale: dynamic}
 """
 OURS = "docker ps -aq --filter label=dlperf.sweep; find /var/tmp/dlperf-root -mindepth 2 -name a1"
+SWEPT = (
+    "docker rm -f $(docker ps -aq --filter label=dlperf.sweep); rm -rf /var/tmp/dlperf-root/*-*-*"
+)
 
 
 @dataclass
@@ -159,8 +162,12 @@ class Desk:
         return {name: words for name, words in said.items() if words}
 
     def end(self) -> None:
-        """End commands that were left running."""
+        """End commands that were left running, and what a test that failed left on the nodes."""
         for process in self.started:
             if process.poll() is None:
                 process.kill()
             process.communicate()
+        left = self.left()
+        for node in self.cluster.nodes:
+            if node.name in left:
+                node.sh(SWEPT)

@@ -2,32 +2,36 @@
 
 import hashlib
 import posixpath
+from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
+from orchestrator.store import Sweep
 from orchestrator.transports import Transport
 from orchestrator.verbs import _nodes
-from orchestrator.verbs._bench import Bench
 
 TRIES = 3
 SMALL = ("err", "exit", "end", "go")
 REMOVE_TIMEOUT_S = 30.0
+Nodes = Mapping[str, Transport]
 
 
-def bring(bench: Bench, attempt: Attempt, ends: tuple[TaskEnd, ...]) -> tuple[Problem, ...]:
+def bring(
+    sweep: Sweep, nodes: Nodes, attempt: Attempt, ends: tuple[TaskEnd, ...]
+) -> tuple[Problem, ...]:
     """Copy every task's files into the sweep's folder; what did not come whole is a problem.
 
     The sha256 that the supervisor took on the node decides whether a log is whole.
     """
-    target = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    target = sweep.attempt_folder(attempt.trial, attempt.number)
     tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
     known = {end.node: end for end in ends}
 
     def copy(node: str) -> None:
-        _copy(bench.transports[node], attempt, tasks[node], (known.get(node), target))
+        _copy(nodes[node], attempt, tasks[node], (known.get(node), target))
 
     answers = _nodes.each(list(tasks), copy)
     return tuple(
@@ -37,9 +41,9 @@ def bring(bench: Bench, attempt: Attempt, ends: tuple[TaskEnd, ...]) -> tuple[Pr
     )
 
 
-def forget(bench: Bench, attempt: Attempt) -> None:
+def forget(sweep: Sweep, nodes: Nodes, attempt: Attempt) -> None:
     """Remove the attempt's folders from nodes that are elsewhere; `clean` does it later else."""
-    target = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    target = sweep.attempt_folder(attempt.trial, attempt.number)
     folders = {
         task.node: attempt.folder(task)
         for task in attempt.tasks
@@ -51,7 +55,7 @@ def forget(bench: Bench, attempt: Attempt) -> None:
         trial = posixpath.dirname(folder)
         script = 'rm -rf -- "$1" && rmdir -- "$2" "$3" 2>/dev/null; true'
         words = ("sh", "-c", script, "sh", folder, trial, posixpath.dirname(trial))
-        bench.transports[node].run(words, timeout_s=REMOVE_TIMEOUT_S)
+        nodes[node].run(words, timeout_s=REMOVE_TIMEOUT_S)
 
     _nodes.each(list(folders), remove)
 
@@ -70,6 +74,8 @@ def _copy(
         content = transport.get(f"{base}.{name}")
         if content is not None:
             (target / f"r{task.node_rank}.{name}").write_bytes(content)
+    if end is None and transport.get(f"{base}.log") is None:
+        return  # it never came to its program
     log = target / f"r{task.node_rank}.log"
     for _ in range(TRIES):
         came = _fetch(transport, f"{base}.log", log)

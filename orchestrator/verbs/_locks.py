@@ -74,7 +74,7 @@ class Locks:
 
     def _keep(self, name: str) -> None:
         while not self._left.is_set():
-            if _beats(self._streams[name]):
+            if _beats(self._streams[name]) or self._left.is_set():
                 continue
             self._streams[name].close()
             try:

@@ -55,8 +55,9 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             view.ended(state, code, final=state == "valid")
         else:
             bench.fanout.clear(attempt)
+            missing = _gather.bring(bench.sweep, bench.transports, attempt, ())
             lost = Problem("LOST", "the run that started it ended before all gates were open")
-            _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+            _close(bench, trial, attempt, Verdict("infra-lost", (lost, *missing)))
 
 
 def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]) -> None:
@@ -120,6 +121,7 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
     except errors.DlperfError as error:
         bench.fanout.clear(attempt)
         may_pass = isinstance(error, errors.NodeError)
+        _gather.bring(bench.sweep, bench.transports, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass else error.code, words)
         said = _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
@@ -130,7 +132,7 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
         if bench.signals.stopping():
             stopped = Problem("INTERRUPTED", "stopped before its gates were open")
             return _close(bench, trial, attempt, Verdict("interrupted", (stopped,)))
-        _gather.bring(bench, attempt, ())
+        _gather.bring(bench.sweep, bench.transports, attempt, ())
         words = "not every task came to its gate" + _outcomes.supervisors_words(bench, attempt)
         return _close(bench, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
     return _watch(bench, trial, attempt, view)
@@ -144,7 +146,7 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
         if not isinstance(sys.exception(), Abandoned):
             bench.fanout.clear(attempt)
     bench.locks.check()
-    missing = _gather.bring(bench, attempt, gang.ends)
+    missing = _gather.bring(bench.sweep, bench.transports, attempt, gang.ends)
     if gang.reason == "done" and missing:
         return _close(bench, trial, attempt, Verdict("infra-lost", missing, gang))
     if gang.reason == "done":
@@ -155,9 +157,10 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
 
 
 def _close(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
-    """Keep the outcome; only then may the nodes forget what it came from."""
+    """Keep the outcome; only then may the nodes forget what it came from, if all of it came."""
     said = _outcomes.keep(bench, trial, attempt, verdict)
-    _gather.forget(bench, attempt)
+    if not any(each.code == "LOG-COPY" for each in verdict.problems):
+        _gather.forget(bench.sweep, bench.transports, attempt)
     return said
 
 

@@ -10,6 +10,7 @@ from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Store, Sweep
+from orchestrator.verbs import _gather
 from orchestrator.verbs._running import Running
 
 PATIENCE_S = 60.0
@@ -62,6 +63,8 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
         with Fanout(runtimes, lambda: False) as fanout:
             for attempt in left:
                 fanout.clear(attempt)
+                if not _gather.bring(running.sweep, fleet.transports, attempt, ()):
+                    _gather.forget(running.sweep, fleet.transports, attempt)
                 running.sweep.append(
                     "outcome",
                     trial=attempt.trial,
