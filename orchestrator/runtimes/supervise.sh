@@ -33,6 +33,7 @@ ours() { # pids of the program, whatever session its processes have moved to
 }
 
 end() { # WHY: asks the program to end, and insists after the grace
+    heard=yes
     [ "$why" = exited ] && why=$1
     [ -n "$program" ] || finish 143
     kill -TERM "-$program" 2>/dev/null || kill -TERM "$program" 2>/dev/null
@@ -73,9 +74,14 @@ exec 3<&-
 write go "$(date +%s.%N)"
 env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null &
 program=$!
+status=
 while :; do
+    heard=
     wait "$program"
-    status=$?
-    kill -0 "$program" 2>/dev/null || break # else a signal ended the wait, not the program
+    now=$?
+    # Not known any more: then the answer before was the program's own.
+    [ "$now" = 127 ] && [ -n "$status" ] && break
+    status=$now
+    [ -n "$heard" ] || break # else a signal may have ended the wait, not the program
 done
 finish "$status"

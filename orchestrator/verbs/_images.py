@@ -1,6 +1,5 @@
 """Images, prepared: every node has the same derived image, built once and carried."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +11,10 @@ from orchestrator.images import Action, Recipe
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.image import Image
 from orchestrator.model.lock import EMPTY, Lock, file_name
-from orchestrator.model.site import ImageRecord, Site
-from orchestrator.runtimes.images import Credentials, Progress, Say
+from orchestrator.model.site import Site
+from orchestrator.runtimes.images import Credentials
 from orchestrator.store import Store, write
 from orchestrator.verbs import _files, _nodes
-from orchestrator.verbs._carry import carry
 
 CHUNK_BYTES = 1 << 20
 
@@ -166,72 +164,11 @@ def keep_lock(preparing: Preparing) -> None:
         preparing.voice.line(f"lock written: {path}")
 
 
-def there(fleet: "_nodes.Fleet", tag: str | None) -> dict[str, dict[str, str]]:
-    """By node in rank order, the id of the image of that tag, where it has one.
-
-    Raises:
-        NodeError, UnfitError: the first node that could not say.
-    """
-
-    def look(name: str) -> dict[str, str]:
-        seen = fleet.images[name].find(tag) if tag else None
-        return {tag: seen.id} if tag and seen else {}
-
-    answers = _nodes.each(list(fleet.images), look)
-    return {each.node: each.checked() for each in answers}
-
-
-def apply(preparing: Preparing, todo: Sequence[Action], what: Recipe, folder: Path) -> None:
-    """Do what is to be done, in its order; carrying goes to all nodes at once.
-
-    Raises:
-        ImageError, NodeError: what was done stays, and the next run goes on from there.
-    """
-    carried = [action.node for action in todo if action.kind == "carry"]
-    for action in todo:
-        if action.kind == "download":
-            path = preparing.downloads.fetch(action.what, what.downloads[action.what])
-            archive.check(path)
-        elif action.kind == "build":
-            _build(preparing, action, what, folder)
-        elif action.kind == "load":
-            _load(preparing, action)
-    if carried and what.tag:
-        source = next(name for name in preparing.fleet.images if name not in carried)
-        carry(preparing, what.tag, source, carried)
-
-
-def record(preparing: Preparing, what: Recipe) -> ImageRecord:
-    """What the nodes have now, the same everywhere.
-
-    Raises:
-        ImageError: IMAGE-SKEW, by node; or a node has none.
-    """
-    if what.tag is None or what.base_digest is None:
-        raise errors.ImageError(f"image {what.image.name} is not known", code="IMAGE-MISSING")
-    ids = {
-        node: has.get(what.tag, "none") for node, has in there(preparing.fleet, what.tag).items()
-    }
-    first, *others = sorted(set(ids.values()))
-    if others or first == "none":
-        said = ", ".join(f"{node}: {found[:19]}" for node, found in ids.items())
-        raise errors.ImageError(
-            f"the nodes do not have one image {what.tag}: {said}",
-            code="IMAGE-SKEW",
-            fix="provision again",
-        )
-    image = what.image
-    return ImageRecord(
-        name=image.name,
-        base=image.base,
-        base_digest=what.base_digest,
-        id=first,
-        tag=what.tag,
-        inputs_digest=_inputs(what, what.base_digest),
-        code=image.code,
-        python=image.python,
-        locked=image.base in preparing.lock.images,
-    )
+def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Rows of a table: image, kind, node, what, reason."""
+    for name, each in actions.items():
+        for action in each:
+            yield name, action.kind, action.node or "this machine", action.what, action.reason
 
 
 def _lock_path(inventory: Path) -> Path:
@@ -264,59 +201,3 @@ def _base_digest(preparing: Preparing, image: Image) -> str:
     digest = preparing.fleet.images[node].digest(asked, preparing.credentials)
     preparing.voice.line(f"{image.base} is {digest}, says {host}")
     return digest
-
-
-def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> None:
-    node, image = preparing.fleet.images[action.node], what.image
-    if what.base_digest is None or what.tag is None:
-        raise AssertionError("only a resolved recipe is built")
-    base = images.pinned(image.base, what.base_digest, preparing.mirror)
-    if node.find(base) is None:
-        progress = _bytes(preparing.voice, f"{action.node}: pull {image.base}")
-        node.pull(base, progress, preparing.credentials)
-    parts = {
-        images.file_name(url): preparing.downloads.fetch(url, what.downloads[url])
-        for url in image.downloads
-    }
-    args = images.build_args(image, base=base, inputs=_inputs(what, what.base_digest))
-    preparing.voice.line(f"{action.node}: build {what.tag}")
-    with tempfile.TemporaryDirectory() as temporary:
-        tar = Path(temporary) / "context.tar"
-        context.write(context.files(folder), parts, tar)
-        say = _words(preparing.voice, f"{action.node}: build {image.name}")
-        node.build(_chunks(tar), what.tag, args, say)
-
-
-def _inputs(what: Recipe, base_digest: str) -> str:
-    checksums = {url: what.downloads[url] for url in what.image.downloads}
-    return images.inputs_digest(what.image, base_digest, what.files, checksums)
-
-
-def _load(preparing: Preparing, action: Action) -> None:
-    bundle, folder = preparing.bundle, preparing.wanted.bundle
-    part = bundle.image(action.what) if bundle else None
-    if part is None or folder is None:
-        raise AssertionError("only what a bundle has is loaded")
-    preparing.voice.line(f"{action.node}: load {part.file}")
-    preparing.fleet.images[action.node].load(_chunks(folder / part.file))
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
-
-
-def _bytes(voice: Voice, title: str) -> Progress:
-    return lambda came, known: voice.working(f"{title}: {came >> 20} of {known >> 20} MiB")
-
-
-def _words(voice: Voice, title: str) -> Say:
-    return lambda words: voice.working(f"{title}: {words}")
-
-
-def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows of a table: image, kind, node, what, reason."""
-    for name, each in actions.items():
-        for action in each:
-            yield name, action.kind, action.node or "this machine", action.what, action.reason

@@ -75,7 +75,9 @@ def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem
     if gang.reason == "deadline":
         return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
     if gang.reason == "oom" and gang.first is not None:
-        return "failed", Problem("OOM", f"{_where(gang.first)}: the kernel ended it for want of memory")
+        return "failed", Problem(
+            "OOM", f"{_where(gang.first)}: the kernel ended it for want of memory"
+        )
     if gang.first is not None and gang.reason != "failed":
         code, words = LOST.get(gang.first.why, LOST["lost"])
         return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")

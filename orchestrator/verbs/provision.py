@@ -13,6 +13,7 @@ from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
 from orchestrator.store import Store
 from orchestrator.verbs import (
+    _apply,
     _files,
     _images,
     _inside,
@@ -64,7 +65,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
             preparing = _images.begin(store, fleet, asked.images, voice, None)
             for name in asked.images.names:
                 recipe, _ = _images.recipe(preparing, name, asked.known)
-                todo[name] = images.actions(recipe, _images.there(fleet, recipe.tag))
+                todo[name] = images.actions(recipe, _apply.there(fleet, recipe.tag))
     _show(voice, site)
     for node in asked.cluster.members:
         names = [each.name for each in node_probe.questions(node, _observe.wanted(node, store))]
@@ -151,9 +152,9 @@ def _prepared(
     for name in asked.images.names:
         recipe, folder = _images.recipe(preparing, name, asked.known)
         recipes[name] = recipe = _images.resolved(preparing, recipe)
-        done[name] = images.actions(recipe, _images.there(fleet, recipe.tag))
-        _images.apply(preparing, done[name], recipe, folder)
-        records[name] = _images.record(preparing, recipe)
+        done[name] = images.actions(recipe, _apply.there(fleet, recipe.tag))
+        _apply.apply(preparing, done[name], recipe, folder)
+        records[name] = _apply.record(preparing, recipe)
     voice.rested()
     if asked.images.relock:
         _images.keep_lock(preparing)

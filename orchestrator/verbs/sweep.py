@@ -1,14 +1,10 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
-import difflib
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, matrix, nodeset, plan
 from orchestrator.console import Voice, duration
-from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
@@ -29,6 +25,7 @@ from orchestrator.verbs import (
     _trials,
     collect,
 )
+from orchestrator.verbs._opened import Choice, Opened
 from orchestrator.verbs._signals import Abandoned, Signals
 
 LOG_BYTES_PER_ITERATION = 120
@@ -95,7 +92,8 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
         _locks.held(cluster, fleet.transports) as locks,
     ):
         site = _fit(store, asked, fleet, voice)
-        with _Opened(store, asked.recipe, site, wish, voice) as opened:
+        choice = Choice(wish.new, wish.repeats)
+        with Opened(store, asked.recipe, site, choice, voice) as opened:
             with Signals() as signals:
                 try:
                     where = (site, fleet, settings, locks)
@@ -303,72 +301,3 @@ def _same_image(asked: _Asked, fleet: "_nodes.Fleet") -> None:
             node=nodeset.fold(without),
             fix=f"dlperf-orch provision {asked.inventory}",
         )
-
-
-class _Opened:
-    """The sweep that goes on, or a new one, under its lock and with its plan written."""
-
-    def __init__(self, store: Store, recipe: Recipe, site: Site, wish: Wish, voice: Voice) -> None:
-        self._store, self._recipe, self._site = store, recipe, site
-        self._wish, self._voice = wish, voice
-
-    def __enter__(self) -> Sweep:
-        inputs = plan.inputs(self._recipe)
-        identity = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-        before = self._before(identity)
-        same = before is not None and before.record().get("identity") == identity
-        if before is not None and not same and not self._wish.new:
-            self._differs(before, inputs)
-        if before is not None and same and not self._wish.new:
-            opened = before
-            self._voice.line(f"sweep {opened.id} goes on")
-        else:
-            opened = self._store.new_sweep(
-                self._recipe.name, self._document(inputs, identity, self._recipe)
-            )
-            self._voice.line(f"new sweep {opened.id} in {opened.folder}")
-        self._lock = opened.lock()
-        self._lock.__enter__()
-        self._grow(opened, inputs, identity)
-        return opened
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.__exit__(*error)
-
-    def _before(self, identity: str) -> Sweep | None:
-        """The sweep of the same inputs, else the newest of this playbook on this cluster."""
-        name, cluster = self._recipe.name, self._recipe.cluster.name
-        found = [
-            each
-            for each in self._store.sweeps()
-            if (each.record().get("experiment"), each.record().get("cluster")) == (name, cluster)
-        ]
-        same = [each for each in found if each.record().get("identity") == identity]
-        return next(iter((*same, *found)), None)
-
-    def _document(self, inputs: JSON, identity: str, recipe: Recipe) -> dict[str, JSON]:
-        return {
-            "experiment": self._recipe.name,
-            "cluster": self._recipe.cluster.name,
-            "identity": identity,
-            "inputs": inputs,
-            "plan": collect.PLAN.dump_python(plan.build(recipe), mode="json"),
-            "site": _sites.SITE.dump_python(self._site, mode="json"),
-        }
-
-    def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:
-        """More repeats than the plan has: write the longer plan before anything starts."""
-        record = opened.record()
-        has = collect.PLAN.validate_python(record["plan"], strict=False)
-        repeats = max(self._wish.repeats or 0, max(trial.repeat for trial in has.trials))
-        grown = plan.repeated(self._recipe, repeats)
-        document = self._document(inputs, identity, grown)
-        kept = {key: record[key] for key in ("id", "created", "site")}
-        opened.keep_record({**document, **kept})
-
-    def _differs(self, before: Sweep, inputs: JSON) -> None:
-        old = json.dumps(before.record().get("inputs"), indent=1, sort_keys=True).splitlines()
-        new = json.dumps(inputs, indent=1, sort_keys=True).splitlines()
-        self._voice.line(f"not the same as in sweep {before.id}, which stays as it is:")
-        for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
-            self._voice.line(f"  {line}")

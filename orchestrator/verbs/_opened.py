@@ -1,0 +1,98 @@
+"""The sweep that a playbook on a cluster goes on with, or a new one, its plan written first."""
+
+import difflib
+import hashlib
+import json
+from dataclasses import dataclass
+
+from orchestrator import plan
+from orchestrator.console import Voice
+from orchestrator.model.facts import JSON
+from orchestrator.model.site import Site
+from orchestrator.plan import Recipe
+from orchestrator.store import Store, Sweep
+from orchestrator.verbs import _sites, collect
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a user may say of the sweep to go on with.
+
+    Args:
+        new: start a new one although one could go on.
+        repeats: of each case, at least; a sweep only grows by it.
+    """
+
+    new: bool
+    repeats: int | None
+
+
+class Opened:
+    """The sweep that goes on, or a new one, under its lock and with its plan written."""
+
+    def __init__(
+        self, store: Store, recipe: Recipe, site: Site, choice: Choice, voice: Voice
+    ) -> None:
+        self._store, self._recipe, self._site = store, recipe, site
+        self._choice, self._voice = choice, voice
+
+    def __enter__(self) -> Sweep:
+        inputs = plan.inputs(self._recipe)
+        identity = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        before = self._before(identity)
+        same = before is not None and before.record().get("identity") == identity
+        if before is not None and not same and not self._choice.new:
+            self._differs(before, inputs)
+        if before is not None and same and not self._choice.new:
+            opened = before
+            self._voice.line(f"sweep {opened.id} goes on")
+        else:
+            opened = self._store.new_sweep(
+                self._recipe.name, self._document(inputs, identity, self._recipe)
+            )
+            self._voice.line(f"new sweep {opened.id} in {opened.folder}")
+        self._lock = opened.lock()
+        self._lock.__enter__()
+        self._grow(opened, inputs, identity)
+        return opened
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.__exit__(*error)
+
+    def _before(self, identity: str) -> Sweep | None:
+        """The sweep of the same inputs, else the newest of this playbook on this cluster."""
+        name, cluster = self._recipe.name, self._recipe.cluster.name
+        found = [
+            each
+            for each in self._store.sweeps()
+            if (each.record().get("experiment"), each.record().get("cluster")) == (name, cluster)
+        ]
+        same = [each for each in found if each.record().get("identity") == identity]
+        return next(iter((*same, *found)), None)
+
+    def _document(self, inputs: JSON, identity: str, recipe: Recipe) -> dict[str, JSON]:
+        return {
+            "experiment": self._recipe.name,
+            "cluster": self._recipe.cluster.name,
+            "identity": identity,
+            "inputs": inputs,
+            "plan": collect.PLAN.dump_python(plan.build(recipe), mode="json"),
+            "site": _sites.SITE.dump_python(self._site, mode="json"),
+        }
+
+    def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:
+        """More repeats than the plan has: write the longer plan before anything starts."""
+        record = opened.record()
+        has = collect.PLAN.validate_python(record["plan"], strict=False)
+        repeats = max(self._choice.repeats or 0, max(trial.repeat for trial in has.trials))
+        grown = plan.repeated(self._recipe, repeats)
+        document = self._document(inputs, identity, grown)
+        kept = {key: record[key] for key in ("id", "created", "site")}
+        opened.keep_record({**document, **kept})
+
+    def _differs(self, before: Sweep, inputs: JSON) -> None:
+        old = json.dumps(before.record().get("inputs"), indent=1, sort_keys=True).splitlines()
+        new = json.dumps(inputs, indent=1, sort_keys=True).splitlines()
+        self._voice.line(f"not the same as in sweep {before.id}, which stays as it is:")
+        for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
+            self._voice.line(f"  {line}")

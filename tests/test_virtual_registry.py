@@ -1,0 +1,179 @@
+"""Where images come from on the virtual cluster: a registry that wants a login, and a bundle."""
+
+import base64
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.conftest import wait_for
+from tests.virtual import Desk
+
+pytestmark = pytest.mark.cluster
+
+PLACE = "10.11.0.1:5001"
+USER, SECRET = "bench", "canary-sings-4242-in-no-file"
+# perl -e 'print crypt("canary-sings-4242-in-no-file", q($2y$05$DLPerfRegistryCanary00u))'
+HTPASSWD = f"{USER}:$2y$05$DLPerfRegistryCanary0uV2yuerHFD.HcCS0f6UgO.MCMtHgeg5W\n"
+CANARIES = (SECRET, base64.b64encode(f"{USER}:{SECRET}".encode()).decode())
+MIRROR = "registry: {mirror: '10.11.0.1:5000'}"
+LOGIN = f"registry: {{mirror: '{PLACE}', push: '{PLACE}', user: {USER}"
+
+
+@pytest.fixture(scope="module")
+def guarded(four: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A registry of the same images that lets in who knows the secret; where it keeps things."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "htpasswd").write_text(HTPASSWD)
+    shutil.copytree(four.folder / "registry", folder / "registry")
+    settings = {
+        "version": 0.1,
+        "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},
+        "auth": {"htpasswd": {"realm": "guarded", "path": str(folder / "htpasswd")}},
+        "http": {"addr": PLACE},
+    }
+    (folder / "settings.json").write_text(json.dumps(settings))
+    argv = ("docker-registry", "serve", str(folder / "settings.json"))
+    process = subprocess.Popen(
+        [*four.place.inside(), *argv], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for(lambda: PLACE in four.run("ss", "-Htln").stdout, "the registry listens")
+    yield folder
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def command_lines() -> Iterator[set[bytes]]:
+    """Every command line that any process of this machine has within the block."""
+    seen: set[bytes] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.01):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    seen.add(path.read_bytes())
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def holding(*folders: Path) -> list[str]:
+    """Files that hold the secret or its usual disguise; not what images are made of."""
+    words = [word for canary in CANARIES for word in ("-e", canary)]
+    skipped = [f"--exclude-dir={name}" for name in ("overlay2", "registry", "cache")]
+    found = subprocess.run(
+        ["grep", "-rlaF", "-D", "skip", *skipped, *words, *map(str, folders)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.splitlines()
+
+
+@pytest.mark.usefixtures("guarded")
+def test_a_wrong_secret_is_refused_by_the_registry(desk: Desk) -> None:
+    """Exit 5 REG-AUTH, at once, and what was tried is nowhere in the answer."""
+    inventory = str(desk.inventory(**{MIRROR: LOGIN + "}"}))
+    done = desk.run("provision", inventory, "--lock", DLPERF_REGISTRY_SECRET="wrong-canary")
+    assert done.returncode == 5, done.stderr
+    assert "ERROR REG-AUTH node=vs001" in done.stderr
+    assert "wrong-canary" not in done.stdout + done.stderr
+    assert desk.run("provision", inventory, "--lock").returncode == 2
+
+
+@pytest.mark.usefixtures("guarded")
+def test_a_secret_comes_from_a_file_that_is_the_users_alone(
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A file that others may read is refused; with mode 0600 its secret opens the registry."""
+    secret = tmp_path_factory.mktemp("secret") / "secret"
+    secret.write_text(f"{SECRET}\n")
+    secret.chmod(0o644)
+    inventory = str(desk.inventory(**{MIRROR: f"{LOGIN}, secret_file: {secret}}}"}))
+    done = desk.run("provision", inventory, "--lock")
+    assert done.returncode == 6, done.stderr
+    assert "ERROR REG-SECRET" in done.stderr
+    assert f"chmod 600 {secret}" in done.stderr
+    secret.chmod(0o600)
+    done = desk.run("provision", inventory, "--lock")
+    assert done.returncode == 0, done.stderr
+    assert not holding(desk.folder)
+
+
+def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
+    desk: Desk, guarded: Path
+) -> None:
+    """Pushed by the node that has it, pulled by the one that lacks it; the canary is not heard."""
+    last, inventory = desk.cluster.node(3), str(desk.inventory(**{MIRROR: LOGIN + "}"}))
+    named = "docker images --format '{{.Repository}}:{{.Tag}}'"
+    tag = last.must(f"{named} 'dlperf/ngc*'").strip()
+    last.must(f"docker rmi {tag}")
+    with command_lines() as seen:
+        done = desk.run("provision", inventory, "-v", "--json", DLPERF_REGISTRY_SECRET=SECRET)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [(each["kind"], each["node"]) for each in said["actions"]] == [("carry", "vs004")]
+    assert f"vs004: pull {PLACE}/dlperf/" in done.stderr
+    assert said["site"]["images"]["ngc-pytorch-20.03"]["tag"] == tag
+    assert (guarded / "registry/docker/registry/v2/repositories/dlperf").exists()
+    assert len(seen) > 10
+    assert not [words for words in seen if any(each.encode() in words for each in CANARIES)]
+    assert not any(each in done.stdout + done.stderr for each in CANARIES)
+    assert not holding(desk.folder, desk.cluster.folder)
+    desk.cluster.node(0).must(f"docker rmi {PLACE}/{tag}")
+
+
+@contextmanager
+def cut_from_the_world(cluster: Cluster) -> Iterator[None]:
+    """Nobody reaches the registry and the web server within the block."""
+    rules = [("INPUT", "-p", "tcp", "--dport", port, "-j", "REJECT") for port in ("5000", "8000")]
+    for words in rules:
+        assert cluster.run("iptables", "-w", "-I", *words).returncode == 0
+    try:
+        yield
+    finally:
+        for words in rules:
+            assert cluster.run("iptables", "-w", "-D", *words).returncode == 0
+
+
+def test_a_bundle_brings_everything_where_nothing_can_be_pulled(
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Files alone make nodes fit again, from an empty state folder; damaged ones are refused."""
+    bundle = desk.folder / "bundle"
+    made = desk.json("bundle", str(desk.cluster.inventory), str(bundle))
+    (image,) = made["bundle"]["images"]
+    for node in desk.cluster.nodes:
+        node.must(f"docker rmi {image['tag']}")
+    far = Desk.made(desk.cluster, tmp_path_factory.mktemp("far"))
+    inventory = far.inventory()
+    (far.folder / "mine.lock.json").unlink()
+    damaged = far.folder / "damaged"
+    shutil.copytree(bundle, damaged)
+    with open(damaged / image["file"], "r+b") as file:
+        file.seek(100_000)
+        file.write(b"#")
+    with cut_from_the_world(desk.cluster):
+        refused = far.run("provision", str(inventory), "--bundle", str(damaged))
+        assert refused.returncode == 5, refused.stderr
+        assert "ERROR BUNDLE-DAMAGED" in refused.stderr
+        assert image["file"] in refused.stderr
+        done = far.json("provision", str(inventory), "--bundle", str(bundle))
+    kinds = {(each["kind"], each["node"]) for each in done["actions"]}
+    assert kinds == {("load", node.name) for node in desk.cluster.nodes}
+    assert done["site"]["images"]["ngc-pytorch-20.03"]["id"] == image["id"]
