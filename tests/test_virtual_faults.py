@@ -14,6 +14,7 @@ from tests.virtual import TRIAL, Desk
 
 pytestmark = pytest.mark.cluster
 
+FREE = "flock -n /var/tmp/dlperf-root/lock true"
 SSHD_SESSIONS = "ps -o pid= --ppid $(cat /run/testbed/sshd.pid)"
 
 
@@ -107,6 +108,39 @@ def test_a_node_that_is_cut_off_is_named_and_finished_later(desk: Desk) -> None:
     assert not desk.left()
 
 
+def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
+    """Two nodes in the dark: exit 4 names both within the connect limit, and nothing starts."""
+    dark = desk.cluster.nodes[1:3]
+    for node in dark:
+        node.cut()
+    began = time.monotonic()
+    try:
+        said = desk.run("provision", str(desk.cluster.inventory))
+    finally:
+        for node in dark:
+            node.heal()
+    assert said.returncode == 4, said.stderr
+    assert time.monotonic() - began < 20
+    for name in ("vs002", "vs003"):
+        assert f"ERROR SSH-UNREACHABLE node={name}" in said.stderr
+
+
+def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
+    """No dockerd is DOCKER-DOWN, one that never answers is DOCKER-HUNG; the others are asked."""
+    down, hung = desk.cluster.nodes[1:3]
+    down.signal("dockerd", "KILL")
+    hung.signal("dockerd", "STOP")
+    try:
+        said = desk.json("provision", str(desk.cluster.inventory), code=5)
+    finally:
+        hung.signal("dockerd", "CONT")
+        down.revive("dockerd")
+    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
+    found = {(each["code"], each["node"]) for each in errors}
+    assert found == {("DOCKER-DOWN", "vs002"), ("DOCKER-HUNG", "vs003")}
+    assert list(said["site"]["nodes"]) == ["vs001", "vs002", "vs003", "vs004"]
+
+
 def test_a_killed_controller_is_followed_by_the_next(desk: Desk) -> None:
     """The gang goes on without it; the next adopts it: one attempt, one container a rank."""
     begin = int(time.time()) - 1
@@ -180,7 +214,9 @@ def test_connections_that_are_reset_cost_nothing(desk: Desk) -> None:
     process = desk.begun(iteration_s=0.15)
     with rule(desk.cluster.node(1), "OUTPUT -p tcp --sport 22 -j REJECT --reject-with tcp-reset"):
         time.sleep(1.5)
-    desk.cluster.node(0).must(f"kill -KILL $({SSHD_SESSIONS})")
+    first = desk.cluster.node(0)
+    first.must(f"kill -KILL $({SSHD_SESSIONS})")
+    wait_for(lambda: first.sh(FREE).returncode, "the lock of the node is held again", 5)
     code, said = ended(process)
     assert code == 0, said
     assert states(desk) == [("valid", "")]
