@@ -1,47 +1,23 @@
 """What breaks while a gang trains on the virtual cluster, and what the command makes of it."""
 
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.cluster import Node
 from tests.conftest import wait_for
-from tests.virtual import TRIAL, Desk
+from tests.virtual import TRIAL, Desk, ended, rule
 
 pytestmark = pytest.mark.cluster
 
 FREE = "flock -n /var/tmp/dlperf-root/lock true"
 SSHD_SESSIONS = "ps -o pid= --ppid $(cat /run/testbed/sshd.pid)"
-
-
-def ended(process: "subprocess.Popen[str]", limit_s: float = 60.0) -> tuple[int, str]:
-    """Exit code of a command and what it said on standard error."""
-    _, said = process.communicate(timeout=limit_s)
-    return process.returncode, said
-
-
-def states(desk: Desk) -> list[tuple[str, str]]:
-    """State and code of every attempt that has an outcome, in order."""
-    return [(each["state"], each["code"]) for each in desk.said("outcome")]
+PROGRAM = "docker top {} -o pid,args | awk '$2 ~ /^python/ && /multiproc/ {{print $1}}'"
 
 
 def has_ended(desk: Desk, node_rank: int) -> bool:
     """Whether a task's supervisor has written its last word, or all of it is gone."""
     return all(log.with_suffix(".end").exists() for log in desk.raw_logs(node_rank))
-
-
-@contextmanager
-def rule(node: Node, words: str) -> Iterator[None]:
-    """A rule of the node's firewall, within the block."""
-    node.must(f"iptables -w -I {words}")
-    try:
-        yield
-    finally:
-        node.must(f"iptables -w -D {words}")
 
 
 def test_a_rank_that_dies_ends_the_gang_and_is_shown(desk: Desk) -> None:
@@ -64,13 +40,11 @@ def test_a_program_killed_from_outside_is_tried_again(desk: Desk) -> None:
     """Nobody blames a program that got SIGKILL: the gang ends within 15 s, attempt 2 counts."""
     process = desk.begun()
     node, name = desk.cluster.node(1), desk.container(1)
-    node.must(
-        f"kill -KILL $(docker top {name} -o pid,args | awk '$2 ~ /^python/ && /multiproc/ {{print $1}}')"
-    )
+    node.must(f"kill -KILL $({PROGRAM.format(name)})")
     wait_for(lambda: has_ended(desk, 0), "the gang has ended on the other node", 15)
     code, said = ended(process)
     assert code == 0, said
-    assert states(desk) == [("infra-lost", "KILLED"), ("valid", "")]
+    assert desk.states() == [("infra-lost", "KILLED"), ("valid", "")]
     assert "node vs002, node_rank 1: exit status 137" in desk.said("outcome")[0]["message"]
     assert not desk.left()
 
@@ -82,9 +56,12 @@ def test_a_container_killed_from_outside_is_tried_again(desk: Desk) -> None:
     wait_for(lambda: has_ended(desk, 0), "the gang has ended on the other node", 15)
     code, said = ended(process)
     assert code == 0, said
-    assert states(desk) == [("infra-lost", "KILLED"), ("valid", "")]
+    assert desk.states() == [("infra-lost", "KILLED"), ("valid", "")]
     words = "node vs002, node_rank 1: its container was killed from outside"
     assert desk.said("outcome")[0]["message"] == words
+    lost = (desk.sweeps()[-1] / "attempts" / TRIAL / "a1" / "r1.log").read_text()
+    assert "vs002:" in lost
+    assert desk.run("logs", TRIAL, "--attempt", "1", "--rank", "1").stdout == lost
     assert not desk.left()
 
 
@@ -103,42 +80,9 @@ def test_a_node_that_is_cut_off_is_named_and_finished_later(desk: Desk) -> None:
     assert f"{name} on vs002" in said
     assert "Fix: run the same command again" in said
     desk.again()
-    assert states(desk)[-1] == ("valid", "")
+    assert desk.states()[-1] == ("valid", "")
     assert desk.outcomes()[TRIAL]["attempt"] == 2
     assert not desk.left()
-
-
-def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
-    """Two nodes in the dark: exit 4 names both within the connect limit, and nothing starts."""
-    dark = desk.cluster.nodes[1:3]
-    for node in dark:
-        node.cut()
-    began = time.monotonic()
-    try:
-        said = desk.run("provision", str(desk.cluster.inventory))
-    finally:
-        for node in dark:
-            node.heal()
-    assert said.returncode == 4, said.stderr
-    assert time.monotonic() - began < 20
-    for name in ("vs002", "vs003"):
-        assert f"ERROR SSH-UNREACHABLE node={name}" in said.stderr
-
-
-def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
-    """No dockerd is DOCKER-DOWN, one that never answers is DOCKER-HUNG; the others are asked."""
-    down, hung = desk.cluster.nodes[1:3]
-    down.signal("dockerd", "KILL")
-    hung.signal("dockerd", "STOP")
-    try:
-        said = desk.json("provision", str(desk.cluster.inventory), code=5)
-    finally:
-        hung.signal("dockerd", "CONT")
-        down.revive("dockerd")
-    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
-    found = {(each["code"], each["node"]) for each in errors}
-    assert found == {("DOCKER-DOWN", "vs002"), ("DOCKER-HUNG", "vs003")}
-    assert list(said["site"]["nodes"]) == ["vs001", "vs002", "vs003", "vs004"]
 
 
 def test_a_killed_controller_is_followed_by_the_next(desk: Desk) -> None:
@@ -148,7 +92,7 @@ def test_a_killed_controller_is_followed_by_the_next(desk: Desk) -> None:
     process.kill()
     ended(process)
     assert "adopted from the run before" in desk.again().stderr
-    assert states(desk) == [("valid", "")]
+    assert desk.states() == [("valid", "")]
     assert len(desk.said("intent")) == 1
     made = f"docker events --since {begin} --until $(date +%s) --filter event=create"
     label = f"label=dlperf.sweep={desk.sweeps()[-1].name}"
@@ -163,10 +107,10 @@ def test_one_interrupt_ends_in_good_order(desk: Desk) -> None:
     process.send_signal(signal.SIGINT)
     code, said = ended(process, 20)
     assert code == 130, said
-    assert states(desk) == [("interrupted", "INTERRUPTED")]
+    assert desk.states() == [("interrupted", "INTERRUPTED")]
     assert not desk.left()
     desk.again()
-    assert states(desk)[-1] == ("valid", "")
+    assert desk.states()[-1] == ("valid", "")
 
 
 def test_two_interrupts_leave_at_once_and_say_what_runs(desk: Desk) -> None:
@@ -179,7 +123,7 @@ def test_two_interrupts_leave_at_once_and_say_what_runs(desk: Desk) -> None:
     assert code == 7, said
     assert all(f"{desk.container(rank)} on vs00{rank + 1}" in said for rank in (0, 1))
     desk.again()
-    assert states(desk)[-1] == ("valid", "")
+    assert desk.states()[-1] == ("valid", "")
     assert not desk.left()
 
 
@@ -191,7 +135,7 @@ def test_a_node_that_reboots_is_not_the_programs_fault(desk: Desk) -> None:
     node.power_on()
     code, said = ended(process)
     assert code == 0, said
-    assert states(desk) == [("infra-lost", "REBOOTED"), ("valid", "")]
+    assert desk.states() == [("infra-lost", "REBOOTED"), ("valid", "")]
     assert "node vs002, node_rank 1" in desk.said("outcome")[0]["message"]
     assert not desk.left()
 
@@ -204,7 +148,7 @@ def test_a_docker_that_restarts_is_not_the_programs_fault(desk: Desk) -> None:
     node.revive("dockerd")
     code, said = ended(process)
     assert code == 0, said
-    assert states(desk) == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
+    assert desk.states() == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
     assert "node vs002, node_rank 1" in desk.said("outcome")[0]["message"]
     assert not desk.left()
 
@@ -219,23 +163,8 @@ def test_connections_that_are_reset_cost_nothing(desk: Desk) -> None:
     wait_for(lambda: first.sh(FREE).returncode, "the lock of the node is held again", 5)
     code, said = ended(process)
     assert code == 0, said
-    assert states(desk) == [("valid", "")]
+    assert desk.states() == [("valid", "")]
     assert not desk.left()
-
-
-def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
-    """IMAGE-MISSING names the node and no container is made; provision carries it there again."""
-    node = desk.cluster.node(2)
-    tag = node.must("docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc*'").strip()
-    node.must(f"docker rmi {tag}")
-    try:
-        said = desk.again(code=5).stderr
-        assert "ERROR IMAGE-MISSING node=vs003" in said
-        assert not desk.sweeps()
-        assert not desk.left()
-    finally:
-        done = desk.json("provision", str(desk.cluster.inventory))
-    assert [(each["kind"], each["node"]) for each in done["actions"]] == [("carry", "vs003")]
 
 
 @pytest.mark.parametrize(
@@ -245,78 +174,8 @@ def test_a_number_without_infiniband_is_not_counted(desk: Desk, transport: str, 
     """The case asks for InfiniBand: sockets, or no word about it, make the trial invalid."""
     desk.cluster.switch(transport=transport)
     desk.again(code=3)
-    assert states(desk) == [("invalid", code)]
+    assert desk.states() == [("invalid", code)]
     assert not desk.left()
-
-
-def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
-    """A foreign container with the name of ours: exit 5 NAME-TAKEN, and it runs on."""
-    desk.again()
-    node, name = desk.cluster.node(1), desk.container(1, TRIAL.replace("amp_1", "amp_2"))
-    image = node.must("docker images -q 'dlperf/ngc*'").split()[0]
-    foreign = node.must(f"docker run -d --network none --name {name} {image} sleep 600").strip()
-    try:
-        said = desk.run("sweep", "quick", *desk.on(), "--repeats", "2")
-        assert said.returncode == 5, said.stderr
-        assert "ERROR NAME-TAKEN node=vs002" in said.stderr
-        running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {foreign}")
-        assert running == "true\n"
-    finally:
-        node.must(f"docker rm -f {foreign}")
-    assert states(desk)[-1] == ("infra-lost", "NAME-TAKEN")
-    assert not desk.left()
-
-
-def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
-    """SSH is fine and ranks could not meet: exit 5 NET-BLOCKED names who cannot reach whom."""
-    block = "INPUT -p tcp --dport 22333 -s 10.11.0.4 -j DROP"
-    with rule(desk.cluster.node(0), block):
-        said = desk.json("provision", str(desk.cluster.inventory), code=5)
-    (found,) = [each for each in said["site"]["findings"] if each["severity"] == "error"]
-    assert found["code"] == "NET-BLOCKED"
-    assert "vs003" in found["node"] + found["seen"]
-    assert "vs001" in found["node"] + found["seen"]
-
-
-def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
-    """One data set, one GPU and one InfiniBand port: each is an error that names its node."""
-    nodes = desk.cluster.nodes
-    picture = "/data/image/train/n01440764/n01440764_0.JPEG"
-    stubs = "/run/testbed/stubs"
-    xml, port = f"{stubs}/nvidia-smi.xml", f"{stubs}/ibstat.txt"
-    nodes[1].must(f"mv {picture} /tmp/kept")
-    nodes[2].must(
-        f"sed '/<gpu id=\"00000000:B2/,/<.gpu>/d' {xml} >/tmp/7 && mount --bind /tmp/7 {xml}"
-    )
-    nodes[3].must(
-        f"sed 's/State: Active/State: Down/' {port} >/tmp/d && mount --bind /tmp/d {port}"
-    )
-    try:
-        said = desk.json("provision", str(desk.cluster.inventory), code=5)
-    finally:
-        nodes[1].must(f"mv /tmp/kept {picture}")
-        nodes[2].must(f"umount {xml}")
-        nodes[3].must(f"umount {port}")
-    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
-    found = {(each["code"], each["node"]) for each in errors}
-    assert {("GPU-COUNT", "vs003"), ("IB-PORT", "vs004")} <= found
-    (data,) = [each for each in errors if each["code"] == "DATA-DIFF"]
-    assert "vs002" in data["node"] + data["seen"]
-
-
-def test_two_controllers_do_not_measure_at_once(
-    desk: Desk, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A second one, from a state folder of its own, is refused and told who is there."""
-    process = desk.begun()
-    other = Desk.made(desk.cluster, tmp_path_factory.mktemp("other"))
-    other.adopt(desk)
-    said = other.again(code=6).stderr
-    assert "ERROR LOCKED node=vs001" in said
-    assert f"pid {process.pid}" in said
-    code, said = ended(process)
-    assert code == 0, said
-    assert states(desk) == [("valid", "")]
 
 
 def test_want_of_memory_is_told_as_such(desk: Desk) -> None:
@@ -327,5 +186,5 @@ def test_want_of_memory_is_told_as_such(desk: Desk) -> None:
     node.sh(f"docker exec {name} python -c 'bytearray(300 << 20)'")
     code, said = ended(process)
     assert code == 3, said
-    assert states(desk) == [("failed", "OOM")]
+    assert desk.states() == [("failed", "OOM")]
     assert not desk.left()

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import Cluster, overlay
+from tests.cluster import Cluster, Node, overlay
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
@@ -135,6 +136,10 @@ class Desk:
         lines = (self.sweeps()[-1] / "events.jsonl").read_text().splitlines()
         return [each for each in map(json.loads, lines) if each["event"] == event]
 
+    def states(self) -> list[tuple[str, str]]:
+        """State and code of every attempt that has an outcome, in order."""
+        return [(each["state"], each["code"]) for each in self.said("outcome")]
+
     def inventory(self, **changes: str) -> Path:
         """The cluster's inventory in this folder with its lock, words replaced; where it lies."""
         text = self.cluster.inventory.read_text()
@@ -171,3 +176,19 @@ class Desk:
         for node in self.cluster.nodes:
             if node.name in left:
                 node.sh(SWEPT)
+
+
+def ended(process: "subprocess.Popen[str]", limit_s: float = 60.0) -> tuple[int, str]:
+    """Exit code of a command and what it said on standard error."""
+    _, said = process.communicate(timeout=limit_s)
+    return process.returncode, said
+
+
+@contextmanager
+def rule(node: Node, words: str) -> Iterator[None]:
+    """A rule of the node's firewall, within the block."""
+    node.must(f"iptables -w -I {words}")
+    try:
+        yield
+    finally:
+        node.must(f"iptables -w -D {words}")

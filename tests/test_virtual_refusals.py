@@ -1,0 +1,127 @@
+"""What keeps a command from starting anything on the virtual cluster, named and left alone."""
+
+import time
+
+import pytest
+
+from tests.virtual import TRIAL, Desk, ended, rule
+
+pytestmark = pytest.mark.cluster
+
+
+def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
+    """Two nodes in the dark: exit 4 names both within the connect limit, and nothing starts."""
+    dark = desk.cluster.nodes[1:3]
+    for node in dark:
+        node.cut()
+    began = time.monotonic()
+    try:
+        said = desk.run("provision", str(desk.cluster.inventory))
+    finally:
+        for node in dark:
+            node.heal()
+    assert said.returncode == 4, said.stderr
+    assert time.monotonic() - began < 20
+    for name in ("vs002", "vs003"):
+        assert f"ERROR SSH-UNREACHABLE node={name}" in said.stderr
+
+
+def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
+    """No dockerd is DOCKER-DOWN, one that never answers is DOCKER-HUNG; the others are asked."""
+    down, hung = desk.cluster.nodes[1:3]
+    down.signal("dockerd", "KILL")
+    hung.signal("dockerd", "STOP")
+    try:
+        said = desk.json("provision", str(desk.cluster.inventory), code=5)
+    finally:
+        hung.signal("dockerd", "CONT")
+        down.revive("dockerd")
+    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
+    found = {(each["code"], each["node"]) for each in errors}
+    assert found == {("DOCKER-DOWN", "vs002"), ("DOCKER-HUNG", "vs003")}
+    assert list(said["site"]["nodes"]) == ["vs001", "vs002", "vs003", "vs004"]
+
+
+def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
+    """IMAGE-MISSING names the node and no container is made; provision carries it there again."""
+    node = desk.cluster.node(2)
+    tag = node.must("docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc*'").strip()
+    node.must(f"docker rmi {tag}")
+    try:
+        said = desk.again(code=5).stderr
+        assert "ERROR IMAGE-MISSING node=vs003" in said
+        assert not desk.sweeps()
+        assert not desk.left()
+    finally:
+        done = desk.json("provision", str(desk.cluster.inventory))
+    assert [(each["kind"], each["node"]) for each in done["actions"]] == [("carry", "vs003")]
+
+
+def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
+    """A foreign container with the name of ours: exit 5 NAME-TAKEN, and it runs on."""
+    desk.again()
+    node, name = desk.cluster.node(1), desk.container(1, TRIAL.replace("amp_1", "amp_2"))
+    image = node.must("docker images -q 'dlperf/ngc*'").split()[0]
+    foreign = node.must(f"docker run -d --network none --name {name} {image} sleep 600").strip()
+    try:
+        said = desk.run("sweep", "quick", *desk.on(), "--repeats", "2")
+        assert said.returncode == 5, said.stderr
+        assert "ERROR NAME-TAKEN node=vs002" in said.stderr
+        running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {foreign}")
+        assert running == "true\n"
+    finally:
+        node.must(f"docker rm -f {foreign}")
+    assert desk.states()[-1] == ("infra-lost", "NAME-TAKEN")
+    assert not desk.left()
+
+
+def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
+    """SSH is fine and ranks could not meet: exit 5 NET-BLOCKED names who cannot reach whom."""
+    block = "INPUT -p tcp --dport 22333 -s 10.11.0.4 -j DROP"
+    with rule(desk.cluster.node(0), block):
+        said = desk.json("provision", str(desk.cluster.inventory), code=5)
+    (found,) = [each for each in said["site"]["findings"] if each["severity"] == "error"]
+    assert found["code"] == "NET-BLOCKED"
+    assert "vs003" in found["node"] + found["seen"]
+    assert "vs001" in found["node"] + found["seen"]
+
+
+def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
+    """One data set, one GPU and one InfiniBand port: each is an error that names its node."""
+    nodes = desk.cluster.nodes
+    picture = "/data/image/train/n01440764/n01440764_0.JPEG"
+    stubs = "/run/testbed/stubs"
+    xml, port = f"{stubs}/nvidia-smi.xml", f"{stubs}/ibstat.txt"
+    nodes[1].must(f"mv {picture} /tmp/kept")
+    nodes[2].must(
+        f"sed '/<gpu id=\"00000000:B2/,/<.gpu>/d' {xml} >/tmp/7 && mount --bind /tmp/7 {xml}"
+    )
+    nodes[3].must(
+        f"sed 's/State: Active/State: Down/' {port} >/tmp/d && mount --bind /tmp/d {port}"
+    )
+    try:
+        said = desk.json("provision", str(desk.cluster.inventory), code=5)
+    finally:
+        nodes[1].must(f"mv /tmp/kept {picture}")
+        nodes[2].must(f"umount {xml}")
+        nodes[3].must(f"umount {port}")
+    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
+    found = {(each["code"], each["node"]) for each in errors}
+    assert {("GPU-COUNT", "vs003"), ("IB-PORT", "vs004")} <= found
+    (data,) = [each for each in errors if each["code"] == "DATA-DIFF"]
+    assert "vs002" in data["node"] + data["seen"]
+
+
+def test_two_controllers_do_not_measure_at_once(
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A second one, from a state folder of its own, is refused and told who is there."""
+    process = desk.begun()
+    other = Desk.made(desk.cluster, tmp_path_factory.mktemp("other"))
+    other.adopt(desk)
+    said = other.again(code=6).stderr
+    assert "ERROR LOCKED node=vs001" in said
+    assert f"pid {process.pid}" in said
+    code, said = ended(process)
+    assert code == 0, said
+    assert desk.states() == [("valid", "")]
