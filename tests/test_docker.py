@@ -16,8 +16,8 @@ from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.images import Images
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports.local import LocalTransport
 from tests.conftest import wait_for
 from tests.dockerd import IMAGE, QUICK, Dockerd, context, running, unlike

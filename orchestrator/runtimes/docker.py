@@ -15,8 +15,9 @@ from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import Supervisor, TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import ContainerSettings, Grants
+from orchestrator.runtimes.grants import Grants
 from orchestrator.runtimes.images import Images
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."

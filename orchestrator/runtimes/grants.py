@@ -1,7 +1,5 @@
 """What a container is granted of its node: user, devices, GPUs, memory and limits."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +8,7 @@ from docker.utils import parse_bytes
 from orchestrator import errors
 from orchestrator.model.plan import Mount
 from orchestrator.runtimes.engine import Engine, EngineFacts
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
 
 ASK_TIMEOUT_S = 10.0
@@ -20,25 +19,6 @@ GPU_HOOK = "command -v nvidia-container-runtime-hook"
 CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
 # One file that does not grow without end: what counts is the raw log in the attempt's folder.
 LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerSettings:
-    """How containers are started on a node, as its inventory says.
-
-    Args:
-        image: by id or reference; it must be there.
-        shm_size: as Docker writes it, 16g; None for Docker's own.
-        ulimits: soft and hard alike; -1 is none.
-        gpu_access: auto, cdi, runtime, gpus or none.
-    """
-
-    image: str
-    shm_size: str | None = None
-    ulimits: Mapping[str, int] = field(default_factory=dict)
-    gpu_access: str = "auto"
-    has_hcas: bool = False
-    privileged: bool = False
 
 
 class Grants:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime, TaskState
 
-QUICK_S, CALM_S = 0.01, 0.2  # between two looks: while a gang is young, and later
+QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 LOST_S = 12.0  # without an answer of a node until its task is given up
@@ -181,12 +182,13 @@ class _Wait:
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
         while any(each.end is None for each in self._watched):
+            young = time.monotonic() - self._began < YOUNG_S
+            pause_s = QUICK_S if young or self._reason else CALM_S
             for each in self._watched:
                 if each.end is None:
-                    self._look(each, watch)
+                    self._look(each, watch, pause_s)
             self._judge(stopping)
-            young = time.monotonic() - self._began < YOUNG_S
-            time.sleep(QUICK_S if young or self._reason else CALM_S)
+            self._rest(pause_s)
         return GangEnd(
             reason=self._reason or "done",
             ends=tuple(each.end for each in self._watched if each.end is not None),
@@ -194,7 +196,15 @@ class _Wait:
             first=self._first,
         )
 
-    def _look(self, each: _Watched, watch: Watch) -> None:
+    def _rest(self, pause_s: float) -> None:
+        """Wait until an answer comes, or for so long."""
+        asked = [each.asked for each in self._watched if each.asked and each.end is None]
+        if asked:
+            futures.wait(asked, pause_s, futures.FIRST_COMPLETED)
+        else:
+            time.sleep(pause_s)
+
+    def _look(self, each: _Watched, watch: Watch, pause_s: float) -> None:
         """Take an answer that has come, or ask; no node waits for another."""
         now = time.monotonic()
         if each.asked is None and now > each.rests_until:
@@ -203,7 +213,7 @@ class _Wait:
             answer, each.asked = each.asked, None
             error = answer.exception()
             if error is None:
-                each.heard_at = now
+                each.heard_at, each.rests_until = now, now + pause_s
                 self._take(each, answer.result(), watch)
             elif not isinstance(error, errors.NodeError):
                 raise error
@@ -227,7 +237,7 @@ class _Wait:
                 watch(piece)
         if state.phase == "absent":
             self._end(each, _unknown(each.task, "lost"))
-        elif state.end is not None and not piece:  # else there may be more of its log
+        elif state.end is not None and (not piece or _is_read(each, state.end)):
             self._end(each, state.end)
 
     def _end(self, each: _Watched, end: TaskEnd) -> None:
@@ -270,3 +280,8 @@ class _Wait:
 
 def _unknown(task: Task, why: str) -> TaskEnd:
     return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
+
+
+def _is_read(each: _Watched, end: TaskEnd) -> bool:
+    """Whether all of the log is here, by the size that a supervisor took; others took none."""
+    return bool(end.sha256) and each.read >= end.size_bytes

@@ -45,6 +45,7 @@ class Sftp:
         self._stream = stream
         self._numbers = itertools.count(1)
         self._early: dict[int, tuple[int, bytes]] = {}
+        self._unheeded: set[int] = set()
         self._send(struct.pack(">BI", INIT, VERSION))
         kind, _ = self._packet()
         if kind != VERSION_IS:
@@ -58,12 +59,17 @@ class Sftp:
         """
         handle = self._open(path, FOR_READING)
         try:
-            size = self._size(handle)
-            if size:
-                return b"".join(self._pieces(handle, offset, min(most, size - offset)))
-            return b"".join(self._to_its_end(handle, offset, most))
+            # What is polled is short: its size and its first piece come in one round trip.
+            size, first = self._begun(handle, offset)
+            at, end = offset + len(first), offset + most
+            if not size:
+                return first + b"".join(self._to_its_end(handle, at, end - at) if first else ())
+            wanted = max(min(most, size - offset), 0)
+            if len(first) >= min(wanted, PIECE_BYTES):
+                return first[:wanted] + b"".join(self._pieces(handle, at, wanted - len(first)))
+            return first  # it has become shorter
         finally:
-            self._ask(CLOSE, _text(handle))
+            self._leave(handle)
 
     def create(self, path: str, content: bytes, mode: int) -> None:
         """A new file; one that is already there, or a link, is refused.
@@ -116,11 +122,20 @@ class Sftp:
         _, body = self._ask(OPEN, _text(path.encode()) + struct.pack(">I", flags) + attributes)
         return _first_text(body)
 
-    def _size(self, handle: bytes) -> int:
-        """0 for what has none, such as a file under /proc."""
-        _, body = self._ask(FSTAT, _text(handle))
+    def _begun(self, handle: bytes, offset: int) -> tuple[int, bytes]:
+        """A file's size, 0 for what has none such as a file under /proc; and a first piece."""
+        place = struct.pack(">QI", offset, PIECE_BYTES)
+        asked = [(FSTAT, _text(handle)), (READ, _text(handle) + place)]
+        (_, body), (kind, data) = self._each(asked, END)
         (flags,) = struct.unpack_from(">I", body)
-        return int(struct.unpack_from(">Q", body, 4)[0]) if flags & HAS_SIZE else 0
+        size = int(struct.unpack_from(">Q", body, 4)[0]) if flags & HAS_SIZE else 0
+        return size, _first_text(data) if kind == DATA else b""
+
+    def _leave(self, handle: bytes) -> None:
+        """Close what was only read; nobody waits for the answer."""
+        number = next(self._numbers)
+        self._unheeded.add(number)
+        self._send(struct.pack(">BI", CLOSE, number) + _text(handle))
 
     def _pieces(self, handle: bytes, offset: int, size: int) -> Iterator[bytes]:
         """So many bytes, asked for ahead; fewer if the file has become shorter."""
@@ -177,7 +192,11 @@ class Sftp:
     def _answer(self, number: int) -> tuple[int, bytes]:
         while number not in self._early:
             kind, body = self._packet()
-            self._early[int.from_bytes(body[:4], "big")] = kind, body[4:]
+            came = int.from_bytes(body[:4], "big")
+            if came in self._unheeded:
+                self._unheeded.remove(came)
+            else:
+                self._early[came] = kind, body[4:]
         return self._early.pop(number)
 
     def _send(self, packet: bytes) -> None:

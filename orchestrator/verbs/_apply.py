@@ -3,15 +3,18 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import archive, context, errors, images
 from orchestrator.console import Voice
 from orchestrator.images import Action, Recipe
 from orchestrator.model.site import ImageRecord
-from orchestrator.runtimes.images import Progress, Say
 from orchestrator.verbs import _nodes
 from orchestrator.verbs._carry import carry
 from orchestrator.verbs._images import Preparing
+
+if TYPE_CHECKING:
+    from orchestrator.runtimes.images import Progress, Say
 
 CHUNK_BYTES = 1 << 20
 
@@ -125,9 +128,9 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _bytes(voice: Voice, title: str) -> Progress:
+def _bytes(voice: Voice, title: str) -> "Progress":
     return lambda came, known: voice.working(f"{title}: {came >> 20} of {known >> 20} MiB")
 
 
-def _words(voice: Voice, title: str) -> Say:
+def _words(voice: Voice, title: str) -> "Say":
     return lambda words: voice.working(f"{title}: {words}")

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import errors
-from orchestrator.runtimes.images import ImageFacts
 from orchestrator.verbs import _nodes
 
 if TYPE_CHECKING:
+    from orchestrator.runtimes.images import ImageFacts
     from orchestrator.verbs._images import Preparing
 
 PIECES_AHEAD = 16
@@ -47,7 +47,7 @@ def _through_registry(
     _nodes.settled(_nodes.each(targets, pull))
 
 
-def _pushed(found: ImageFacts | None, name: str) -> str:
+def _pushed(found: "ImageFacts | None", name: str) -> str:
     """The reference by digest that a push has given to an image."""
     repository = name.rpartition(":")[0]
     digests = found.repo_digests if found else ()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import archive, context, downloads, errors, images, load
 from orchestrator.console import Voice
@@ -12,9 +13,11 @@ from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.image import Image
 from orchestrator.model.lock import EMPTY, Lock, file_name
 from orchestrator.model.site import Site
-from orchestrator.runtimes.images import Credentials
 from orchestrator.store import Store, write
 from orchestrator.verbs import _files, _nodes
+
+if TYPE_CHECKING:
+    from orchestrator.runtimes.images import Credentials
 
 CHUNK_BYTES = 1 << 20
 
@@ -44,7 +47,7 @@ class Preparing:
     lock: Lock
     bundle: Bundle | None
     downloads: Downloads
-    credentials: Credentials | None
+    credentials: "Credentials | None"
     voice: Voice
 
     @property
@@ -59,7 +62,7 @@ def begin(
     fleet: "_nodes.Fleet",
     wanted: Wanted,
     voice: Voice,
-    credentials: Credentials | None,
+    credentials: "Credentials | None",
 ) -> Preparing:
     """Read the lock and the bundle.
 

@@ -9,7 +9,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
 from orchestrator.probes import container, sections
-from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.verbs import _nodes
 
 START_TIMEOUT_S = 60.0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
 from orchestrator.model.attempt import Attempt
@@ -14,16 +14,17 @@ from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
 from orchestrator.probes import Probe
 from orchestrator.runtimes import Runtime
-from orchestrator.runtimes.containers import Containers
-from orchestrator.runtimes.docker import DockerRuntime
-from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import ContainerSettings
-from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 from orchestrator.transports.local import LocalTransport
-from orchestrator.transports.ssh import SshTarget, SshTransport
 from orchestrator.transports.told import ToldTransport
+
+if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this machine alone
+    from orchestrator.runtimes.containers import Containers
+    from orchestrator.runtimes.docker import DockerRuntime
+    from orchestrator.runtimes.engine import Engine
+    from orchestrator.runtimes.images import Images
 
 T = TypeVar("T")
 MOST_AT_ONCE = 32
@@ -56,16 +57,20 @@ class Fleet:
 
     cluster: Cluster
     transports: Mapping[str, Transport]
-    engines: Mapping[str, Engine] = field(default_factory=dict)
+    engines: "Mapping[str, Engine]" = field(default_factory=dict)
 
     @property
-    def images(self) -> Mapping[str, Images]:
+    def images(self) -> "Mapping[str, Images]":
         """What the engines have of images, by node name."""
+        from orchestrator.runtimes.images import Images
+
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
-    def containers(self) -> Mapping[str, Containers]:
+    def containers(self) -> "Mapping[str, Containers]":
         """What the engines have of containers, by node name."""
+        from orchestrator.runtimes.containers import Containers
+
         return {name: Containers(engine) for name, engine in self.engines.items()}
 
     def __enter__(self) -> "Fleet":
@@ -88,8 +93,10 @@ class Fleet:
             return self.containers_on(name, settings or ContainerSettings(image=""))
         return ProcessRuntime(self.transports[name])
 
-    def containers_on(self, name: str, settings: ContainerSettings) -> DockerRuntime:
+    def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
         """A node's way of running containers."""
+        from orchestrator.runtimes.docker import DockerRuntime
+
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
     def seen(self, attempt: Attempt, task: Task) -> tuple[str, int]:
@@ -112,11 +119,12 @@ def reach(cluster: Cluster) -> Fleet:
         ConfigError, LocalError: something about how to reach one does not hold.
     """
     transports = {node.name: ToldTransport(_transport(node)) for node in cluster.members}
-    engines = {
-        node.name: Engine(transports[node.name], sudo=node.sudo)
-        for node in cluster.members
-        if node.runtime == "docker"
-    }
+    contained = [node for node in cluster.members if node.runtime == "docker"]
+    if not contained:
+        return Fleet(cluster, transports)
+    from orchestrator.runtimes.engine import Engine
+
+    engines = {node.name: Engine(transports[node.name], sudo=node.sudo) for node in contained}
     return Fleet(cluster, transports, engines)
 
 
@@ -193,4 +201,6 @@ def settled(answers: Sequence[Answer[T]]) -> None:
 def _transport(node: Node) -> Transport:
     if node.transport == "local":
         return LocalTransport(node.name)
+    from orchestrator.transports.ssh import SshTarget, SshTransport
+
     return SshTransport(SshTarget.of(node))

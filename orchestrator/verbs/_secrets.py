@@ -5,16 +5,19 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import errors
 from orchestrator.model.cluster import Registry
-from orchestrator.runtimes.images import Credentials
+
+if TYPE_CHECKING:
+    from orchestrator.runtimes.images import Credentials
 
 VARIABLE = "DLPERF_REGISTRY_SECRET"
 NGC_USER = "$oauthtoken"  # what NGC calls whoever logs in by an API key
 
 
-def credentials(registry: Registry | None) -> Credentials | None:
+def credentials(registry: Registry | None) -> "Credentials | None":
     """Who logs in to the registry and with what; None where the inventory names nobody.
 
     Raises:
@@ -30,6 +33,8 @@ def credentials(registry: Registry | None) -> Credentials | None:
             code="REG-SECRET",
             fix=f"set {VARIABLE}, or name registry.secret_file (mode 0600) in the inventory",
         )
+    from orchestrator.runtimes.images import Credentials
+
     return Credentials(registry.user, secret)
 
 

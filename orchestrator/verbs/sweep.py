@@ -8,7 +8,7 @@ from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
-from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Store, Sweep
 from orchestrator.verbs import (

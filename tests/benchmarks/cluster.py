@@ -18,6 +18,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -26,10 +28,8 @@ from tests.cluster import Cluster, cluster
 from tests.virtual import Desk
 
 HERE = Path(__file__).parent
-ROUNDS = 4
-FEW, MANY = 2, 12  # trials of two sweeps: what they have in common drops out of the difference
-SWEEPS = 3
-PLAIN = 6  # gangs by plain ssh between two sweeps
+ROUNDS = 5
+SWEEPS, TRIALS = 3, 11  # 30 times from the intent of one trial to that of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Row:
 
 def main() -> None:
     """Print the machine and the table."""
+    # As after an installation, where modules are compiled once and not at every start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     print(
         f"{os.cpu_count()} cores, kernel {platform.release()}, Python {platform.python_version()}"
     )
@@ -54,6 +56,7 @@ def main() -> None:
     print(peers.ansible_version() or peers.HOW_TO_GET)
     with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as name:
         folder = Path(name)
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{name}/compiled"
         with cluster(4, run=f"bm{os.getpid()}") as nodes:
             rows = [*provisioning(nodes, folder / "provision"), *gangs(nodes, folder / "gang")]
         rows += fan_out(folder / "fanout")
@@ -96,13 +99,11 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     ours_s, peer_s, skews_s = [], [], []
     with plain.warm():
         for _ in range(SWEEPS):
-            few_s, many_s = (
-                lasting_s(lambda n=n: must(desk, *words, str(n), **env)) for n in (FEW, MANY)
-            )
-            ours_s.append((many_s - few_s) / (MANY - FEW))
+            must(desk, *words, str(TRIALS), **env)
+            ours_s += between_trials_s(desk)
             skews_s += [each["start_skew_s"] for each in desk.outcomes().values()]
             argv = ("sh", "/workspace/instant/print.sh")
-            peer_s += [plain.gang_s(image, argv) for _ in range(PLAIN)]
+            peer_s += [plain.gang_s(image, argv) for _ in range(TRIALS - 1)]
     spread("trial", ours_s, peer_s)
     yield Row("trial that exits at once", median(ours_s), "ssh, docker run", median(peer_s), 1.15)
     said = " ".join(f"{each * 1000:.0f}" for each in sorted(skews_s))
@@ -110,6 +111,14 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     p95_s = statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
     yield Row("start skew, p50", median(skews_s), "", None, 0)
     yield Row("start skew, p95", p95_s, "50 ms", 0.050, 1)
+
+
+def between_trials_s(desk: Desk) -> list[float]:
+    """Seconds from each trial of the newest sweep to the next, all that a trial costs included."""
+    lines = (desk.sweeps()[-1] / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    began = [datetime.fromisoformat(each["at"]) for each in events if each["event"] == "intent"]
+    return [(later - sooner).total_seconds() for sooner, later in pairwise(began)]
 
 
 def fan_out(folder: Path) -> Iterator[Row]:

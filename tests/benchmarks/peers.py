@@ -109,7 +109,12 @@ class PlainSsh:
         """A connection to every node, for the time of the block."""
         opened = [self._start(node.address, "-MN") for node in self._cluster.nodes]
         try:
-            time.sleep(1.0)  # a command that came too early would make its own connection
+            for node, process in zip(self._cluster.nodes, opened, strict=True):
+                # A command that came too early would make a connection of its own.
+                while self._cluster.run(*self._words, "-O", "check", node.address).returncode:
+                    if process.poll() is not None:
+                        sys.exit(f"no connection to {node.name}")
+                    time.sleep(0.05)
             yield
         finally:
             for process in opened:
