@@ -2,10 +2,12 @@
 
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,19 +44,30 @@ DEFAULT_STATE = Path(".dlperf")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
+class _Stopped(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: a command ends in as good order as by Ctrl-C."""
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise _Stopped
+
+
 def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
     """Run a command's work, show what stops it, and end with its exit code."""
     from orchestrator.console import Voice
 
     voice = Voice(as_json=as_json)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, _stop)
     try:
         code = work(voice)
     except errors.DlperfError as error:
         voice.error(error)
         code = error.exit_code
-    except KeyboardInterrupt:
-        voice.line("stopped")
-        code = 130
+    except KeyboardInterrupt as error:
+        voice.line("stopped; the same command goes on")
+        code = 143 if isinstance(error, _Stopped) else 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
@@ -120,6 +133,9 @@ def provision(
     bundle: Annotated[
         Path | None, typer.Option(help="Take images and downloads from this folder.")
     ] = None,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Count files of data sets anew.")
+    ] = False,
     nodes: Annotated[
         str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
     ] = None,
@@ -132,7 +148,7 @@ def provision(
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import provision as verb
 
-        wish = verb.Wish(inventory, tuple(image or ()), nodes, bundle, lock)
+        wish = verb.Wish(inventory, tuple(image or ()), nodes, bundle, lock, recount)
         return (verb.dry_run if dry_run else verb.provision)(_store(state), wish, voice)
 
     _on_nodes(as_json, state, verbose, work)

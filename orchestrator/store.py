@@ -300,6 +300,10 @@ class Store:
         write(path, content)
         return path
 
+    def sites(self) -> list[bytes]:
+        """What provisioning left about every cluster."""
+        return [path.read_bytes() for path in sorted((self.root / "sites").glob("*.json"))]
+
     def newest_site(self) -> bytes | None:
         """The site that was provisioned last, or None."""
         paths = sorted((self.root / "sites").glob("*.json"), key=lambda path: path.stat().st_mtime)

@@ -32,6 +32,8 @@ def docker(
     """
     if isinstance(facts, Silent):
         code, fix = _SILENT.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
+        if node.sudo and facts.code == "ABSENT" and "sudo" in facts.said:
+            fix = "install sudo on the node, or leave out `sudo: true`"
         yield Finding(
             "error",
             code,
@@ -71,6 +73,15 @@ def _room(node: Node, facts: DockerFacts, needed_mib: int) -> Iterator[Finding]:
 
 def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterator[Finding]:
     wanted = container.gpu_access
+    if node.gpus is not None and wanted == "none":
+        yield Finding(
+            "warning",
+            "GPU-RUNTIME",
+            node.name,
+            "container.gpu_access is none",
+            "a way for containers to the GPUs that the inventory declares",
+            "leave out gpu_access, or leave out gpus",
+        )
     if node.gpus is None or wanted == "none":
         return
     if wanted not in facts.gpu_ways and not (wanted == "auto" and facts.gpu_ways):

@@ -194,6 +194,8 @@ class Site:
         cluster_digest: of the inventory that was asked for.
         nodes: facts by node name; nodes that gave none are missing.
         images: by name of the image.
+        provisioned: of the findings, those over what provisioning alone looks at: the inside of
+            containers, and what lies between nodes.
         data: digests by name of the data set, then by node name.
     """
 
@@ -205,6 +207,7 @@ class Site:
     nodes: Mapping[str, NodeFacts]
     findings: tuple[Finding, ...]
     images: Mapping[str, ImageRecord] = field(default_factory=dict)
+    provisioned: tuple[Finding, ...] = ()
     data: Mapping[str, Mapping[str, DataDigest]] = field(default_factory=dict)
 
     @property

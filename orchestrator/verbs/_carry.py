@@ -92,8 +92,18 @@ class _Pipe:
             except queue.Full:
                 continue
 
+    def _next(self) -> "bytes | errors.DlperfError":
+        try:
+            return self._queue.get(timeout=STALL_S)
+        except queue.Empty:
+            raise errors.ImageError(
+                f"no byte of the image came for {STALL_S:g} s",
+                code="CARRY-STALL",
+                fix="look at the node that has it, and provision again",
+            ) from None
+
     def pieces(self) -> Iterator[bytes]:
-        while piece := self._queue.get(timeout=STALL_S):
+        while piece := self._next():
             if isinstance(piece, errors.DlperfError):
                 raise piece
             yield piece
@@ -107,6 +117,8 @@ def _feed(pieces: Iterator[bytes], pipes: "dict[str, _Pipe]") -> None:
                 pipe.put(piece)
     except errors.DlperfError as error:
         last = error
+    except Exception as error:  # noqa: BLE001 - else those that read would wait for nothing
+        last = errors.ImageError(f"the image could not be read: {error}", code="CARRY")
     for pipe in pipes.values():
         pipe.put(last)
 

@@ -13,6 +13,7 @@ from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.verbs import _nodes
 
 START_TIMEOUT_S = 60.0
+LABEL = "dlperf.probe"
 
 
 def settings(cluster: Cluster, image_id: str) -> ContainerSettings:
@@ -39,6 +40,29 @@ def findings(
     Raises:
         UnfitError, NodeError: on some node no container came to answer.
     """
+    _forget(fleet)
+    try:
+        return _found(fleet, records, facts, names)
+    finally:  # also when it was stopped, and containers still look around
+        _forget(fleet)
+
+
+def _forget(fleet: "_nodes.Fleet") -> None:
+    """Remove containers that looked around, of this provisioning or of one that was killed."""
+
+    def remove(node: str) -> None:
+        for each in fleet.containers[node].labelled(LABEL):
+            fleet.containers[node].remove(each.name)
+
+    _nodes.each(list(fleet.engines), remove)
+
+
+def _found(
+    fleet: "_nodes.Fleet",
+    records: Mapping[str, ImageRecord],
+    facts: Mapping[str, NodeFacts],
+    names: Iterable[str],
+) -> list[Finding]:
     found: list[Finding] = []
     for name in names:
         answers = _nodes.each(list(fleet.engines), partial(_look, fleet, records[name].id))

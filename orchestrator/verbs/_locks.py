@@ -17,6 +17,8 @@ ANSWER_TIMEOUT_S = 10.0
 LONGEST_ANSWER = 4096
 BEAT_S, SILENCE_S = 3.0, 15.0
 
+# Whatever user and folder: GPUs are the machine's.
+MACHINE = "/var/tmp/dlperf.lock"
 # The lock is the process's: it ends with the connection. A node that lost its network does not
 # see that end, for hours; so the lock also ends when its holder has been silent for a while.
 HOLD = """
@@ -24,9 +26,12 @@ umask 077
 mkdir -p -- "$1" || exit 1
 # Its parent may be everybody's: a folder or a link that somebody else put there is not used.
 if [ -L "$1" ] || [ ! -O "$1" ]; then echo "$1 is not this user's own"; exit 1; fi
-chmod 700 "$1" && exec 9>>"$1/lock" || exit 1
-if ! flock -n 9; then printf 'taken '; cat "$1/lock"; exit 0; fi
-printf '%s\\n' "$2" >"$1/lock"
+chmod 700 "$1" || exit 1
+# Everybody's to hold, and opened for reading only: others' files there may not be written.
+(umask 0111; set -C; : >"$4") 2>/dev/null
+if [ -L "$4" ] || ! exec 9<"$4"; then echo "$4 cannot be opened"; exit 1; fi
+if ! flock -n 9; then printf 'taken '; cat "$4"; exit 0; fi
+{ printf '%s\\n' "$2" >"$4"; } 2>/dev/null
 echo held
 while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 """
@@ -89,12 +94,19 @@ class Locks:
 
     def _lock(self, name: str) -> Stream:
         transport, folder = self._transports[name], self._folders[name]
-        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{SILENCE_S:g}")
+        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{SILENCE_S:g}", MACHINE)
         stream = transport.open(words)
         said = _answer(stream)
         if said == "held":
             return stream
         stream.close()
+        if said.startswith("taken") and self._who in said and name not in self._streams:
+            raise errors.UnfitError(
+                f"node {name} is a machine that another node of this inventory is already",
+                code="SAME-MACHINE",
+                fix="leave one of them out: tasks of both would share what is measured",
+                node=name,
+            )
         if said.startswith("taken"):
             raise errors.StoreError(
                 f"node {name} is in use by {said.removeprefix('taken').strip() or '?'}",
@@ -103,7 +115,7 @@ class Locks:
                 node=name,
             )
         raise errors.UnfitError(
-            f"cannot lock {folder}/lock on {name}: {said or 'no answer'}",
+            f"cannot lock {name}: {said or 'no answer'}",
             code="LOCK",
             node=name,
             fix="see whether flock (util-linux) is there and the folder can be written",

@@ -190,12 +190,14 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     Raises:
         DlperfError: the first node's reason; how many others there are is among its words.
     """
-    failed = [answer for answer in answers if answer.error is not None]
-    if failed and failed[0].error is not None:
-        others = ", ".join(answer.node for answer in failed[1:])
-        if others:
-            failed[0].error.cause += f" (and there is trouble with {others})"
-        raise failed[0].error
+    failed = folded(answer.error for answer in answers if answer.error is not None)
+    if not failed:
+        return
+    first, *others = failed
+    if others:
+        nodes = ", ".join(each.where.get("node", "?") for each in others)
+        first.cause += f" (and there is trouble with {nodes})"
+    raise first
 
 
 def _transport(node: Node) -> Transport:

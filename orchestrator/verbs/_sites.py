@@ -74,12 +74,6 @@ def inventory(store: Store, named: str | None, playbooks: str | None) -> tuple[C
     )
 
 
-def cluster_and_site(store: Store, named: str | None) -> tuple[Cluster, Site | None]:
-    """The inventory that counts, and what is known of its nodes."""
-    cluster, _ = inventory(store, named, None)
-    return cluster, of(store, cluster)
-
-
 def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
     """The cluster with the nodes that a pattern names, in the order of the inventory.
 

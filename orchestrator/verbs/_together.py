@@ -21,8 +21,11 @@ LONGEST_LINE = 200
 Pair = tuple[str, str]
 
 
-def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice) -> Site:
+def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice, *, recount: bool) -> Site:
     """The site with what was found out about its nodes together.
+
+    Args:
+        recount: count the files of data sets anew, whatever nodes remember of them.
 
     Raises:
         NodeError: a node stopped answering.
@@ -31,10 +34,19 @@ def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice) -> Site:
     elsewhere = [node.name for node in fleet.cluster.members if node.transport != "local"]
     if len(elsewhere) > 1:
         found += _reachable(fleet, elsewhere)
-    digests, wrong = _data(fleet, voice)
-    for name, by_node in digests.items():
-        found += checks.digests(name, by_node)
-    return replace(site, data=digests, findings=(*site.findings, *found, *wrong))
+    digests, wrong = _data(fleet, voice, fresh=recount)
+    said = _judged(digests)
+    if any(each.severity == "error" for each in said) and not recount:
+        # What a node remembers may be of before it was mended.
+        digests, wrong = _data(fleet, voice, fresh=True)
+        said = _judged(digests)
+    found += [*said, *wrong]
+    return replace(
+        site,
+        data=digests,
+        findings=(*site.findings, *found),
+        provisioned=(*site.provisioned, *found),
+    )
 
 
 @dataclass(slots=True)
@@ -96,7 +108,7 @@ def _call(fleet: "_nodes.Fleet", caller: str, address: str, word: str) -> Heard:
 
 
 def _data(
-    fleet: "_nodes.Fleet", voice: Voice
+    fleet: "_nodes.Fleet", voice: Voice, *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """By data set and node: what it holds; and findings for those that could not be read."""
     digests: dict[str, dict[str, DataDigest]] = {}
@@ -104,18 +116,24 @@ def _data(
     for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
         paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
         voice.working(f"data set {name}: counting files on {len(paths)} nodes")
-        answers = _nodes.each(list(paths), _counting(fleet, paths))
+        answers = _nodes.each(list(paths), _counting(fleet, paths, fresh=fresh))
         digests[name] = {each.node: each.value for each in answers if each.value}
         wrong += [_unread(name, each.node, each.error) for each in answers if each.error]
     voice.rested()
     return digests, wrong
 
 
-def _counting(fleet: "_nodes.Fleet", paths: Mapping[str, str]) -> Callable[[str], DataDigest]:
+def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
+    return [each for name, by_node in digests.items() for each in checks.digests(name, by_node)]
+
+
+def _counting(
+    fleet: "_nodes.Fleet", paths: Mapping[str, str], *, fresh: bool
+) -> Callable[[str], DataDigest]:
     folders = {node.name: node.folder for node in fleet.cluster.members}
 
     def count(name: str) -> DataDigest:
-        question = data.probe(paths[name], folders[name], fresh=False)
+        question = data.probe(paths[name], folders[name], fresh=fresh)
         return _nodes.ask(fleet.transports[name], question, data.LIMIT_S)
 
     return count

@@ -79,6 +79,7 @@ def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]
                 sweep.append(
                     "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
                 )
+            _gather.forget(sweep, bench.transports, left)
             bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
 
 

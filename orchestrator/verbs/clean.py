@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster, Node
-from orchestrator.model.site import Site
 from orchestrator.store import Store
-from orchestrator.verbs import _locks, _nodes, _sites
+from orchestrator.verbs import _inside, _locks, _nodes, _sites
 from orchestrator.verbs._running import Running
 
 TIMEOUT_S = 120.0
-SWEEP_LABEL, PROBE_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.probe", "dlperf.image"
+SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
 # One line for each of the sweeps named that has left a folder.
 FOLDERS = 'folder=$1; shift; for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done; true'
@@ -44,7 +43,8 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     Raises:
         StoreError: a controller measures there now.
     """
-    cluster, site = _sites.cluster_and_site(store, inventory)
+    cluster, _ = _sites.inventory(store, inventory, None)
+    needed = _needed(store) if what.images else None
     with (
         store.lock(cluster.name),
         _nodes.reach(cluster) as fleet,
@@ -52,7 +52,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     ):
         sweeps = _sweeps(store, cluster)
         answers = _nodes.each(
-            list(fleet.transports), lambda name: _one(fleet, sweeps, site, (name, what))
+            list(fleet.transports), lambda name: _one(fleet, sweeps, needed, (name, what))
         )
     failures = [each.error for each in answers if each.error]
     found = {each.node: each.value for each in answers if each.value}
@@ -74,18 +74,27 @@ def _sweeps(store: Store, cluster: Cluster) -> tuple[str, ...]:
 
 
 def _one(
-    fleet: "_nodes.Fleet", sweeps: tuple[str, ...], site: Site | None, what: tuple[str, What]
+    fleet: "_nodes.Fleet",
+    sweeps: tuple[str, ...],
+    needed: frozenset[str] | None,
+    what: tuple[str, What],
 ) -> _Found | None:
     name, wish = what
     node = next(node for node in fleet.cluster.members if node.name == name)
-    found = _look(fleet, node, sweeps, _needed(site) if wish.images else None)
+    found = _look(fleet, node, sweeps, needed)
     if found and not wish.dry_run:
         _remove(fleet, node, found)
     return found or None
 
 
-def _needed(site: Site | None) -> frozenset[str]:
-    return frozenset(record.tag for record in site.images.values()) if site else frozenset()
+def _needed(store: Store) -> frozenset[str]:
+    """The images of every cluster that was provisioned from here.
+
+    Raises:
+        StoreError: a site does not read; then nobody knows what it needs.
+    """
+    sites = [_sites.read(content, "provision that cluster again") for content in store.sites()]
+    return frozenset(record.tag for site in sites for record in site.images.values())
 
 
 def _look(
@@ -101,7 +110,7 @@ def _look(
     engine = fleet.containers[node.name]
     tasks = [each for each in engine.labelled(SWEEP_LABEL) if each.labels[SWEEP_LABEL] in sweeps]
     # Those that looked around for a provisioning that was killed; the lock says that none runs.
-    looked = engine.labelled(PROBE_LABEL)
+    looked = engine.labelled(_inside.LABEL)
     containers = tuple(each.name for each in (*tasks, *looked))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))

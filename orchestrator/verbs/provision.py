@@ -35,6 +35,7 @@ class Wish:
         nodes: names and globs of the nodes to use; None for all.
         bundle: a folder to take images and downloads from.
         lock: resolve bases, trust downloads as they come, and write both down.
+        recount: count the files of data sets anew.
     """
 
     inventory: str
@@ -42,6 +43,7 @@ class Wish:
     nodes: str | None
     bundle: Path | None
     lock: bool
+    recount: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,14 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
         site, failures = _observe.observe(fleet, _asking(store, asked))
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
-            with _locks.held(asked.cluster, fleet.transports):
-                site, done = _prepared(store, fleet, asked, (site, voice))
-                site = _together.checked(fleet, site, voice)
+            try:
+                with _locks.held(asked.cluster, fleet.transports):
+                    site, done = _prepared(store, fleet, asked, (site, voice))
+                    site = _together.checked(fleet, site, voice, recount=wish.recount)
+            except (errors.NodeError, errors.UnfitError) as error:
+                failures = [error]  # what was found out so far is shown and kept all the same
+        if failures or _blocks_images(site):
+            site = replace(site, provisioned=(_unfinished(failures),))
     kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
@@ -156,11 +163,20 @@ def _prepared(
         _apply.apply(preparing, done[name], recipe, folder)
         records[name] = _apply.record(preparing, recipe)
     voice.rested()
-    if asked.images.relock:
+    if asked.images.relock or asked.images.bundle:
         _images.keep_lock(preparing)
     found = _inside.findings(fleet, records, site.nodes, asked.images.names)
     unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
-    return replace(site, images=records, findings=(*site.findings, *unlocked, *found)), done
+    site = replace(site, provisioned=(*unlocked, *found))
+    return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
+
+
+def _unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
+    """What a sweep must know of a provisioning that did not come to its end."""
+    first = next(iter(failures), None)
+    seen = f"{first.code}: {first.cause}" if first else "findings that left no room for images"
+    needed, fix = "a provisioning that came to its end", "provision again"
+    return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
 
 
 def _unlocked(record: ImageRecord) -> Finding:

@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestrator import errors, matrix, nodeset, plan
 from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
-from orchestrator.model.site import Site
+from orchestrator.model.site import Finding, Site
 from orchestrator.plan import Recipe
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.schedulers.fanout import Fanout
@@ -249,6 +249,7 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
     site = _observed(store, asked, fleet, voice)
     if cluster.members[0].runtime == "docker":
         _same_image(asked, fleet)
+        _no_other_gang(store, fleet)
     else:
         store.keep_site(cluster.name, _sites.SITE.dump_json(site, indent=1))
         if cluster.members[0].transport != "local":
@@ -279,7 +280,44 @@ def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) 
         voice.line(str(failure))
     if said:
         raise said[0]
-    return site
+    return replace(site, findings=(*site.findings, *_provisioned(asked)))
+
+
+def _provisioned(asked: _Asked) -> tuple[Finding, ...]:
+    """What the last provisioning found where a sweep does not look again."""
+    names = {node.name for node in asked.recipe.cluster.members}
+    known = asked.known.provisioned if asked.known else ()
+    return tuple(
+        replace(each, fix=f"{each.fix}; then provision again")
+        for each in known
+        if each.node in names or each.node == "all"
+    )
+
+
+def _no_other_gang(store: Store, fleet: "_nodes.Fleet") -> None:
+    """Nothing, if no container runs there for a sweep that this state folder knows nothing of.
+
+    Raises:
+        UnfitError: OTHER-GANG; measuring beside it would give a wrong number.
+    """
+    ours = {each.id for each in store.sweeps()}
+
+    def look(name: str) -> list[str]:
+        found = fleet.containers[name].labelled("dlperf.sweep")
+        alive = [each for each in found if each.state == "running"]
+        return [each.name for each in alive if each.labels["dlperf.sweep"] not in ours]
+
+    answers = _nodes.each(list(fleet.engines), look)
+    _nodes.settled(answers)
+    others = {each.node: each.value for each in answers if each.value}
+    if others:
+        names = ", ".join(dict.fromkeys(name for found in others.values() for name in found))
+        raise errors.UnfitError(
+            f"containers of another state folder run there: {names}",
+            code="OTHER-GANG",
+            node=nodeset.fold(others),
+            fix="stop that sweep where it was started, or wait for its deadline",
+        )
 
 
 def _same_image(asked: _Asked, fleet: "_nodes.Fleet") -> None:

@@ -5,6 +5,7 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 from tests.cluster import life
@@ -51,10 +52,13 @@ def _up(args: argparse.Namespace) -> tuple[object, str]:
     life.up(place, count=args.nodes)
     document = place.read()
     enter = " ".join(place.inside())
+    program = Path(sys.executable).with_name("dlperf-orch")
     return document, (
         f"run {place.run}: {args.nodes} nodes are up after {time.monotonic() - begin:.1f} s\n"
-        f"  {enter} dlperf-orch provision {document['inventory']}\n"
-        f"  {enter} dlperf-orch provision {document['cpu_inventory']}\n"
+        f"  cd {document['folder']}/work  # its images/ say where this cluster has code and OFED\n"
+        f"  {enter} {program} provision {document['inventory']} --lock\n"
+        f"  {enter} {program} sweep rn50-amp --repeats 1\n"
+        f"  {enter} {program} provision {document['cpu_inventory']} --lock\n"
         f"  {enter} ssh -i {document['identity']} -o UserKnownHostsFile={document['known_hosts']}"
         " root@10.11.0.2\n"
         f"  python -m tests.cluster down --run {place.run}\n"

@@ -13,7 +13,16 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from tests.cluster import downloads, inventory, network, nodes, processes, registry, stubs
+from tests.cluster import (
+    downloads,
+    inventory,
+    network,
+    nodes,
+    overlay,
+    processes,
+    registry,
+    stubs,
+)
 from tests.cluster.place import (
     GATEWAY,
     MOST_NODES,
@@ -101,6 +110,7 @@ def _up(place: Place, names: Sequence[str]) -> None:
         nodes.prepare(place, node, nodes=len(nodes_in_order))
         nodes.start(place, node)
     served = downloads.write(place.folder / "www")
+    overlay.write(place.folder / "work", asdict(served))
     _web(place)
     registry.fill(place)
     registry.serve(place)
