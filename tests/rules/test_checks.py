@@ -115,6 +115,14 @@ def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
     assert alone.fix == "install numpy"
 
 
+@pytest.mark.parametrize(("transport", "where"), [("ssh", "`folder:`"), ("local", "--state")])
+def test_a_full_disk_is_left_by_the_way_that_leads_out(transport: str, where: str) -> None:
+    """Attempts lie in the state folder here, and in the node's folder elsewhere."""
+    said = {"transport": transport, "runtime": "process"}
+    (found,) = checks.host(node(**said), replace(HOST, free_disk_mib=0), None)
+    assert where in found.fix
+
+
 def test_everything_wrong_with_a_host_is_found_at_once() -> None:
     """One provisioning shows all that is to be mended."""
     facts = replace(

@@ -109,6 +109,16 @@ def test_images_need_two_and_a_half_times_their_size() -> None:
     assert found.expected == "at least 25002 MiB"
 
 
+def test_missing_sudo_is_not_taken_for_missing_docker() -> None:
+    """The way to the engine is what lacks; installing Docker would not help."""
+    silent = Silent("ABSENT", "sh: 1: sudo: not found")
+    (found,) = checks.docker(node(sudo=True), silent, NAKED)
+    assert (found.code, found.fix) == (
+        "DOCKER-MISSING",
+        "install sudo on the node, or leave out `sudo: true`",
+    )
+
+
 @pytest.mark.parametrize(
     ("wanted", "change", "found"),
     [
@@ -119,7 +129,7 @@ def test_images_need_two_and_a_half_times_their_size() -> None:
         ("cdi", {"cdi": True}, []),
         ("runtime", {}, ["error GPU-RUNTIME"]),
         ("runtime", {"runtimes": ("nvidia", "runc")}, []),
-        ("none", {"gpu_hook": False}, []),
+        ("none", {"gpu_hook": False}, ["warning GPU-RUNTIME"]),
     ],
 )
 def test_engine_must_have_the_way_to_gpus_that_is_wanted(
