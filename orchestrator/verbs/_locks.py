@@ -102,20 +102,20 @@ class Locks:
         stream.close()
         if said.startswith("taken") and self._who in said and name not in self._streams:
             raise errors.UnfitError(
-                f"node {name} is a machine that another node of this inventory is already",
+                "it is a machine that another node of this inventory is already",
                 code="SAME-MACHINE",
                 fix="leave one of them out: tasks of both would share what is measured",
                 node=name,
             )
         if said.startswith("taken"):
             raise errors.StoreError(
-                f"node {name} is in use by {said.removeprefix('taken').strip() or '?'}",
+                f"in use by {said.removeprefix('taken').strip() or '?'}",
                 code="LOCKED",
                 fix="wait for it, or end it where it runs",
                 node=name,
             )
         raise errors.UnfitError(
-            f"cannot lock {name}: {said or 'no answer'}",
+            f"it cannot be locked: {said or 'no answer'}",
             code="LOCK",
             node=name,
             fix="see whether flock (util-linux) is there and the folder can be written",
