@@ -10,7 +10,7 @@ from tests.virtual import TRIAL, Desk, ended, rule
 
 pytestmark = pytest.mark.cluster
 
-FREE = "flock -n /var/tmp/dlperf-root/lock true"
+FREE = "flock -n /var/tmp/dlperf.lock true"
 SSHD_SESSIONS = "ps -o pid= --ppid $(cat /run/testbed/sshd.pid)"
 PROGRAM = "docker top {} -o pid,args | awk '$2 ~ /^python/ && /multiproc/ {{print $1}}'"
 

@@ -120,8 +120,8 @@ def test_two_controllers_do_not_measure_at_once(
     other = Desk.made(desk.cluster, tmp_path_factory.mktemp("other"))
     other.adopt(desk)
     said = other.again(code=6).stderr
-    assert "ERROR LOCKED node=vs001" in said
-    assert f"pid {process.pid}" in said
+    assert "ERROR LOCKED node=vs[001-004]: in use by" in said
+    assert f"pid {process.pid}," in said
     code, said = ended(process)
     assert code == 0, said
     assert desk.states() == [("valid", "")]

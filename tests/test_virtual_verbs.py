@@ -57,15 +57,17 @@ def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
 
 
 def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
-    """The controller ends with 143; containers and processes of others are as before."""
-    node = desk.cluster.node(1)
+    """The controller ends with 143; containers and processes of others are as before.
+
+    Beside another's gang nothing is measured: OTHER-GANG until that has ended.
+    """
+    process, node = desk.begun(), desk.cluster.node(1)
     asleep = f"docker run -d --network none {image(node)} sleep 600"
     plain = node.must(asleep).strip()
     label = "--label dlperf.sweep=theirs --name dlp-theirs-1n1g-x-a1-r0"
     theirs = node.must(asleep.replace("-d", f"-d {label}", 1)).strip()
     pid = node.must("python3 -c 'import time; time.sleep(600)' >/dev/null 2>&1 & echo $!").strip()
     try:
-        process = desk.begun()
         said = desk.json("stop")
         _, words = process.communicate(timeout=20)
         assert process.returncode == 143, words
@@ -75,6 +77,7 @@ def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
         running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {plain} {theirs}")
         assert running.split() == ["true", "true"]
         node.must(f"kill -0 {pid}")
+        assert "ERROR OTHER-GANG node=vs002" in desk.again(code=5).stderr
     finally:
         node.must(f"docker rm -f {plain} {theirs}; kill {pid}")
     desk.again()
@@ -152,11 +155,11 @@ def test_verbose_shows_the_commands_that_the_debug_log_holds(desk: Desk) -> None
     done = desk.run("sweep", desk.playbook("quick", QUICK), *desk.on(), "-v")
     assert done.returncode == 0, done.stderr
     log = (desk.state / "debug.log").read_text()
-    for words in ("flock -n 9", "vs002"):
+    for words in ("docker system dial-stdio", "vs002"):
         assert words in done.stderr
         assert words in log
     quiet = desk.run("status")
-    assert "flock" not in quiet.stderr
+    assert "docker system" not in quiet.stderr
 
 
 def test_a_sweep_wants_what_was_never_prepared(desk: Desk) -> None:
