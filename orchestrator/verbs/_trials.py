@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from pydantic import TypeAdapter
 
-from orchestrator import errors, plan
+from orchestrator import errors, nodeset, plan
 from orchestrator.console import View
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Plan, TrialPlan
@@ -143,6 +143,9 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
     read = _Progress(bench, view)
     try:
         gang = bench.fanout.wait(attempt, _limits(bench), read)
+        silent = [end.node for end in gang.ends if end.why == "unreachable"]
+        if silent:  # said now: to look there once more, before it is given up, takes a while
+            bench.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
     finally:
         if not isinstance(sys.exception(), Abandoned):
             bench.fanout.clear(attempt)
