@@ -49,6 +49,10 @@ class TaskFiles:
         words = self._words("pid")
         return Supervisor(*words) if words else None
 
+    def has(self, name: str) -> bool:
+        """Whether a file of the task is there and has content."""
+        return bool(self._words(name))
+
     def let_through(self) -> bool:
         """Whether the task's gate has opened."""
         return bool(self._words("go"))

@@ -21,8 +21,9 @@ from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."
-LOOK_S = 0.2
+QUICK_S, LOOK_S = 0.02, 0.2
 MAKE_TRIES = 3
+FRESH_S = 1.0  # a supervisor that was seen alive counts as alive so long, unless it left its end
 
 
 class DockerRuntime:
@@ -37,6 +38,7 @@ class DockerRuntime:
         self._containers = Containers(engine)
         self._images = Images(engine)
         self._pids: dict[str, str] = {}
+        self._fresh: dict[str, float] = {}
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Make the task's container and start it; its supervisor waits at the gate.
@@ -77,9 +79,15 @@ class DockerRuntime:
             NodeError: the engine gives no answer now.
         """
         files = self._files(attempt, task)
+        token = attempt.token(task)
+        if time.monotonic() < self._fresh.get(token, 0.0) and not files.has("end"):
+            return TaskState("running")
         supervisor = files.supervisor()
         if supervisor and self._alive(attempt, task, supervisor):
-            return TaskState("running" if files.let_through() else "waiting")
+            if not files.let_through():
+                return TaskState("waiting")
+            self._fresh[token] = time.monotonic() + FRESH_S
+            return TaskState("running")
         try:
             container = self._containers.find(attempt.token(task))
             if container is None or container.finished:
@@ -106,13 +114,15 @@ class DockerRuntime:
             LeftoverError: it would not go.
         """
         name = attempt.token(task)
+        self._fresh.pop(name, None)
         began = time.monotonic()
         said = "it is being removed and does not go"
         while time.monotonic() - began < self._engine.patience.end_s:
             try:
                 if not self._is_ours(self._containers.find(name), attempt, task):
                     return
-                self._containers.remove(name)
+                if self._containers.remove(name):
+                    return
             except errors.UnfitError as error:
                 # About a container that it cannot end, the engine does not even answer.
                 if error.code not in ("DOCKER-HUNG", "DOCKER-REFUSED"):
@@ -199,11 +209,13 @@ class DockerRuntime:
         return pid is not None and self._files(attempt, task).alive(supervisor, pid)
 
     def _finished(self, name: str, deadline: float) -> ContainerState | None:
+        pause_s = QUICK_S
         while time.monotonic() < deadline:
             state = self._containers.find(name)
             if state is not None and state.finished:
                 return state
-            time.sleep(LOOK_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LOOK_S)
         return None
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
