@@ -191,6 +191,19 @@ def test_a_throttled_sshd_lets_everybody_in_at_last(serve: Serve, reach: Reach) 
     assert at_once(nodes) == [0] * 40
 
 
+def test_nodes_that_are_reached_at_once_do_not_disturb_each_other(
+    serve: Serve, reach: Reach
+) -> None:
+    """Eight threads that connect together, again and again: fabric's settings are each one's own.
+
+    With one Config for all, four of ten constructions failed with an AttributeError.
+    """
+    server = serve(options={"MaxStartups": "100:30:200"})
+    for number in range(4):
+        nodes = [reach(server.target(name=f"vs{number}{each:02}")) for each in range(16)]
+        assert at_once(nodes) == [0] * 16
+
+
 def test_throttling_that_stays_names_the_option(serve: Serve, reach: Reach) -> None:
     """After four retries: what sshd said, and MaxStartups."""
     server = serve(options={"MaxStartups": "1:100:1", "LoginGraceTime": "60"})
