@@ -1,0 +1,157 @@
+"""A gang while it runs: every node looked at, none waited for by the others."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
+from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
+from orchestrator.runtimes import Runtime, TaskState
+
+QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
+AGAIN_S = 0.5  # between two looks at a node that gave no answer
+YOUNG_S = 2.0
+LOST_S = 12.0  # without an answer of a node until its task is given up
+Watch = Callable[[bytes], None]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One task while its gang runs."""
+
+    task: Task
+    heard_at: float
+    rests_until: float = 0.0
+    read: int = 0
+    asked: "Future[tuple[bytes, TaskState]] | None" = None
+    end: TaskEnd | None = None
+
+
+class Wait:
+    """What is remembered while one gang runs."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        limits: Limits,
+        runtimes: Mapping[str, Runtime],
+        pool: Pool,
+    ) -> None:
+        self._attempt, self._limits = attempt, limits
+        self._runtimes, self._pool = runtimes, pool
+        self._began = self._grew = time.monotonic()
+        self._watched = [_Watched(task, self._began) for task in attempt.tasks]
+        self._reason = ""
+        self._first: TaskEnd | None = None
+        self._stopped_at = self._insisted_at = self._began
+
+    def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
+        while any(each.end is None for each in self._watched):
+            young = time.monotonic() - self._began < YOUNG_S
+            pause_s = QUICK_S if young or self._reason else CALM_S
+            for each in self._watched:
+                if each.end is None:
+                    self._look(each, watch, pause_s)
+            self._judge(stopping)
+            self._rest(pause_s)
+        return GangEnd(
+            reason=self._reason or "done",
+            ends=tuple(each.end for each in self._watched if each.end is not None),
+            lasted_s=time.monotonic() - self._began,
+            first=self._first,
+        )
+
+    def _rest(self, pause_s: float) -> None:
+        """Wait until an answer comes, or for so long."""
+        asked = [each.asked for each in self._watched if each.asked and each.end is None]
+        if asked:
+            futures.wait(asked, pause_s, futures.FIRST_COMPLETED)
+        else:
+            time.sleep(pause_s)
+
+    def _look(self, each: _Watched, watch: Watch, pause_s: float) -> None:
+        """Take an answer that has come, or ask; no node waits for another."""
+        now = time.monotonic()
+        if each.asked is None and now > each.rests_until:
+            each.asked = self._pool.submit(partial(self._ask, each.task, each.read))
+        elif each.asked is not None and each.asked.done():
+            answer, each.asked = each.asked, None
+            error = answer.exception()
+            if error is None:
+                each.heard_at, each.rests_until = now, now + pause_s
+                self._take(each, answer.result(), watch)
+            elif not isinstance(error, errors.NodeError):
+                raise error
+            else:
+                each.rests_until = now + AGAIN_S
+        if each.end is None and now - each.heard_at > LOST_S:
+            self._end(each, _unknown(each.task, "unreachable"))
+
+    def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:
+        """The state before the log: what an ended task has written is then there."""
+        runtime = self._runtimes[task.node]
+        state = runtime.inspect(self._attempt, task)
+        return runtime.output(self._attempt, task, offset), state
+
+    def _take(self, each: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
+        piece, state = answer
+        if piece:
+            each.read += len(piece)
+            self._grew = time.monotonic()
+            if each.task.node_rank == 0:
+                watch(piece)
+        if state.phase == "absent":
+            self._end(each, _unknown(each.task, "lost"))
+        elif state.end is not None and (not piece or _is_read(each, state.end)):
+            self._end(each, state.end)
+
+    def _end(self, each: _Watched, end: TaskEnd) -> None:
+        each.end = end
+        if self._reason or (end.status == 0 and end.why == "exited"):
+            return
+        # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
+        self._first = end
+        lost = {"stopped": "lost", "unreachable": "lost", "exited": "failed"}
+        self._stop(lost.get(end.why, end.why))
+
+    def _judge(self, stopping: Callable[[], bool]) -> None:
+        now = time.monotonic()
+        if self._reason:
+            self._insist(now)
+        elif stopping():
+            self._stop("stopped")
+        elif now - self._grew > self._limits.stall_s:
+            self._stop("stalled")
+        elif now - self._began > self._limits.time_s + self._limits.grace_s:
+            self._stop("deadline")  # the supervisors should have done it; insist from here
+
+    def _stop(self, reason: str) -> None:
+        self._reason = reason
+        self._stopped_at = self._insisted_at = time.monotonic()
+        self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
+
+    def _insist(self, now: float) -> None:
+        """Remove what did not end within the grace, and once more every grace after that."""
+        if now - self._insisted_at > self._limits.grace_s + 5.0:
+            self._insisted_at = now
+            self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
+
+    def _tell(self, say: Callable[[Task], None]) -> None:
+        """Say something to every task that runs; whether it heard is seen by looking."""
+        for each in self._watched:
+            if each.end is None:
+                self._pool.submit(partial(say, each.task))
+
+
+def _unknown(task: Task, why: str) -> TaskEnd:
+    return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
+
+
+def _is_read(each: _Watched, end: TaskEnd) -> bool:
+    """Whether all of the log is here, by the size that a supervisor took; others took none."""
+    return bool(end.sha256) and each.read >= end.size_bytes
