@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.conftest import wait_for
 from tests.virtual import TRIAL, Desk, ended, rule
 
 pytestmark = pytest.mark.cluster
@@ -84,6 +85,41 @@ def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
     assert found["code"] == "NET-BLOCKED"
     assert "vs003" in found["node"] + found["seen"]
     assert "vs001" in found["node"] + found["seen"]
+    # A sweep does not look there itself: what provisioning found stops it until it looks again.
+    inventory = ("--inventory", str(desk.cluster.inventory))
+    refused = desk.run("sweep", "rn50-amp", "--case", "4x8", *inventory)
+    assert refused.returncode == 5, refused.stderr
+    assert "ERROR NET-BLOCKED" in refused.stderr
+    assert "provision again" in refused.stderr
+    desk.json("provision", str(desk.cluster.inventory))
+    assert (
+        desk.run("sweep", "rn50-amp", "--case", "1x1", "--repeats", "1", *inventory).returncode == 0
+    )
+
+
+def test_a_data_set_that_was_mended_is_counted_anew(desk: Desk) -> None:
+    """A file cut in place is found by --recount; mended in place, it is found without."""
+    node, picture = desk.cluster.node(1), "/data/image/train/n01440764/n01440764_0.JPEG"
+    provision = ("provision", str(desk.cluster.inventory))
+    node.must(f"cp -p {picture} /tmp/whole && : > {picture}")
+    try:
+        said = desk.json(*provision, "--recount", code=5)
+        wrong = {each["code"] for each in said["site"]["findings"] if each["severity"] == "error"}
+        assert wrong == {"DATA-DIFF"}
+    finally:
+        node.must(f"cat /tmp/whole > {picture}")
+    desk.json(*provision)
+
+
+def test_a_provisioning_that_is_ended_leaves_no_container(desk: Desk) -> None:
+    """SIGTERM while containers look around: exit 143, and none of them stays."""
+    process = desk.start("provision", str(desk.cluster.inventory))
+    probes = "docker ps -aq --filter label=dlperf.probe"
+    node = desk.cluster.node(0)
+    wait_for(lambda: node.must(probes).strip(), "a container that looks around")
+    process.terminate()
+    assert process.wait(30) == 143
+    assert [each.must(probes) for each in desk.cluster.nodes] == ["", "", "", ""]
 
 
 def test_what_differs_between_nodes_is_found(desk: Desk) -> None:

@@ -169,6 +169,9 @@ def test_a_bundle_brings_everything_where_nothing_can_be_pulled(
     kinds = {(each["kind"], each["node"]) for each in done["actions"]}
     assert kinds == {("load", node.name) for node in desk.cluster.nodes}
     assert done["site"]["images"]["ngc-pytorch-20.03"]["id"] == image["id"]
+    with cut_from_the_world(desk.cluster):  # what the bundle said is locked now
+        again = far.json("provision", str(inventory))
+    assert again["actions"] == []
     with open(bundle / image["file"], "r+b") as file:
         file.seek(100_000)
         file.write(b"#")

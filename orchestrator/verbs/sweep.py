@@ -280,7 +280,8 @@ def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) 
         voice.line(str(failure))
     if said:
         raise said[0]
-    return replace(site, findings=(*site.findings, *_provisioned(asked)))
+    before = asked.known.provisioned if asked.known else ()
+    return replace(site, findings=(*site.findings, *_provisioned(asked)), provisioned=before)
 
 
 def _provisioned(asked: _Asked) -> tuple[Finding, ...]:
