@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from orchestrator import errors
-from orchestrator.downloads import on_disk
+from orchestrator.disk import on_disk
 
 _MOST_BYTES = 64 << 20
 _DOWNLOADS = "downloads"

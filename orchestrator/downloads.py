@@ -1,7 +1,6 @@
 """Files from the network, kept by what they hash to."""
 
 import contextlib
-import errno
 import hashlib
 import http.client
 import os
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.disk import on_disk
 from orchestrator.model.bundle import FileSeen
 
 Progress = Callable[[str, int, int | None], None]
@@ -190,19 +190,6 @@ def found(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
             if path.is_file() and not path.is_symlink():
                 result[name] = seen(path)
     return result
-
-
-@contextlib.contextmanager
-def on_disk(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into errors that say what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise errors.StoreError(
-                f"no space left to write {path}", code="STORE-FULL", fix="free some disk"
-            ) from error
-        raise errors.LocalError(f"{path}: {error.strerror}", code="LOCAL-FILE") from error
 
 
 def _opener() -> urllib.request.OpenerDirector:

@@ -1,18 +1,18 @@
 """The state folder: plans, events, logs, results, written so that a crash leaves them whole."""
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator import errors
+from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 
 VERSION = 1
@@ -28,21 +28,9 @@ def dumps(document: JSON, *, indent: int | None = 1) -> str:
     return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=indent)
 
 
-@contextlib.contextmanager
-def _ours(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into errors that say what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise errors.StoreError(
-                f"no space left to write {path}", code="STORE-FULL", fix="free some disk"
-            ) from error
-        raise errors.LocalError(
-            f"{path}: {error.strerror}",
-            code="STORE-RIGHTS",
-            fix="choose another folder with --state",
-        ) from error
+def _ours(path: Path) -> contextlib.AbstractContextManager[None]:
+    """For what is done with a file of the state folder."""
+    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state")
 
 
 def write(path: Path, content: bytes) -> None:

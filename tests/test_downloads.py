@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import downloads, errors
+from orchestrator.disk import on_disk
 from orchestrator.downloads import Bounds, Downloads
 
 CONTENT = bytes(range(256)) * 2000
@@ -188,7 +189,7 @@ def test_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_full_disk_is_told(tmp_path: Path) -> None:
     """Exit 6 and one thing to do, as for the state folder."""
-    with pytest.raises(errors.StoreError, match="no space left"), downloads.on_disk(tmp_path):
+    with pytest.raises(errors.StoreError, match="no space left"), on_disk(tmp_path):
         Path("/dev/full").write_bytes(b"x" * 10_000)
 
 

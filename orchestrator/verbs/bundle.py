@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from orchestrator import downloads, errors
+from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.disk import on_disk
 from orchestrator.downloads import Downloads
 from orchestrator.model.bundle import (
     FILE_NAME,
@@ -87,7 +88,7 @@ def _download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bu
         )
     source = kept.fetch(url, sha256) if kept.cached(sha256) is None else kept.cached(sha256)
     file = f"downloads/{sha256[7:23]}-{url.rpartition('/')[2]}"
-    with downloads.on_disk(folder / file), open(source or "", "rb") as content:
+    with on_disk(folder / file), open(source or "", "rb") as content:
         pieces = iter(lambda: content.read(MIB), b"")
         seen = _copied(pieces, folder / file)
     return BundledDownload(url=url, sha256=seen.sha256, file=file, size=seen.size)
@@ -101,7 +102,7 @@ def _written(pieces: Iterable[bytes], path: Path, title: str, voice: Voice) -> F
             voice.working(f"{title}: {came // MIB} MiB")
             yield piece
 
-    with downloads.on_disk(path):
+    with on_disk(path):
         return _copied(told(), path)
 
 

@@ -198,7 +198,7 @@ def test_two_lines_in_one_count_where_they_are_whole() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_chunks_do_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the bytes arrive, they say the same."""
-    monkeypatch.setattr(_pieces, "PIECE", 100)
+    monkeypatch.setattr(_pieces, "PIECE", 100)  # else every sample is one piece
     for name in SEEN:
         log = sample(name)
         chunks = [log[at : at + size] for at in range(0, len(log), size)]
