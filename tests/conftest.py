@@ -5,15 +5,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from orchestrator.runtimes.engine import Engine
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
+from tests.dockerd import Dockerd, running
 from tests.virtual import Desk
 
 TESTS = Path(__file__).parent
@@ -123,13 +124,19 @@ def place(tmp_path: Path) -> Iterator[Place]:
         os.kill(pid, signal.SIGKILL)
 
 
-def wait_for(truth: Callable[[], object], what: str, limit_s: float = PATIENCE_S) -> None:
-    """Wait until something holds, or fail with its name."""
-    deadline = time.monotonic() + limit_s
-    while not truth():
-        if time.monotonic() > deadline:
-            pytest.fail(f"after {limit_s:g} s still not: {what}")
-        time.sleep(0.01)
+@pytest.fixture(scope="module")
+def dockerd() -> Iterator[Dockerd]:
+    """One engine for the tests of a module that leave it alive."""
+    with running() as engine:
+        yield engine
+
+
+@pytest.fixture
+def engine(dockerd: Dockerd) -> Iterator[Engine]:
+    """That engine, as the program sees it."""
+    made = dockerd.engine()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from orchestrator.runtimes.engine import Engine, Patience
 from orchestrator.transports.local import LocalTransport
-from tests.conftest import wait_for
+from tests.waiting import wait_for
 
 IMAGE = "tiny:1"
 # What the supervisor needs, and what tests run; the image is made of this machine's own.

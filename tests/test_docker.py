@@ -19,29 +19,14 @@ from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports.local import LocalTransport
-from tests.conftest import wait_for
 from tests.dockerd import IMAGE, QUICK, Dockerd, context, running, unlike
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
 BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
 LEAST = ContainerSettings(image=IMAGE)
-
-
-@pytest.fixture(scope="module")
-def dockerd() -> Iterator[Dockerd]:
-    """One engine for the tests that leave it alive."""
-    with running() as engine:
-        yield engine
-
-
-@pytest.fixture
-def engine(dockerd: Dockerd) -> Iterator[Engine]:
-    """That engine, as the program sees it."""
-    made = dockerd.engine()
-    yield made
-    made.close()
 
 
 @dataclass

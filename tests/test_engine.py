@@ -17,28 +17,13 @@ from orchestrator import errors
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine, Patience
 from orchestrator.runtimes.images import Credentials, Images
-from tests.conftest import wait_for
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 USER, CANARY = "bench", "canary-7f3a"
 # bcrypt of the canary, the one kind that the registry takes.
 HTPASSWD = f"{USER}:$2b$04$R.lBYKChYTN9qC6K4UOQsePVwBTcntaLBzSjGJI.eu3lWoctYemfu\n"
-
-
-@pytest.fixture(scope="module")
-def dockerd() -> Iterator[Dockerd]:
-    """One engine for the tests that leave it alive."""
-    with running() as engine:
-        yield engine
-
-
-@pytest.fixture
-def engine(dockerd: Dockerd) -> Iterator[Engine]:
-    """That engine, as the program sees it."""
-    made = dockerd.engine()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

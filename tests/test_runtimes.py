@@ -17,19 +17,12 @@ from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports.local import LocalTransport
-from tests.conftest import wait_for
-from tests.dockerd import IMAGE, Dockerd, running
+from tests.dockerd import IMAGE, Dockerd
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
-
-
-@pytest.fixture(scope="module")
-def dockerd() -> Iterator[Dockerd]:
-    """One engine for all tests of this module."""
-    with running() as engine:
-        yield engine
 
 
 @dataclass

@@ -18,8 +18,8 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports import Stream, _session
 from orchestrator.transports.ssh import SshTarget, SshTransport
-from tests.conftest import wait_for
 from tests.sshd import Sshd, free_port, keygen
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 TRUE = ("true",)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAM, Place, wait_for
+from tests.conftest import PROGRAM, Place
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 

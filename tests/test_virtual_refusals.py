@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.conftest import wait_for
 from tests.virtual import TRIAL, Desk, ended, rule
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster
-from tests.conftest import wait_for
 from tests.virtual import Desk
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
