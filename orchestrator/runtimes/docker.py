@@ -212,7 +212,13 @@ class DockerRuntime:
         pause_s = QUICK_S
         while time.monotonic() < deadline:
             state = self._containers.find(name)
-            if state is not None and state.finished:
+            if state is None:
+                raise errors.UnfitError(
+                    f"container {name} was removed while it ran",
+                    code="CONTAINER-GONE",
+                    node=self._node,
+                )
+            if state.finished:
                 return state
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LOOK_S)

@@ -1,10 +1,12 @@
 """What containers see of their nodes, asked in one container of each image on every node."""
 
 import secrets
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from orchestrator import checks
+from orchestrator import checks, errors
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
@@ -14,6 +16,29 @@ from orchestrator.verbs import _nodes
 
 START_TIMEOUT_S = 60.0
 LABEL = "dlperf.probe"
+LEAVE_S, LOOK_S = 15.0, 0.1
+
+
+class _Looks:
+    """The containers that look around just now, whoever still waits for their answers."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self._lock = threading.Lock()
+        self._running = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+
+    @property
+    def running(self) -> bool:
+        """Whether a thread may still make a container, or have one."""
+        return self._running > 0
 
 
 def settings(cluster: Cluster, image_id: str) -> ContainerSettings:
@@ -41,10 +66,16 @@ def findings(
         UnfitError, NodeError: on some node no container came to answer.
     """
     _forget(fleet)
+    looks = _Looks()
     try:
-        return _found(fleet, records, facts, names)
-    finally:  # also when it was stopped, and containers still look around
+        return _found(fleet, records, facts, (names, looks))
+    finally:  # also when it was stopped, and threads still make containers that look around
+        looks.ended.set()
         _forget(fleet)
+        deadline = time.monotonic() + LEAVE_S
+        while looks.running and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            _forget(fleet)
 
 
 def _forget(fleet: "_nodes.Fleet") -> None:
@@ -61,11 +92,12 @@ def _found(
     fleet: "_nodes.Fleet",
     records: Mapping[str, ImageRecord],
     facts: Mapping[str, NodeFacts],
-    names: Iterable[str],
+    what: tuple[Iterable[str], _Looks],
 ) -> list[Finding]:
     found: list[Finding] = []
+    names, looks = what
     for name in names:
-        answers = _nodes.each(list(fleet.engines), partial(_look, fleet, records[name].id))
+        answers = _nodes.each(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
         _nodes.settled(answers)
         for answer in answers:
             node = next(each for each in fleet.cluster.members if each.name == answer.node)
@@ -79,11 +111,14 @@ def _found(
     return found
 
 
-def _look(fleet: "_nodes.Fleet", image_id: str, name: str) -> ContainerFacts:
+def _look(fleet: "_nodes.Fleet", image_id: str, looks: _Looks, name: str) -> ContainerFacts:
     node = next(each for each in fleet.cluster.members if each.name == name)
     runtime = fleet.containers_on(name, settings(fleet.cluster, image_id))
     asked = container.questions(node)
     question = container.probe(asked, nonce=secrets.token_hex(8))
     limit_s = START_TIMEOUT_S + sections.timeout_s(asked)
-    done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+    with looks:
+        if looks.ended.is_set():
+            raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
+        done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
     return _nodes.understood(question, done, name)
