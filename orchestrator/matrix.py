@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator import words
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
-from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment
+from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.text import Contradiction, Scalar, nodes_and_gpus
 from orchestrator.workloads import Workload
 
@@ -34,7 +34,8 @@ def contradictions(
     Args:
         cluster: where it is to run; without one, only what needs none is judged.
     """
-    found = [*experiment.contradictions(), *_params(experiment, workload.params)]
+    found = [*experiment.contradictions(), *_method(experiment.method, workload)]
+    found += _params(experiment, workload.params)
     trials = _count(experiment) * experiment.method.repeats
     if trials > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
@@ -44,6 +45,7 @@ def contradictions(
     found += [*_exclusions(experiment), *_doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
+    found += _unable(points, experiment, workload)
     found += _unfit_device(experiment, workload)
     if cluster is not None:
         found += [*_device(experiment, cluster), *_room(points, workload, cluster)]
@@ -230,6 +232,32 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
             )
 
 
+def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
+    shown = workload.last_iteration(method.iterations)
+    if method.window is not None and method.window[1] > shown:
+        first, last = method.window
+        yield Contradiction(
+            ("method", "window"),
+            f"[{first}, {last}] with iterations: {method.iterations}, of which {workload.name}"
+            f" logs up to {shown}; needed a window that ends by then",
+        )
+
+
+def _unable(
+    points: Sequence[Point], experiment: Experiment, workload: Workload
+) -> Iterator[Contradiction]:
+    """What only the workload knows of itself; asked where its parameters are in order."""
+    for point in points:
+        if not any(
+            (
+                *_judged((), dict(point.case.given), workload.params),
+                *_missing(point, workload.params),
+            )
+        ):
+            for text in workload.misfits(point.case, experiment.method):
+                yield Contradiction(point.path, f"{point.case.placement}: {text}")
+
+
 def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Contradiction]:
     device = experiment.device or "cuda"
     if device not in workload.devices:
@@ -268,11 +296,11 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
                     f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
                     f" inventory {cluster.name} lets it use {has}",
                 )
-            yield from _data(node, workload, cluster)
+            yield from _data(node, workload, case, cluster)
 
 
-def _data(node: Node, workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
-    for name in workload.data:
+def _data(node: Node, workload: Workload, case: Case, cluster: Cluster) -> Iterator[Contradiction]:
+    for name in workload.data(case):
         if name not in node.data:
             yield Contradiction(
                 (),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from orchestrator import errors
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Interval, Measurement, Result, Statistics
 
@@ -29,34 +29,95 @@ ALIKE = (
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
-def throughput(log: TrainingLog, global_batch_size: int, window: tuple[int, int]) -> float:
-    """Samples per second of the whole gang between the two iterations of ``window``.
+def throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
+    """Samples per second of the whole gang, taken from its log as ``rule`` says.
+
+    Args:
+        global_batch_size: None where nobody knows it, which the rules ``rates`` and ``reported``
+            do without.
 
     Raises:
-        LogError: the log has no line for one end of the window, or its clock stands still.
+        LogError: the log lacks what the rule needs.
 
     Source:
-        DLPerf, extract_pytorch_logs_time.py, but by the log's own iteration numbers.
+        DLPerf: extract_pytorch_logs_time.py and extract_util.py for ``clock``, but by the log's
+        own iteration numbers; extract_tensorflow_logs.py for ``rates``; training_perf.sh for
+        ``reported``; the report of OneFlow GPT for ``latency``.
     """
-    first, last = window
+    if rule == "reported":
+        return _reported(log)
+    if rule == "rates":
+        return _mean_rate(log)
+    if global_batch_size is None:
+        raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
+    if rule == "latency":
+        return global_batch_size / _latency_s(log)
+    return global_batch_size * _steps_per_s(log)
+
+
+def _steps_per_s(log: TrainingLog) -> float:
+    first, last = _window(log)
     if log.start is None or log.end is None:
-        lacks = first if log.start is None else last
-        raise errors.LogError(
-            f"the window {first}-{last} needs iteration {lacks}; the log has {log.steps} steps,"
-            f" from {log.first_iteration} to {log.last_iteration}",
-            code="WINDOW",
-        )
+        raise _lacking(log, first if log.start is None else last)
     seconds = log.end.clock_s - log.start.clock_s
     if seconds <= 0:
         raise errors.LogError(
             f"iterations {first} and {last} are {seconds:g} s apart; needed a clock that goes on",
             code="CLOCK-STEP",
         )
-    return global_batch_size * (last - first) / seconds
+    return (last - first) / seconds
+
+
+def _reported(log: TrainingLog) -> float:
+    value = log.reported.get("train_throughput")
+    if value is None or value <= 0:
+        raise errors.LogError(
+            "the log does not end with the program's own result; needed a line of train_throughput",
+            code="NO-RESULT",
+        )
+    return value
+
+
+def _mean_rate(log: TrainingLog) -> float:
+    first, last = _window(log)
+    if log.window_mean is None or log.start is None or log.end is None:
+        raise _lacking(log, first if log.start is None else last)
+    return log.window_mean
+
+
+def _latency_s(log: TrainingLog) -> float:
+    if log.latency_s is None:
+        raise _lacking(log, _window(log)[1])
+    if log.latency_s <= 0:
+        raise errors.LogError(
+            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
+        )
+    return log.latency_s
+
+
+def _window(log: TrainingLog) -> tuple[int, int]:
+    if log.window is None:
+        raise errors.LogError(
+            f"no window of its {log.steps} steps to measure; needed more steps, or a window",
+            code="WINDOW",
+        )
+    return log.window
+
+
+def _lacking(log: TrainingLog, iteration: int) -> errors.LogError:
+    first, last = log.window or (iteration, iteration)
+    return errors.LogError(
+        f"the window {first}-{last} needs iteration {iteration}; the log has {log.steps} steps,"
+        f" from {log.first_iteration} to {log.last_iteration}",
+        code="WINDOW",
+    )
 
 
 def global_batch_size(log: TrainingLog) -> int | None:
     """What the log's own header says of the global batch; None if it does not say."""
+    whole = log.config.get("global_batch_size")
+    if isinstance(whole, int):
+        return whole
     micro, world = log.config.get("micro_batch_size"), log.config.get("world_size")
     steps = log.config.get("accumulation_steps", 1)
     if isinstance(micro, int) and isinstance(world, int) and isinstance(steps, int):
@@ -90,8 +151,10 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
     for key, said in log.config.items():
         if key in expected and said != expected[key]:
             found.append(f"{key} is {said} in the log and {expected[key]} in the case")
-    needed = ["micro_batch_size", "precision"] if log.config else []
-    for key in [*needed, *(["world_size"] if case.world_size > 1 else [])]:
+    needed = log.tells if log.config else log.tells & {"world_size"}
+    if case.world_size == 1:
+        needed -= {"world_size"}
+    for key in sorted(needed):
         if key not in log.config:
             found.append(f"the log says nothing of {key}, the case {expected[key]}")
     return (Problem("CASE-MISMATCH", "; ".join(found)),) if found else ()

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from orchestrator import matrix
 from orchestrator.model.case import Case
@@ -36,7 +37,7 @@ def build(recipe: Recipe) -> Plan:
     Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
     """
     cases = matrix.cases(recipe.experiment)
-    stems = _stems(cases, recipe.workload.log_prefix)
+    stems = _stems(cases, recipe.workload)
     points = [
         (repeat, case, stem)
         for repeat in range(1, recipe.experiment.method.repeats + 1)
@@ -50,9 +51,8 @@ def build(recipe: Recipe) -> Plan:
         cluster=recipe.cluster.name,
         method=recipe.experiment.method,
         trials=tuple(
-            _trial(recipe, case, repeat, f"{stem}_{repeat}", port_after(first, ordinal))
+            _trial(recipe, case, repeat, f"{stem}_{repeat}", _port(recipe.workload, case, ordinal))
             for ordinal, (repeat, case, stem) in enumerate(points)
-            for first in (recipe.workload.port(case.nodes),)
         ),
     )
 
@@ -108,6 +108,11 @@ def at_port(recipe: Recipe, trial: TrialPlan, port: int) -> TrialPlan:
     return replace(trial, port=port, tasks=_tasks(recipe, trial.case, port))
 
 
+def _port(workload: Workload, case: Case, ordinal: int) -> int:
+    first = workload.port(case)
+    return first if workload.fixed_port else port_after(first, ordinal)
+
+
 def _trial(recipe: Recipe, case: Case, repeat: int, stem: str, port: int) -> TrialPlan:
     return TrialPlan(
         name=f"{case.token}-{stem}",
@@ -116,6 +121,8 @@ def _trial(recipe: Recipe, case: Case, repeat: int, stem: str, port: int) -> Tri
         log=f"{case.token}/{stem}.log",
         port=port,
         tasks=_tasks(recipe, case, port),
+        log_rank=case.nodes - 1 if recipe.workload.log_node == "last" else 0,
+        name_of_case=recipe.workload.case_name(case) if recipe.workload.case_name else "",
     )
 
 
@@ -127,12 +134,15 @@ def _tasks(recipe: Recipe, case: Case, port: int) -> tuple[Task, ...]:
         Task(
             node=seat.node,
             node_rank=node_rank,
-            argv=argv,
+            argv=start.argv,
             env=workload.env(case, placement, seat),
-            mounts=workload.mounts(seat),
+            mounts=workload.mounts(case, seat),
             gpus=seat.gpus,
+            service=start.service,
+            files=start.files,
+            capabilities=start.capabilities,
         )
-        for node_rank, (seat, argv) in enumerate(
+        for node_rank, (seat, start) in enumerate(
             zip(placement.seats, workload.launcher(command, placement), strict=True)
         )
     )
@@ -162,9 +172,10 @@ def _seat(node: Node, case: Case) -> Seat:
     )
 
 
-def _stems(points: Sequence[Case], prefix: str) -> tuple[str, ...]:
+def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
     """Log names in DLPerf's form; where two would be one, what tells the cases apart is added."""
-    stems = [f"{prefix}_b{case.micro_batch_size}_{case.precision}" for case in points]
+    stem = workload.stem or partial(_common_stem, workload.log_prefix)
+    stems = [stem(case) for case in points]
     taken = Counter(zip((case.token for case in points), stems, strict=True))
     if max(taken.values(), default=0) < 2:
         return tuple(stems)
@@ -185,6 +196,10 @@ def _stems(points: Sequence[Case], prefix: str) -> tuple[str, ...]:
         return tuple(told)
     # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
     return tuple(f"{stem}-case{place}" for place, stem in enumerate(told, 1))
+
+
+def _common_stem(prefix: str, case: Case) -> str:
+    return f"{prefix}_b{case.micro_batch_size}_{case.precision}"
 
 
 def _told_apart(name: str, document: Mapping[str, Scalar]) -> str:

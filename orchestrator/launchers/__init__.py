@@ -1,8 +1,8 @@
-"""How a gang's command lines come from one: each launcher gives one task argv per node."""
+"""How a gang's command lines come from one: each launcher says what every node starts."""
 
 from collections.abc import Callable
 
-from orchestrator.model.plan import Command, Placement
+from orchestrator.model.plan import Command, Placement, Start
 
-Launcher = Callable[[Command, Placement], tuple[tuple[str, ...], ...]]
-"""Command lines by node_rank, leader first."""
+Launcher = Callable[[Command, Placement], tuple[Start, ...]]
+"""What the nodes start, by node_rank, leader first."""

@@ -1,8 +1,18 @@
-"""The same command line on every node; the program finds its own rank."""
+"""The same command line on every node; the program finds its own rank.
 
-from orchestrator.model.plan import Command, Placement
+Rendezvous by proxy ends in ``LoadServer 127.0.0.1 Failed`` (DLPerf issue 103): the proxy variables
+that an image or a node may set are taken out of the program's environment.
+"""
+
+from orchestrator.model.plan import Command, Placement, Start
+
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
+_NO_PROXIES = tuple(
+    word for name in _PROXIES for each in (name, name.upper()) for word in ("-u", each)
+)
 
 
-def launch(command: Command, placement: Placement) -> tuple[tuple[str, ...], ...]:
+def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
     """The one command line, once for each node."""
-    return tuple((*command.agent, *command.program) for _ in placement.seats)
+    argv = ("env", *_NO_PROXIES, *command.agent, *command.program)
+    return tuple(Start(argv) for _ in placement.seats)

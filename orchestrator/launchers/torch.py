@@ -1,9 +1,9 @@
 """An agent on every node that starts one process per GPU and is told its node_rank."""
 
-from orchestrator.model.plan import Command, Placement
+from orchestrator.model.plan import Command, Placement, Start
 
 
-def launch(command: Command, placement: Placement) -> tuple[tuple[str, ...], ...]:
+def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
     """Command lines by node_rank, in the spelling that torchrun and NVIDIA's multiproc.py share.
 
     Source: seed 003's run line; ``python -m torch.distributed.run --help``.
@@ -11,14 +11,16 @@ def launch(command: Command, placement: Placement) -> tuple[tuple[str, ...], ...
     nodes = len(placement.seats)
     address = placement.leader.address if nodes > 1 else "127.0.0.1"
     return tuple(
-        (
-            *command.agent,
-            *("--nnodes", str(nodes)),
-            *("--node_rank", str(node_rank)),
-            *("--nproc_per_node", str(placement.gpus_per_node)),
-            *("--master_addr", address),
-            f"--master_port={placement.port}",
-            *command.program,
+        Start(
+            (
+                *command.agent,
+                *("--nnodes", str(nodes)),
+                *("--node_rank", str(node_rank)),
+                *("--nproc_per_node", str(placement.gpus_per_node)),
+                *("--master_addr", address),
+                f"--master_port={placement.port}",
+                *command.program,
+            )
         )
         for node_rank in range(nodes)
     )

@@ -12,6 +12,7 @@ class Attempt:
 
     Args:
         folders: by node name, the folder there that holds the raw logs of its tasks.
+        log_rank: the node_rank whose task prints what is measured.
     """
 
     sweep: str
@@ -20,6 +21,7 @@ class Attempt:
     folders: Mapping[str, str]
     port: int
     tasks: tuple[Task, ...]
+    log_rank: int = 0
 
     def folder(self, task: Task) -> str:
         """Where the task's raw log lies, on its node."""

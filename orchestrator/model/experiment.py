@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from orchestrator.model.log import Rule
 from orchestrator.model.text import (
     Contradiction,
     Count,
@@ -28,26 +29,35 @@ class Method(Noun):
     """Trials of each case; the median over the valid ones is reported."""
     iterations: int = Field(ge=3, le=10_000_000)
     """What the program is asked for; programs with NVIDIA's --prof N log N - 1 iterations."""
-    window: tuple[int, int]
-    """First and last iteration, by the log's own numbers, between which time is taken."""
+    window: tuple[int, int] | None = None
+    """First and last iteration, by the log's own numbers, between which is measured; needed unless
+    `rule: reported`."""
+    rule: Rule | None = None
+    """How throughput is taken from a log, if not as is usual for the workload: by its clock over
+    the window, as the mean of the rates printed in the window, as the program reports it at its
+    end, or by the mean latency of a step in the window."""
     time_limit_s: Seconds = 3600.0
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """What of window and iterations cannot hold together."""
+        """What of window and rule cannot hold together."""
+        if self.window is None:
+            if self.rule != "reported":
+                yield Contradiction(("method",), "no window; needed `window: [FIRST, LAST]`")
+            return
         first, last = self.window
+        if self.rule == "reported":
+            yield Contradiction(
+                ("method", "window"),
+                f"[{first}, {last}] with `rule: reported`, which takes what the program reports of"
+                " the whole run; needed one of them",
+            )
         if first < 1 or first >= last:
             yield Contradiction(
                 ("method", "window"),
                 f"[{first}, {last}]; needed two iterations from 1 on, the first before the last",
-            )
-        if last > self.iterations - 1:
-            yield Contradiction(
-                ("method", "window"),
-                f"[{first}, {last}] with iterations: {self.iterations}, of which"
-                f" {self.iterations - 1} are logged; needed a window that ends by then",
             )
 
 

@@ -3,8 +3,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from orchestrator.model.problem import Problem
+
+Rule = Literal["clock", "rates", "reported", "latency"]
+"""How throughput is taken from a log.
+
+clock: samples between two iterations by the time between their lines. rates: the arithmetic mean of
+the rates printed from the first to the last iteration of the window. reported: what the program
+itself reports at its end. latency: global batch size / mean seconds per step in the window.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,14 @@ class TrainingLog:
             same evidence; empty where there are none.
         sha256: of the raw bytes.
         fabric: of the task that wrote this log; other nodes' ranks speak in their own.
+        rule: how throughput is taken from it unless a method says otherwise.
+        window: what was read for: as it was asked for, or as the reader chose; None where the rule
+            needs none.
+        window_mean: arithmetic mean of the rates printed inside the window, both ends included;
+            None unless the log has both ends.
+        latency_s: mean seconds per optimizer step over the window, where the program prints them.
+        memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
+        tells: keys of ``config`` that every whole header of this program says.
     """
 
     runs: int
@@ -135,3 +152,9 @@ class TrainingLog:
     sha256: str
     fabric: Fabric
     problems: tuple[Problem, ...]
+    rule: Rule = "clock"
+    window: tuple[int, int] | None = None
+    window_mean: float | None = None
+    latency_s: float | None = None
+    memory_mib: int | None = None
+    tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})

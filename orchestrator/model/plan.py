@@ -64,7 +64,13 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one node starts: one container or process, which may fork many ranks."""
+    """What one node starts: one container or process, which may fork many ranks.
+
+    Args:
+        service: it serves the other tasks of its gang and is ended when they have ended.
+        files: names, in the attempt's folder, of what it needs there before it starts.
+        capabilities: of Linux, that its container needs beyond those of the inventory.
+    """
 
     node: str
     node_rank: int
@@ -72,13 +78,29 @@ class Task:
     env: Mapping[str, str]
     mounts: tuple[Mount, ...]
     gpus: tuple[int, ...]
+    service: bool = False
+    files: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a launcher has one node start; see ``Task``."""
+
+    argv: tuple[str, ...]
+    service: bool = False
+    files: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
     """One trial: its case, its tasks with leader first, and where its log will lie.
 
-    ``port`` is the first candidate; each attempt takes a free one and says which.
+    Args:
+        port: the first candidate; each attempt takes a free one and says which.
+        log_rank: the node_rank whose task prints what is measured.
+        name_of_case: what the benchmark calls the case; empty where it has no name of its own.
     """
 
     name: str
@@ -87,6 +109,8 @@ class TrialPlan:
     log: str
     port: int
     tasks: tuple[Task, ...]
+    log_rank: int = 0
+    name_of_case: str = ""
 
 
 @dataclass(frozen=True, slots=True)

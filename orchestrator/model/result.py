@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
@@ -29,6 +30,8 @@ class Measurement:
         marks: what a reader should know although it is valid.
         provenance: must agree within a case before its trials share a median.
         transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
+        latency_s: seconds per optimizer step, where the log says them.
+        memory_mib: the largest use of any GPU that the log shows, in MiB.
     """
 
     trial: str
@@ -42,6 +45,8 @@ class Measurement:
     evidence: Evidence | None
     provenance: Mapping[str, str]
     transport: str = "-"
+    latency_s: float | None = None
+    memory_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,19 @@ class Result:
     speedup: float | None
     efficiency: float | None
     marks: tuple[Problem, ...]
+
+    @property
+    def latency_s(self) -> float | None:
+        """Median seconds per optimizer step over the valid trials; None where logs say none."""
+        said = [each.latency_s for each in self.trials if each.state == "valid"]
+        known = [each for each in said if each is not None]
+        return median(known) if known else None
+
+    @property
+    def memory_mib(self) -> int | None:
+        """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
+        said = [each.memory_mib for each in self.trials if each.state == "valid"]
+        return max((each for each in said if each is not None), default=None)
 
     @property
     def transport(self) -> str:

@@ -50,7 +50,9 @@ class DockerRuntime:
         self._transport.put(script(), _script(attempt, task))
         folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
         gpus = bool(task.gpus)
-        host = self._grants.host_config((folder, *task.mounts), gpus=gpus)
+        host = self._grants.host_config(
+            (folder, *task.mounts), gpus=gpus, capabilities=task.capabilities
+        )
         env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
         config = {
             "Image": self._settings.image,

@@ -29,8 +29,13 @@ class Grants:
         self._engine = engine
         self._settings = settings
 
-    def host_config(self, mounts: tuple[Mount, ...], *, gpus: bool) -> dict[str, Any]:
+    def host_config(
+        self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """The HostConfig of a container, in the engine's API words.
+
+        Args:
+            capabilities: that it needs beyond those of the settings.
 
         Raises:
             UnfitError: the node lacks what the settings ask for.
@@ -43,7 +48,7 @@ class Grants:
                 {"Name": name, "Soft": value, "Hard": value}
                 for name, value in self._settings.ulimits.items()
             ],
-            **self._rights(),
+            **self._rights(capabilities),
         }
         if self._settings.shm_size is not None:
             config["ShmSize"] = parse_bytes(self._settings.shm_size)
@@ -111,12 +116,14 @@ class Grants:
             )
         return found
 
-    def _rights(self) -> dict[str, Any]:
+    def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
         if self._settings.privileged:
             return {"Privileged": True}
         rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
+        added = ["IPC_LOCK"] if self._settings.has_hcas else []
+        if added or capabilities:
+            rights["CapAdd"] = [*added, *capabilities]
         if self._settings.has_hcas:
-            rights["CapAdd"] = ["IPC_LOCK"]
             rights["Devices"] = [
                 {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
                 for path in self._hca_devices

@@ -47,13 +47,14 @@ class Wait:
         self._began = self._grew = time.monotonic()
         self._watched = [_Watched(task, self._began) for task in attempt.tasks]
         self._reason = ""
+        self._served = False
         self._first: TaskEnd | None = None
-        self._stopped_at = self._insisted_at = self._began
+        self._insisted_at = self._began
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
         while any(each.end is None for each in self._watched):
             young = time.monotonic() - self._began < YOUNG_S
-            pause_s = QUICK_S if young or self._reason else CALM_S
+            pause_s = QUICK_S if young or self._reason or self._served else CALM_S
             for each in self._watched:
                 if each.end is None:
                     self._look(each, watch, pause_s)
@@ -103,7 +104,7 @@ class Wait:
         if piece:
             each.read += len(piece)
             self._grew = time.monotonic()
-            if each.task.node_rank == 0:
+            if each.task.node_rank == self._attempt.log_rank:
                 watch(piece)
         if state.phase == "absent":
             self._end(each, _unknown(each.task, "lost"))
@@ -112,7 +113,9 @@ class Wait:
 
     def _end(self, each: _Watched, end: TaskEnd) -> None:
         each.end = end
-        if self._reason or (end.status == 0 and end.why == "exited"):
+        if self._reason or (each.task.service and self._served):
+            return
+        if end.status == 0 and end.why == "exited" and not each.task.service:
             return
         # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
         self._first = end
@@ -121,8 +124,11 @@ class Wait:
 
     def _judge(self, stopping: Callable[[], bool]) -> None:
         now = time.monotonic()
-        if self._reason:
+        if self._reason or self._served:
             self._insist(now)
+        elif all(each.end or each.task.service for each in self._watched):
+            self._served = True  # of services alone nobody needs anything
+            self._ask_to_end()
         elif stopping():
             self._stop("stopped")
         elif now - self._grew > self._limits.stall_s:
@@ -132,7 +138,10 @@ class Wait:
 
     def _stop(self, reason: str) -> None:
         self._reason = reason
-        self._stopped_at = self._insisted_at = time.monotonic()
+        self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        self._insisted_at = time.monotonic()
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
 
     def _insist(self, now: float) -> None:

@@ -69,7 +69,7 @@ class Fanout:
         A node that gives no answer for 12 s is given up; what it runs is not known.
 
         Args:
-            watch: given the leader's raw log piece by piece as it grows.
+            watch: given the raw log that is measured, piece by piece as it grows.
         """
         return Wait(attempt, limits, self._runtimes, self._pool).run(watch, self._stopping)
 

@@ -79,4 +79,4 @@ def attempt_of(sweep: Sweep, cluster: Cluster, trial: TrialPlan, number: int) ->
     }
     tasks = tuple(task for task in trial.tasks if task.node in folders)
     mine = {task.node: folders[task.node] for task in tasks}
-    return Attempt(sweep.id, trial.name, number, mine, trial.port, tasks)
+    return Attempt(sweep.id, trial.name, number, mine, trial.port, tasks, trial.log_rank)

@@ -1,10 +1,12 @@
 """What the logs of a gang's tasks say of the transport between its nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from orchestrator import proof
+from orchestrator.launchers import mpirun
 from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Task, TrialPlan
 from orchestrator.model.result import Measurement
@@ -21,13 +23,23 @@ def seen(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str
     if workload.fabric is None:
         return {}
     found: dict[str, Fabric] = {}
+    serving = any(task.service for task in tasks)
     for task in tasks:
+        # Where services only let the leader's program in, its log has what all ranks say.
+        path = folder / f"r{0 if serving else task.node_rank}.log"
         try:
-            with open(folder / f"r{task.node_rank}.log", "rb") as file:
-                found[task.node] = workload.fabric(_logs.chunks(file))
+            with open(path, "rb") as file:
+                said = _of_node(file, task) if serving else _logs.chunks(file)
+                found[task.node] = workload.fabric(said)
         except FileNotFoundError:
             continue
     return found
+
+
+def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
+    count = len(task.gpus)
+    ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
+    return mpirun.spoken(file, ranks)
 
 
 def proved(found: Measurement, trial: TrialPlan, said: Mapping[str, Fabric]) -> Measurement:

@@ -16,19 +16,26 @@ from orchestrator.model.text import Scalar
 from orchestrator.verbs import _logs
 from orchestrator.workloads import Workload
 
-_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)g")
-_NAME = re.compile(r"([A-Za-z0-9]+)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log")
-# What belongs to a case and only a header tells; the names of logs do not hold it.
-_HEADER_ONLY = ("accumulation_steps", "device", "loss_scale")
+_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
+_NAME = re.compile(r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII)
+_REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
+_SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+# What a header must say before it alone makes a log one of a case.
+_WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
 
 
-def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Report:
+def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
+    """Every log below a folder, measured; those of one case together.
+
+    Args:
+        window: None for what each log's reader chooses.
+    """
     logs = [(path, _read_or_say(path, workload, window)) for path in _log_files(folder)]
     if not logs:
         raise errors.UsageError(
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
-    alike = _said_alike(logs)
+    alike = _said_alike(logs, workload)
     named = [_named(path, {**alike[_series(path)], **log.config}, workload) for path, log in logs]
     # A case in two folders is of two campaigns: each folder then has its own medians, while the
     # folders that DLPerf's scripts make for each precision belong together.
@@ -42,13 +49,13 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Repo
     for (path, log), known in zip(logs, named, strict=True):
         name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
         if known is None:
-            lone.append(_lone(name, log, window))
+            lone.append(_lone(name, log))
             continue
         case, repeat = known
         if campaigns:
             campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
             case = replace(case, params=(*case.params, ("folder", campaign)))
-        found = _logs.of_case(log, case, None, window, (name, repeat, name))
+        found = _logs.of_case(log, case, None, (name, repeat, name))
         cases.append((case, replace(found, provenance=_header_provenance(log, case))))
     return _folder_report(folder, workload, window, cases, lone)
 
@@ -56,7 +63,7 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int]) -> Repo
 def _folder_report(
     folder: Path,
     workload: Workload,
-    window: tuple[int, int],
+    window: tuple[int, int] | None,
     cases: list[tuple[Case, Measurement]],
     lone: list[LoneLog],
 ) -> Report:
@@ -99,7 +106,7 @@ def _log_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read_or_say(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog:
+def _read_or_say(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
     """What a log says; one that cannot be read says nothing but that, and ends no other's."""
     try:
         return _logs.read(path, workload, window)
@@ -114,7 +121,7 @@ def _series(path: Path) -> tuple[Path, str]:
 
 
 def _said_alike(
-    logs: Sequence[tuple[Path, TrainingLog]],
+    logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
     """By series, what the headers of its logs agree on.
 
@@ -123,7 +130,7 @@ def _said_alike(
     said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
         series = said.setdefault(_series(path), {})
-        for key in _HEADER_ONLY:
+        for key in (*_SPLITS, "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {
@@ -141,25 +148,47 @@ def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tupl
     """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
     token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
     if token is None or name is None:
-        return None
+        return _told_by_header(path, header, workload)
     precision = "fp32" if name[3] == "fp32" else "amp"
-    params: dict[str, Scalar] = {}
-    if precision == "amp" and "loss_scale" in header:
-        params["loss_scale"] = header["loss_scale"]
     label = (name[1] if name[1] != workload.log_prefix else "") + name[4]
+    place = (int(token[1]), int(token[2]), int(name[2]))
+    case = _case(place, precision, header, workload)
     if label:  # what the name says beyond the case must not be lost in a median
-        params["named"] = label.strip("-")
-    steps = header.get("accumulation_steps", 1)
-    case = Case(
-        nodes=int(token[1]),
-        gpus_per_node=int(token[2]),
-        micro_batch_size=int(name[2]),
+        case = replace(case, params=(*case.params, ("named", label.strip("-"))))
+    return case, int(name[5])
+
+
+def _told_by_header(
+    path: Path, header: Mapping[str, Scalar], workload: Workload
+) -> tuple[Case, int] | None:
+    """The case that a header tells as a whole, and the repeat if the name ends in one."""
+    place = tuple(value for key in _WHOLE if isinstance(value := header.get(key), int))
+    precision = header.get("precision")
+    if len(place) < len(_WHOLE) or not isinstance(precision, str):
+        return None
+    repeat = _REPEAT.fullmatch(path.stem)
+    nodes, gpus, micro_batch_size = place
+    case = _case((nodes, gpus, micro_batch_size), precision, header, workload)
+    return case, int(repeat[1]) if repeat else 1
+
+
+def _case(
+    place: tuple[int, int, int], precision: str, header: Mapping[str, Scalar], workload: Workload
+) -> Case:
+    nodes, gpus_per_node, micro_batch_size = place
+    params = {name: header[name] for name in workload.params.model_fields if name in header}
+    if precision != "amp":
+        params.pop("loss_scale", None)
+    split = {name: it for name in _SPLITS if isinstance(it := header.get(name), int) and it > 0}
+    return Case(
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        micro_batch_size=micro_batch_size,
         precision=precision,
         device=str(header.get("device", "cuda")),
-        accumulation_steps=steps if isinstance(steps, int) else 1,
         params=tuple(params.items()),
+        **split,
     )
-    return case, int(name[5])
 
 
 def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
@@ -168,8 +197,8 @@ def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
     return {key: str(value) for key, value in log.config.items() if key not in known}
 
 
-def _lone(name: str, log: TrainingLog, window: tuple[int, int]) -> LoneLog:
-    value, more = _logs.value(log, measure.global_batch_size(log), window)
+def _lone(name: str, log: TrainingLog) -> LoneLog:
+    value, more = _logs.value(log, measure.global_batch_size(log), None)
     problems = tuple(dict.fromkeys((*log.problems, *more)))
     return LoneLog(name, log, value, problems)
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.plan import TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
@@ -16,7 +16,7 @@ from orchestrator.workloads import Workload
 CHUNK_BYTES = 1 << 20
 
 
-def read(path: Path, workload: Workload, window: tuple[int, int]) -> TrainingLog:
+def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
     """What a log says.
 
     Raises:
@@ -36,27 +36,19 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
 def judged(log: TrainingLog, trial: TrialPlan, method: Method, path: str) -> Measurement:
     """A trial's log, measured and judged against its case."""
-    return of_case(log, trial.case, method, method.window, (trial.name, trial.repeat, path))
+    return of_case(log, trial.case, method, (trial.name, trial.repeat, path))
 
 
 def of_case(
-    log: TrainingLog,
-    case: Case,
-    method: Method | None,
-    window: tuple[int, int],
-    who: tuple[str, int, str],
+    log: TrainingLog, case: Case, method: Method | None, who: tuple[str, int, str]
 ) -> Measurement:
     name, repeat, path = who
     marks = tuple(each for each in log.problems if each.code in measure.MARKS)
     problems = [each for each in log.problems if each.code not in measure.MARKS]
     problems += measure.mismatches(log, case, method)
-    throughput, more = value(log, case.global_batch_size, window)
-    asked = case.micro_batch_size * case.world_size * case.accumulation_steps
-    if measure.global_batch_size(log) not in (None, asked):
-        throughput, more = (
-            None,
-            [],
-        )  # the mismatch is a problem already, and no batch can be trusted
+    throughput, more = value(log, case.global_batch_size, method.rule if method else None)
+    if measure.global_batch_size(log) not in (None, case.global_batch_size):
+        throughput, more = None, []  # a problem already, and no batch can be trusted
     problems += more
     lines = (log.start.line, log.end.line) if log.start and log.end else None
     return Measurement(
@@ -70,20 +62,22 @@ def of_case(
         marks=marks,
         evidence=Evidence(path, lines, log.sha256, log.digest),
         provenance={},
+        latency_s=log.latency_s,
+        memory_mib=log.memory_mib,
     )
 
 
 def value(
-    log: TrainingLog, batch: int | None, window: tuple[int, int]
+    log: TrainingLog, batch: int | None, rule: Rule | None
 ) -> tuple[float | None, list[Problem]]:
-    """Throughput over the window, or why there is none; no second word where one was said."""
-    if log.runs > 1 or log.steps == 0:
+    """Throughput by a rule, or why there is none; no second word where one was said."""
+    if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
         return None, []
-    if batch is None:
-        return None, [Problem("NO-BATCH", "neither header nor name says the global batch size")]
     try:
-        value = measure.throughput(log, batch, window)
+        value = measure.throughput(log, batch, rule or log.rule)
     except errors.LogError as error:
-        return None, [Problem(error.code, error.cause)]
+        said = {each.code for each in log.problems}
+        again = error.code in said or (error.code == "WINDOW" and "NO-CLOCK" in said)
+        return None, [] if again else [Problem(error.code, error.cause)]
     mismatch = measure.rate_problem(log, value)
     return value, [mismatch] if mismatch else []

@@ -86,11 +86,11 @@ def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem
 
 def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) -> Verdict:
     """The verdict over a gang that ended well: what its log gives, judged; the log is kept."""
-    source = _file(bench, attempt, 0, "log")
+    source = _file(bench, attempt, trial.log_rank, "log")
     method = bench.recipe.experiment.method
     log = _logs.read(source, bench.recipe.workload, method.window)
     found = _logs.judged(log, trial, method, f"logs/{trial.log}")
-    if log.sha256 != gang.ends[0].sha256:
+    if log.sha256 != gang.ends[trial.log_rank].sha256:
         broken = Problem("LOG-CHANGED", "its sha256 is not the one that its supervisor took")
         found = replace(found, state="invalid", problems=(*found.problems, broken))
     changed = tuple(_changed_code(bench))

@@ -14,7 +14,7 @@ from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.store import Sweep, dumps, write
-from orchestrator.verbs import _gather, _outcomes
+from orchestrator.verbs import _gather, _nodes, _outcomes, _services
 from orchestrator.verbs._bench import Bench, History, attempt_of, histories
 from orchestrator.verbs._outcomes import Verdict
 from orchestrator.verbs._signals import Abandoned
@@ -112,12 +112,13 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
 
 def trial_iterations(bench: Bench) -> int:
     """Iterations that a trial's log will show."""
-    return bench.recipe.experiment.method.iterations - 1
+    return bench.recipe.workload.last_iteration(bench.recipe.experiment.method.iterations)
 
 
 def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tuple[str, str]:
     _describe(bench, attempt)
     try:
+        _services.bring(bench.recipe.cluster, bench.transports, attempt)
         opened = bench.fanout.launch(attempt, _limits(bench))
     except errors.DlperfError as error:
         bench.fanout.clear(attempt)
@@ -163,6 +164,7 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
 def _close(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Keep the outcome; only then may the nodes forget what it came from, if all of it came."""
     said = _outcomes.keep(bench, trial, attempt, verdict)
+    _services.forget(bench.transports, attempt)
     if not any(each.code == "LOG-COPY" for each in verdict.problems):
         _gather.forget(bench.sweep, bench.transports, attempt)
     return said
@@ -188,20 +190,39 @@ def _limits(bench: Bench) -> Limits:
 
 
 def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:
-    """A port that nobody listens at on the leader, from the plan's on; another each attempt."""
-    leader = trial.tasks[0].node
-    first = plan.port_after(trial.port, (number - 1) * PORT_TRIES)
-    for step in range(PORT_TRIES):
+    """A port that nobody listens at on any node, from the plan's on; another each attempt.
+
+    Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
+    """
+    fixed = bench.recipe.workload.fixed_port
+    first = trial.port if fixed else plan.port_after(trial.port, (number - 1) * PORT_TRIES)
+    taken: list[str] = []
+    for step in range(1 if fixed else PORT_TRIES):
         port = plan.port_after(first, step)
-        words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
-        if bench.transports[leader].run(words, timeout_s=PORT_TIMEOUT_S).exit_code != 0:
+        taken = _taken_on(bench, trial, port)
+        if not taken:
             return port
+    last = first if fixed else plan.port_after(first, PORT_TRIES - 1)
     raise errors.UnfitError(
-        f"ports {first} to {plan.port_after(first, PORT_TRIES - 1)} are all taken",
+        f"port {first} is taken; {bench.recipe.workload.name} can use no other"
+        if fixed
+        else f"ports {first} to {last} are all taken",
         code="PORT-BUSY",
-        node=leader,
+        node=nodeset.fold(taken),
         trial=trial.name,
     )
+
+
+def _taken_on(bench: Bench, trial: TrialPlan, port: int) -> list[str]:
+    """The nodes of a trial where somebody listens at a port."""
+    words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
+
+    def ask(node: str) -> int:
+        return bench.transports[node].run(words, timeout_s=PORT_TIMEOUT_S).exit_code
+
+    answers = _nodes.each([task.node for task in trial.tasks], ask)
+    _nodes.settled(answers)
+    return [each.node for each in answers if each.value == 0]
 
 
 def _describe(bench: Bench, attempt: Attempt) -> None:

@@ -39,7 +39,7 @@ def collect_logs(
 ) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
     how = _files.workload(workload)
-    found = _folder.report_on(folder, how, window or how.window)
+    found = _folder.report_on(folder, how, window)
     voice.results(found)
     _say_reasons(found, voice)
     if out is not None:

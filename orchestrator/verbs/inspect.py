@@ -59,24 +59,22 @@ def inspect_log(
 ) -> int:
     """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
     how = _files.workload(workload)
-    wanted = window or how.window
     with _opened(file) as content:
-        log = how.read(_chunks(content), wanted)
+        log = how.read(_chunks(content), window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
             f"no line that {workload} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
-    value, problems = _throughput(log, wanted, global_batch_size)
+    value, problems = _throughput(log, global_batch_size)
     found = tuple(dict.fromkeys((*log.problems, *problems)))
-    voice.document(log_document(workload, log, wanted, value, found) | {"unit": how.unit})
+    voice.document(log_document(workload, log, value, found) | {"unit": how.unit})
     return 3 if found else 0
 
 
 def log_document(
     workload: str,
     log: TrainingLog,
-    window: tuple[int, int],
     throughput: float | None,
     problems: Iterable[Problem],
 ) -> dict[str, JSON]:
@@ -84,6 +82,7 @@ def log_document(
     rate: dict[str, JSON] | None = None
     if log.rate is not None:
         rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
+    printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
     return {
         "workload": workload,
         "runs": log.runs,
@@ -91,27 +90,26 @@ def log_document(
         "first_iteration": log.first_iteration,
         "last_iteration": log.last_iteration,
         "config": dict(log.config),
-        "window": list(window),
+        "window": list(log.window) if log.window else None,
         "throughput": throughput,
         "unit": log.unit,
         "rate": rate,
         "reported": dict(log.reported),
+        **{name: value for name, value in printed.items() if value is not None},
         "problems": [{"code": each.code, "message": each.message} for each in problems],
     }
 
 
-def _throughput(
-    log: TrainingLog, window: tuple[int, int], given: int | None
-) -> tuple[float | None, list[Problem]]:
+def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
     said = measure.global_batch_size(log)
     if given is not None and said is not None and given != said:
         words = f"the header says global batch size {said}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
     batch = given if said is None else said
-    if batch is None and log.runs == 1 and log.steps:
+    if batch is None and log.runs == 1 and log.steps and log.rule in ("clock", "latency"):
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    return _logs.value(log, batch, window)
+    return _logs.value(log, batch, None)
 
 
 def _chunks(content: BinaryIO) -> Iterator[bytes]:

@@ -9,16 +9,36 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from typing import Literal
 
 from pydantic import BaseModel
 
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
+from orchestrator.model.layout import PLAIN, Layout
 from orchestrator.model.log import Fabric, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 
 GROUP = "dlperf_orch.workloads"
+
+Reader = Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How published results call what a case measures.
+
+    Args:
+        frameworks: patterns of names with versions, such as ``oneflow-*``.
+        precision: all words that mean the case's, such as amp and amp-dynamic.
+        batch: as they write it; None for the case's micro batch size.
+    """
+
+    frameworks: tuple[str, ...]
+    model: str
+    precision: tuple[str, ...]
+    batch: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +47,24 @@ class Workload:
 
     Args:
         params: model of the parameters that a playbook may give.
-        window: iterations between which it is measured unless a playbook says otherwise.
-        port: by number of nodes, the first candidate for the rendezvous port.
+        last_iteration: the last one that a log shows when so many iterations are asked for.
+        port: the first candidate for the port at which a case's ranks meet.
+        fixed_port: whether that port is the only one that the program can use.
         env: what the task's environment adds, for one seat of a gang.
-        data: names of the data sets that it reads.
+        data: names of the data sets that a case reads.
+        misfits: what of a case and a method this program cannot do, each as ``seen; needed``.
         devices: where it can compute: cuda, cpu.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
         log_prefix: what DLPerf's log names begin with.
-        read: chunks of a log's raw bytes and a window to what the log says.
+        stem: the name of a case's logs, without repeat and extension; None for DLPerf's common
+            ``PREFIX_bBATCH_PRECISION``.
+        case_name: what the benchmark calls a case; None where it has no names of its own.
+        log_node: which task prints what is measured: the leader's, or that of the last node.
+        layout: of its report.
+        step_flops: floating-point operations of one optimizer step; None where nobody has counted.
+        published: how published results call a case; None where there are none.
+        read: chunks of a log's raw bytes and a window to what it says; where none is asked for, the
+            reader takes what is usual for the program.
         progress: a block of log bytes to the last iteration and its printed rate.
         fabric: chunks of any task's log to what its communication libraries say; None where
             nothing of that is ever printed, and no trial can prove its transport.
@@ -44,17 +74,25 @@ class Workload:
     title: str
     params: type[BaseModel]
     unit: str
-    window: tuple[int, int]
+    last_iteration: Callable[[int], int]
     launcher: Launcher
-    port: Callable[[int], int]
+    port: Callable[[Case], int]
+    fixed_port: bool = False
     command: Callable[[Case, Method, Placement], Command]
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
-    mounts: Callable[[Seat], tuple[Mount, ...]]
-    data: tuple[str, ...]
+    mounts: Callable[[Case, Seat], tuple[Mount, ...]]
+    data: Callable[[Case], tuple[str, ...]]
+    misfits: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     devices: frozenset[str]
     axes: frozenset[str]
     log_prefix: str
-    read: Callable[[Iterable[bytes], tuple[int, int]], TrainingLog]
+    stem: Callable[[Case], str] | None = None
+    case_name: Callable[[Case], str] | None = None
+    log_node: Literal["leader", "last"] = "leader"
+    layout: Layout = PLAIN
+    step_flops: Callable[[Case], float] | None = None
+    published: Callable[[Case], Published] | None = None
+    read: Reader
     progress: Callable[[bytes], tuple[int, float] | None]
     fabric: Callable[[Iterable[bytes]], Fabric] | None = None
 

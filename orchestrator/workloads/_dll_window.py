@@ -9,6 +9,7 @@ from statistics import median
 from orchestrator.model.log import Moment
 from orchestrator.workloads._dll_line import Step
 from orchestrator.workloads._dll_notes import Notes
+from orchestrator.workloads._dll_rates import Rates
 
 _RECENT = 100_000
 _EPOCH = datetime(1970, 1, 1)
@@ -37,6 +38,7 @@ class Window:
         self._widest = (0.0, 0, 0)
         self._rated = 0
         self._times = 0.0
+        self._rates = Rates()
 
     def add(self, step: Step) -> None:
         """Take the next step of the first epoch, if it lies inside."""
@@ -50,6 +52,7 @@ class Window:
         else:
             self._at(step, clock_s)
         self._before = clock_s
+        self._rates.append(step.rate)
         if step.number > self.first:
             self._rated += 1
             usable = isfinite(step.rate) and step.rate > 0
@@ -90,6 +93,14 @@ class Window:
         """Harmonic mean of the rates after the first iteration up to the last."""
         if self.start and self.end and self._times > 0:
             return self._rated / self._times
+        return None
+
+    @property
+    def rate_mean(self) -> float | None:
+        """Arithmetic mean of the rates from the first iteration to the last."""
+        said = self._rates.summary()
+        if self.start and self.end and said and isfinite(said.mean):
+            return said.mean
         return None
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _dll_block, _dll_header, _dll_line, _nccl, _pieces
+from orchestrator.workloads import Reader, _dll_block, _dll_header, _dll_line, _nccl, _pieces
 from orchestrator.workloads._dll_line import Step
 from orchestrator.workloads._dll_notes import Notes
 from orchestrator.workloads._dll_run import Run
@@ -88,6 +88,8 @@ class _Reader:
             sha256=sha256,
             fabric=self._libraries.fabric(),
             problems=notes.problems(),
+            window=self._window,
+            window_mean=only.rate_mean,
         )
 
     def _take(self, lines: bytes) -> None:
@@ -238,6 +240,15 @@ def read(chunks: Iterable[bytes], window: tuple[int, int]) -> TrainingLog:
         reader.feed(piece)
     reader.close()
     return reader.log(size_bytes, sha256.hexdigest())
+
+
+def reader(usual: tuple[int, int]) -> Reader:
+    """A reader that takes the ``usual`` window where none is asked for."""
+
+    def read_usual(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
+        return read(chunks, window or usual)
+
+    return read_usual
 
 
 def progress(block: bytes) -> tuple[int, float] | None:

@@ -10,9 +10,10 @@ from pydantic import Field
 from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Workload, _dllogger, _nccl, _torch_env
+from orchestrator.workloads import Published, Workload, _dllogger, _nccl, _torch_env
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"
@@ -64,9 +65,20 @@ def command(case: Case, method: Method, _: Placement) -> Command:
     )
 
 
-def mounts(seat: Seat) -> tuple[Mount, ...]:
+def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
     """ImageNet as raw JPEGs, where the scripts look for it."""
     return (Mount(seat.data["imagenet"], DATA, read_only=True),)
+
+
+def published(case: Case) -> Published:
+    """What reports call this case; amp alone means a dynamic loss scale in some of them."""
+    if case.precision == "fp32":
+        precision: tuple[str, ...] = ("fp32",)
+    elif Params.model_validate(case.given).loss_scale == "dynamic":
+        precision = ("amp-dynamic",)
+    else:
+        precision = ("amp-static",)
+    return Published(("ngc-pytorch*",), "resnet50v1.5", precision)
 
 
 WORKLOAD = Workload(
@@ -74,17 +86,19 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, NVIDIA DeepLearningExamples, PyTorch",
     params=Params,
     unit="images/s",
-    window=(25, 125),
+    last_iteration=lambda asked: asked - 1,
     launcher=torch.launch,
-    port=lambda nodes: 22333 if nodes > 1 else 29500,
+    port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
     env=_torch_env.environment,
     mounts=mounts,
-    data=("imagenet",),
+    data=lambda _: ("imagenet",),
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="r50",
-    read=_dllogger.read,
+    layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
+    published=published,
+    read=_dllogger.reader((25, 125)),
     fabric=_nccl.read,
     progress=_dllogger.progress,
 )

@@ -8,6 +8,7 @@ from pydantic import Field
 from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Workload, _dllogger, _nccl, _torch_env
@@ -67,7 +68,7 @@ def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     return common
 
 
-def mounts(_: Seat) -> tuple[Mount, ...]:
+def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
     """None: its data is made on the device."""
     return ()
 
@@ -77,17 +78,18 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, reference program of dlperf-orch, PyTorch 2",
     params=Params,
     unit="images/s",
-    window=(25, 125),
+    last_iteration=lambda asked: asked - 1,
     launcher=torch.launch,
     port=lambda _: 22333,
     command=command,
     env=env,
     mounts=mounts,
-    data=(),
+    data=lambda _: (),
     devices=frozenset({"cuda", "cpu"}),
     axes=frozenset({"accumulation_steps"}),
     log_prefix="r50",
-    read=_dllogger.read,
+    layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
+    read=_dllogger.reader((25, 125)),
     fabric=_nccl.read,
     progress=_dllogger.progress,
 )

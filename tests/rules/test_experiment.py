@@ -65,20 +65,16 @@ def test_window_that_runs_nowhere_is_refused(window: list[int]) -> None:
     ]
 
 
-def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
-    """--prof 121 logs 120 iterations: a window to 121 would find no line, after all the running."""
-    needed = (
-        "[20, 121] with iterations: 121, of which 120 are logged; needed a window that ends by then"
-    )
-    assert complaints(experiment(method={**METHOD, "window": [20, 121]}, grid=GRID)) == [
-        (("method", "window"), needed)
+def test_window_is_needed_unless_the_program_reports_its_own_result() -> None:
+    """`rule: reported` takes what the program says of its whole run; a window would mislead."""
+    bare = {name: value for name, value in METHOD.items() if name != "window"}
+    assert complaints(experiment(method=bare, grid=GRID)) == [
+        (("method",), "no window; needed `window: [FIRST, LAST]`")
     ]
-
-
-def test_window_wrong_in_two_ways_is_complained_about_twice() -> None:
-    """Backwards, and beyond the end."""
-    found = complaints(experiment(method={**METHOD, "window": [130, 125]}, grid=GRID))
-    assert [path for path, _ in found] == [("method", "window")] * 2
+    assert complaints(experiment(method={**bare, "rule": "reported"}, grid=GRID)) == []
+    (found,) = complaints(experiment(method={**METHOD, "rule": "reported"}, grid=GRID))
+    assert found[0] == ("method", "window")
+    assert "needed one of them" in found[1]
 
 
 def test_playbook_without_cases_or_with_both_kinds_is_refused() -> None:

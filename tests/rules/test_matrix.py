@@ -224,6 +224,16 @@ def test_window_and_cases_are_judged_together() -> None:
     assert [path for path, _ in found] == [("method", "window"), ("cases", 0), ("cases", 0)]
 
 
+def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
+    """--prof 121 logs 120 iterations: a window to 121 would find no line, after all the running."""
+    method = {"repeats": 1, "iterations": 121, "window": [20, 121]}
+    needed = (
+        "[20, 121] with iterations: 121, of which reference_rn50 logs up to 120;"
+        " needed a window that ends by then"
+    )
+    assert complaints(experiment(method=method, cases=[CASE])) == [(("method", "window"), needed)]
+
+
 @pytest.mark.parametrize(
     ("placement", "fits"),
     [("2x4", True), ("1x1", True), ("3x4", False), ("2x5", False), ("3x5", False)],

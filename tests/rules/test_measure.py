@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Fabric, Moment, TrainingLog
+from orchestrator.model.log import Fabric, Moment, Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval, Measurement, Result
 from orchestrator.workloads import ngc_pytorch_rn50
@@ -77,6 +78,7 @@ LOG = TrainingLog(
     sha256="",
     fabric=Fabric(),
     problems=(),
+    window=(20, 120),
 )
 METHOD = Method(repeats=5, iterations=121, window=(20, 120))
 AGREEING: Mapping[str, str | int | float | bool] = {
@@ -147,7 +149,7 @@ def seed_log(world_size: int) -> TrainingLog:
 
 def test_published_trial_comes_back() -> None:
     """The times behind the report's 5915.6 samples/s give 5915.6 samples/s."""
-    assert measure.throughput(LOG, 128 * 16, (20, 120)) == pytest.approx(5915.6, abs=0.05)
+    assert measure.throughput(LOG, 128 * 16, "clock") == pytest.approx(5915.6, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +161,10 @@ def test_published_trial_comes_back() -> None:
 )
 def test_window_off_the_log_names_the_iteration(lost: str, words: str) -> None:
     """A window that the log cannot answer is an error that says which line is missing, never 0."""
-    log = replace(LOG, start=None) if lost == "start" else replace(LOG, end=None)
+    log = replace(LOG, window=(25, 130))
+    log = replace(log, start=None) if lost == "start" else replace(log, end=None)
     with pytest.raises(errors.LogError, match=words) as raised:
-        measure.throughput(log, 2048, (25, 130))
+        measure.throughput(log, 2048, "clock")
     assert raised.value.code == "WINDOW"
 
 
@@ -170,14 +173,56 @@ def test_clock_that_stands_still_or_goes_back_is_an_error(seconds: float) -> Non
     """Neither an infinite nor a negative rate is ever a number of ours."""
     log = replace(LOG, start=Moment(20, 100.0, 40), end=Moment(120, 100.0 + seconds, 140))
     with pytest.raises(errors.LogError, match="needed a clock that goes on") as raised:
-        measure.throughput(log, 2048, (20, 120))
+        measure.throughput(log, 2048, "clock")
     assert raised.value.code == "CLOCK-STEP"
+
+
+# Seed 002's log of 2D_PP_2x4x4_512_2304x24: the mean of its last five rows, and its global batch.
+LATENCY_S, GPT_BATCH = 13.117188, 512
+
+
+def test_published_latency_gives_the_published_throughput() -> None:
+    """512 / 13.117188 s is the 39.03 samples/s of seed 002."""
+    log = replace(LOG, latency_s=LATENCY_S, start=None, end=None)
+    assert f"{measure.throughput(log, GPT_BATCH, 'latency'):.2f}" == "39.03"
+
+
+def test_reported_and_mean_rates_need_no_batch_size() -> None:
+    """What the program says of its whole run, and the mean of what it printed in the window."""
+    log = replace(LOG, reported={"train_throughput": 7810.758929502331}, window_mean=7800.5)
+    assert measure.throughput(log, None, "reported") == 7810.758929502331
+    assert measure.throughput(log, None, "rates") == 7800.5
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "batch", "code"),
+    [
+        ("clock", {}, None, "NO-BATCH"),
+        ("latency", {"latency_s": 13.0}, None, "NO-BATCH"),
+        ("latency", {}, 512, "WINDOW"),
+        ("latency", {"latency_s": 0.0}, 512, "CLOCK-STEP"),
+        ("latency", {"window": None}, 512, "WINDOW"),
+        ("reported", {}, 512, "NO-RESULT"),
+        ("reported", {"reported": {"train_throughput": 0.0}}, 512, "NO-RESULT"),
+        ("rates", {"window_mean": None}, 512, "WINDOW"),
+        ("rates", {"window_mean": 5.0, "start": None}, 512, "WINDOW"),
+        ("rates", {"window_mean": 5.0, "end": None}, 512, "WINDOW"),
+    ],
+)
+def test_a_rule_without_what_it_needs_gives_no_number(
+    rule: Rule, changes: dict[str, Any], batch: int | None, code: str
+) -> None:
+    """Never 0, and never a number by another rule."""
+    with pytest.raises(errors.LogError) as raised:
+        measure.throughput(replace(LOG, **changes), batch, rule)
+    assert raised.value.code == code
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
         ({"micro_batch_size": 128, "world_size": 16}, 2048),
+        ({"micro_batch_size": 8, "world_size": 32, "global_batch_size": 512}, 512),
         ({"micro_batch_size": 128, "world_size": 16, "accumulation_steps": 4}, 8192),
         ({"micro_batch_size": 128}, None),
         ({"world_size": 16}, None),
@@ -198,8 +243,8 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
     four, two = seed_log(32), seed_log(16)
     batches = [measure.global_batch_size(log) or 0 for log in (four, two)]
     measured = [
-        measure.throughput(four, batches[0], (3, 12)),
-        measure.throughput(two, batches[1], (3, 12)),
+        measure.throughput(four, batches[0], "clock"),
+        measure.throughput(two, batches[1], "clock"),
     ]
     # 9 iterations in 14:29:18.553769 - 14:29:15.018767 = 3.535002 s.
     assert measured == pytest.approx([9 * 4096 / 3.535002, 9 * 2048 / 3.535002])

@@ -2,6 +2,8 @@
 
 import difflib
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -261,9 +263,22 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
     assert placement.leader.node == "n1"
-    assert replicate.launch(command, placement) == (
-        ("python3", "-m", "gpt", "--num-nodes", "3"),
-    ) * len(seats)
+    starts = replicate.launch(command, placement)
+    assert len(starts) == 3
+    assert len(set(starts)) == 1
+    assert starts[0].argv[-5:] == ("python3", "-m", "gpt", "--num-nodes", "3")
+
+
+def test_a_replicated_program_sees_no_proxy() -> None:
+    """DLPerf issue 103: a proxy in the environment, and no rank finds another."""
+    placement = Placement((Seat("n1", "10.0.0.1", (0,), None, (), {}),), 1, 50051, "/c", "python3")
+    print_env = Command(agent=(), program=("env",))
+    (start,) = replicate.launch(print_env, placement)
+    proxies = ("http_proxy", "HTTPS_PROXY", "all_proxy", "HTTP_PROXY", "ftp_proxy")
+    env = {**dict.fromkeys(proxies, "http://10.0.0.9:3128"), "KEPT": "yes", "PATH": os.defpath}
+    said = subprocess.run(start.argv, env=env, capture_output=True, text=True, check=True).stdout
+    assert [line for line in said.splitlines() if "proxy" in line.lower()] == []
+    assert "KEPT=yes" in said
 
 
 def test_task_carries_a_name_of_its_own() -> None:

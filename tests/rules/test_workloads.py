@@ -1,6 +1,7 @@
 """Workloads: which there are, and the command lines and environments that they give."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,15 +215,17 @@ def test_ranks_on_cpus_see_no_gpu_and_meet_over_gloo() -> None:
 def test_training_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
     """The node's imagenet at /data/image; the reference program makes its own data."""
     seat = placement(1).leader
-    assert NGC.mounts(seat) == (Mount("/data/image", "/data/image", read_only=True),)
-    assert NGC.data == ("imagenet",)
-    assert (REFERENCE.mounts(seat), REFERENCE.data) == ((), ())
+    assert NGC.mounts(case("fp32"), seat) == (Mount("/data/image", "/data/image", read_only=True),)
+    assert NGC.data(case("fp32")) == ("imagenet",)
+    assert REFERENCE.mounts(case("fp32"), seat) == ()
+    assert REFERENCE.data(case("fp32")) == ()
 
 
 def test_first_ports_are_the_scripts_own() -> None:
     """22333 for several nodes and 29500 for one, as in DLPerf's run_multi_nodes.sh."""
-    assert [NGC.port(nodes) for nodes in (1, 2, 4)] == [29500, 22333, 22333]
-    assert REFERENCE.port(1) == 22333
+    several = [replace(case("fp32"), nodes=nodes) for nodes in (1, 2, 4)]
+    assert [NGC.port(each) for each in several] == [29500, 22333, 22333]
+    assert REFERENCE.port(several[0]) == 22333
 
 
 def test_progress_is_read_from_the_last_whole_line() -> None:

@@ -41,7 +41,7 @@ def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
     return {}
 
 
-def mounts(_: Seat) -> tuple[Mount, ...]:
+def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
     """None."""
     return ()
 
@@ -51,16 +51,16 @@ WORKLOAD = Workload(
     title="A toy of the tests",
     params=Params,
     unit="images/s",
-    window=(2, 8),
+    last_iteration=lambda asked: asked - 1,
     launcher=torch.launch,
     port=lambda _: 23333,
     command=command,
     env=env,
     mounts=mounts,
-    data=(),
+    data=lambda _: (),
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="toy",
-    read=_dllogger.read,
+    read=_dllogger.reader((2, 8)),
     progress=_dllogger.progress,
 )

@@ -24,7 +24,7 @@ def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
     return {}
 
 
-def mounts(_: Seat) -> tuple[Mount, ...]:
+def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
     """None."""
     return ()
 
@@ -34,16 +34,16 @@ WORKLOAD = Workload(
     title="A log, printed at once",
     params=Params,
     unit="images/s",
-    window=(2, 8),
+    last_iteration=lambda asked: asked - 1,
     launcher=replicate.launch,
     port=lambda _: 24333,
     command=command,
     env=env,
     mounts=mounts,
-    data=(),
+    data=lambda _: (),
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="instant",
-    read=_dllogger.read,
+    read=_dllogger.reader((2, 8)),
     progress=_dllogger.progress,
 )

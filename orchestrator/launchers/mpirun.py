@@ -1,0 +1,166 @@
+"""One mpirun on the leader; on the other nodes an sshd that serves it, and ends with the gang.
+
+Keys, host keys and port are the attempt's own: they lie in its folder on each node and nowhere
+else. One GPU runs bare and one node needs no sshd, as upstream does it.
+
+Source: DLPerf, run_multi_node.sh and README of NGC TensorFlow ResNet50; ``man mpirun``,
+``man sshd_config``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.model.plan import Command, Placement, Start
+
+# What sshd needs to let its user in; a container of ours has no capability else.
+CAPABILITIES = ("SETGID", "SETUID", "SYS_CHROOT")
+LEADER_FILES = ("id", "known_hosts", "ssh_config")
+SERVICE_FILES = ("host_key", "authorized_keys", "sshd_config", "sshd.sh", "enter.sh")
+CONNECT_TRIES = (
+    60  # a second apart: the gates of a gang open within milliseconds, sshd starts after
+)
+
+_SSHD = """\
+#!/bin/sh
+# Serves one attempt's mpirun, with the environment of this task for whatever it starts.
+umask 077
+export -p >env.sh
+mkdir -p /run/sshd 2>/dev/null
+exec "$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$PWD/sshd_config"
+"""
+_ENTER = """\
+. "$(dirname "$0")/env.sh"
+cd "$(dirname "$0")" && exec sh -c "$SSH_ORIGINAL_COMMAND"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """One key pair as OpenSSH writes it."""
+
+    private: str
+    public: str
+
+
+def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
+    """mpirun on the leader, sshd on the others; ``command.agent`` is more options of mpirun.
+
+    Raises:
+        UsageError: the nodes' interfaces have different names, and mpirun takes one.
+    """
+    seats, gpus = placement.seats, placement.gpus_per_node
+    ranks = ("-np", str(len(seats) * gpus))
+    if len(seats) * gpus == 1:
+        return (Start(command.program),)
+    if len(seats) == 1:
+        return (
+            Start(("mpiexec", "--allow-run-as-root", *command.agent, *ranks, *command.program)),
+        )
+    argv = (
+        *("mpirun", "--allow-run-as-root", "--tag-output", *ranks),
+        *("-H", ",".join(f"{seat.address}:{gpus}" for seat in seats)),
+        *("--bind-to", "none", "--map-by", "slot"),
+        *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
+        *("-mca", "plm_rsh_agent", "ssh -F ssh_config", "-mca", "plm_rsh_no_tree_spawn", "1"),
+        *_interface(placement),
+        *command.program,
+    )
+    service = Start(("sh", "sshd.sh"), service=True, files=SERVICE_FILES, capabilities=CAPABILITIES)
+    return (Start(argv, files=LEADER_FILES), *(service for _ in seats[1:]))
+
+
+def leader_files(
+    folder: str, user: Keys, hosts: Mapping[str, Keys], port: int
+) -> Mapping[str, str]:
+    """What the leader needs in its attempt's folder.
+
+    Args:
+        hosts: by address, the keys of the other nodes' sshd.
+    """
+    known = (f"[{address}]:{port} {keys.public}" for address, keys in hosts.items())
+    settings = (
+        "Host *",
+        f"Port {port}",
+        f"IdentityFile {folder}/id",
+        "IdentitiesOnly yes",
+        f"UserKnownHostsFile {folder}/known_hosts",
+        "GlobalKnownHostsFile /dev/null",
+        "StrictHostKeyChecking yes",
+        "CheckHostIP no",
+        "BatchMode yes",
+        f"ConnectionAttempts {CONNECT_TRIES}",
+        "ConnectTimeout 5",
+        "ServerAliveInterval 10",
+        "LogLevel ERROR",
+    )
+    return {"id": user.private, "known_hosts": _lines(known), "ssh_config": _lines(settings)}
+
+
+def service_files(folder: str, user: Keys, host: Keys, at: tuple[str, int]) -> Mapping[str, str]:
+    """What a node that is not the leader needs in its attempt's folder.
+
+    Args:
+        at: address and port that its sshd listens at, and nowhere else.
+    """
+    address, port = at
+    settings = (
+        f"Port {port}",
+        f"ListenAddress {address}",
+        f"HostKey {folder}/host_key",
+        f"AuthorizedKeysFile {folder}/authorized_keys",
+        f"ForceCommand sh {folder}/enter.sh",
+        "PidFile none",
+        "UsePAM no",
+        "StrictModes no",  # /var/tmp is everybody's; the attempt's folder below it is ours alone
+        "PermitRootLogin prohibit-password",
+        "PubkeyAuthentication yes",
+        "PasswordAuthentication no",
+        "AllowTcpForwarding no",
+        "X11Forwarding no",
+        "MaxStartups 256",
+        "LogLevel ERROR",
+    )
+    return {
+        "host_key": host.private,
+        "authorized_keys": f"restrict {user.public}\n",
+        "sshd_config": _lines(settings),
+        "sshd.sh": _SSHD,
+        "enter.sh": _ENTER,
+    }
+
+
+def spoken(lines: Iterable[bytes], ranks: range) -> Iterator[bytes]:
+    """The lines of an mpirun's log; those of other ranks than these as empty ones.
+
+    So line numbers stay what they are in the log.
+    """
+    for line in lines:
+        rank = _rank(line)
+        yield line if rank in ranks else b"\n"
+
+
+def _rank(line: bytes) -> int | None:
+    """The rank of a line that mpirun tagged, such as ``[1,12]<stdout>:``."""
+    tag, found, _ = line.partition(b"]<std")
+    rank = tag.rpartition(b",")[2]
+    return int(rank) if found and rank.isdigit() and len(rank) < 10 else None
+
+
+def _interface(placement: Placement) -> tuple[str, ...]:
+    names = {seat.interface for seat in placement.seats}
+    if len(names) > 1:
+        said = ", ".join(f"{seat.node}: {seat.interface}" for seat in placement.seats)
+        raise errors.UsageError(
+            f"mpirun takes one interface for all nodes; the inventory has {said}",
+            code="INTERFACES",
+            fix="give the nodes' interfaces one name, or leave `interface` out everywhere",
+        )
+    (name,) = names
+    if name is None:
+        return ()
+    return ("-mca", "btl_tcp_if_include", name, "-mca", "oob_tcp_if_include", name)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
