@@ -110,7 +110,7 @@ def at_port(recipe: Recipe, trial: TrialPlan, port: int) -> TrialPlan:
 
 def _port(workload: Workload, case: Case, ordinal: int) -> int:
     first = workload.port(case)
-    return first if workload.fixed_port else port_after(first, ordinal)
+    return first if workload.fixed_port(case) else port_after(first, ordinal)
 
 
 def _trial(recipe: Recipe, case: Case, repeat: int, stem: str, port: int) -> TrialPlan:

@@ -1,6 +1,8 @@
 """The other commands on the virtual cluster: status, logs, stop, clean, and parts of it."""
 
 import json
+import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -231,4 +233,26 @@ def test_a_hangup_is_a_signal_like_others(desk: Desk) -> None:
     assert process.returncode == 143
     assert time.monotonic() - began < 15
     assert json.loads(desk.run("status", "--json").stdout)["trials"] == {TRIAL: "interrupted"}
+    assert not desk.left()
+
+
+def test_plain_processes_run_on_nodes_that_are_elsewhere(desk: Desk) -> None:
+    """Transport ssh with runtime process: the program is pushed, run, and nothing of it stays."""
+    toy = Path(__file__).parent / "toy"
+    image, playbook = desk.folder / "images/toy", toy / "place/playbooks/toy.yaml"
+    shutil.copytree(toy / "place/images/toy", image)
+    with open(image / "image.yaml", "a") as file:
+        file.write("python: python3\n")
+    text = desk.cluster.cpu_inventory.read_text()
+    kept = [line for line in text.splitlines() if not line.startswith(("images:", "registry:"))]
+    inventory = desk.folder / "plain.yaml"
+    inventory.write_text("\n".join(kept).replace("runtime: docker", "runtime: process") + "\n")
+    name = desk.playbook("plain", playbook.read_text().replace("inventory: two\n", ""))
+    seeing = {"PYTHONPATH": f"{toy}{os.pathsep}{desk.env['PYTHONPATH']}"}
+    done = desk.run("sweep", name, "--inventory", str(inventory), "--json", **seeing)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    rows = {case["case"]["placement"]: case for case in json.loads(done.stdout)["cases"]}
+    assert all(rows[placement]["trials_valid"] == 2 for placement in ("1x1", "2x2"))
+    ranks = [(end["node"], end["status"]) for end in desk.outcomes()["2n2g-toy_b4_fp32_1"]["tasks"]]
+    assert ranks == [("vs001", 0), ("vs002", 0)]
     assert not desk.left()

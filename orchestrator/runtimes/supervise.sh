@@ -19,6 +19,8 @@ base=$folder/r$rank
 why=exited
 program=
 
+cd "$folder" || exit # what a program leaves beside itself must not meet that of another attempt
+
 write() { # NAME TEXT
     printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1"
 }

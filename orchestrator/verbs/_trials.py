@@ -194,7 +194,7 @@ def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:
 
     Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
     """
-    fixed = bench.recipe.workload.fixed_port
+    fixed = bench.recipe.workload.fixed_port(trial.case)
     first = trial.port if fixed else plan.port_after(trial.port, (number - 1) * PORT_TRIES)
     taken: list[str] = []
     for step in range(1 if fixed else PORT_TRIES):

@@ -106,7 +106,8 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
         words = f"the header says global batch size {said}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
     batch = given if said is None else said
-    if batch is None and log.runs == 1 and log.steps and log.rule in ("clock", "latency"):
+    clock = not any(each.code == "NO-CLOCK" for each in log.problems)
+    if batch is None and log.runs == 1 and log.steps and log.rule in ("clock", "latency") and clock:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
     return _logs.value(log, batch, None)

@@ -49,7 +49,7 @@ class Workload:
         params: model of the parameters that a playbook may give.
         last_iteration: the last one that a log shows when so many iterations are asked for.
         port: the first candidate for the port at which a case's ranks meet.
-        fixed_port: whether that port is the only one that the program can use.
+        fixed_port: whether that port is the only one that the program can use for a case.
         env: what the task's environment adds, for one seat of a gang.
         data: names of the data sets that a case reads.
         misfits: what of a case and a method this program cannot do, each as ``seen; needed``.
@@ -77,7 +77,7 @@ class Workload:
     last_iteration: Callable[[int], int]
     launcher: Launcher
     port: Callable[[Case], int]
-    fixed_port: bool = False
+    fixed_port: Callable[[Case], bool] = lambda _case: False
     command: Callable[[Case, Method, Placement], Command]
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
     mounts: Callable[[Case, Seat], tuple[Mount, ...]]

@@ -13,7 +13,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Published, Workload, _dllogger, _nccl, _torch_env
+from orchestrator.workloads import Published, Workload, _dllogger, _nccl, _gang_env
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"
@@ -90,7 +90,7 @@ WORKLOAD = Workload(
     launcher=torch.launch,
     port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
-    env=_torch_env.environment,
+    env=_gang_env.environment,
     mounts=mounts,
     data=lambda _: ("imagenet",),
     devices=frozenset({"cuda"}),

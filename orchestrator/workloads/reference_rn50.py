@@ -11,7 +11,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _dllogger, _nccl, _torch_env
+from orchestrator.workloads import Workload, _dllogger, _nccl, _gang_env
 
 
 class Params(Noun):
@@ -62,7 +62,7 @@ def _precision(case: Case, params: Params) -> tuple[str, ...]:
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     """PyTorch's common environment; threads on CPUs belong to the case, not to torchrun."""
-    common = dict(_torch_env.environment(case, placement, seat))
+    common = dict(_gang_env.environment(case, placement, seat))
     if case.device == "cpu":
         common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
     return common

@@ -1,0 +1,59 @@
+"""What OneFlow's programs share: how they find each other, and what is wrong with a version."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Placement, Seat
+from orchestrator.workloads import _gang_env
+
+Release = Literal["0.1.9", "0.2.0"]
+"""0.1.9 measured the reports of August 2020; 0.2.0 those from October on, AMP among them."""
+FIRST_PORT = {"0.1.9": 12138, "0.2.0": 50051}
+
+
+def node_ips(placement: Placement) -> str:
+    """The nodes' addresses, leader first: a rank is a place in this list, and blanks break it."""
+    return ",".join(seat.address for seat in placement.seats)
+
+
+def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
+    """The common environment, and what OneFlow-Benchmark's scripts set.
+
+    Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
+    """
+    ours = {"PYTHONUNBUFFERED": "1", "NCCL_LAUNCH_MODE": "PARALLEL"}
+    return {**_gang_env.environment(case, placement, seat), **ours}
+
+
+def misfits(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:
+    """What a version cannot do, and windows between lines that it does not print.
+
+    Args:
+        printed: iterations of which the program prints a line.
+    """
+    if release == "0.1.9" and case.precision != "fp32":
+        yield f"precision {case.precision} with OneFlow 0.1.9; needed fp32, or release 0.2.0"
+    off = [each for each in method.window or () if each not in printed]
+    if off and method.window:
+        first, last = method.window
+        nearest = [min(printed, key=lambda each: abs(each - end)) for end in method.window]
+        yield (
+            f"window [{first}, {last}]; the program prints every {printed.step} iterations from"
+            f" {printed.start} on, needed such as {nearest}"
+        )
+
+
+def precisions(case: Case, release: Release) -> tuple[str, ...]:
+    """What published results of a release call the case's precision."""
+    if case.precision == "fp32":
+        return ("fp32",)
+    return ("amp", "amp-dynamic") if release == "0.2.0" else ("amp",)
+
+
+def frameworks(release: Release) -> tuple[str, ...]:
+    """What published results call this release and, for 0.2.0, its successors."""
+    if release == "0.1.9":
+        return ("oneflow-0.1.9",)
+    return ("oneflow-0.2.0*", "oneflow-0.3.1*", "oneflow-0.4.0*")

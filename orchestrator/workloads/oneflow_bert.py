@@ -1,0 +1,109 @@
+"""OneFlow's BERT base, pretraining (OneFlow-Benchmark, LanguageModeling/BERT).
+
+Source: seed 001, OneFlow-Benchmark's bert_base_pretrain.sh, whose command line this gives.
+"""
+
+from collections.abc import Iterable
+
+from orchestrator.launchers import replicate
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Count, Noun
+from orchestrator.workloads import Published, Workload, _nccl, _oneflow, _oneflow_log
+from orchestrator.workloads._oneflow import Release
+
+WIKI = "/datasets/bert/of_wiki_seq_len_128"
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    release: Release = "0.1.9"
+    """The version of OneFlow in the image; its options differ."""
+    data_part_num: Count = 32
+    """OFRecord files to read; upstream's sample has 1."""
+    print_every: Count = 20
+    """Iterations from one line of the log to the next; windows begin and end at such lines."""
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """BERT base with sequences of 128 tokens, as many iterations as asked for."""
+    params = Params.model_validate(case.given)
+    old = params.release == "0.1.9"
+    return Command(
+        agent=(),
+        program=(
+            *("python3", f"{placement.code}/LanguageModeling/BERT/run_pretraining.py"),
+            f"--gpu_num_per_node={case.gpus_per_node}",
+            f"--num_nodes={case.nodes}",
+            f"--node_ips={_oneflow.node_ips(placement)}",
+            *(() if old else (f"--ctrl_port={placement.port}",)),
+            "--learning_rate=1e-4",
+            f"--batch_size_per_device={case.micro_batch_size}",
+            f"--iter_num={method.iterations}",
+            f"--loss_print_every_n_iter={params.print_every}",
+            *("--seq_length=128", "--max_predictions_per_seq=20"),
+            *("--num_hidden_layers=12", "--num_attention_heads=12"),
+            *("--max_position_embeddings=512", "--type_vocab_size=2", "--vocab_size=30522"),
+            *("--attention_probs_dropout_prob=0.1", "--hidden_dropout_prob=0.1"),
+            "--hidden_size_per_head=64",
+            *(f"--data_dir={WIKI}", f"--data_part_num={params.data_part_num}"),
+            *("--log_dir=./log", "--model_save_every_n_iter=10000"),
+            # Of 0.1.9 the option has type=bool, for which every word means yes, False among them.
+            "--save_last_snapshot=" if old else "--save_last_snapshot=False",
+            "--model_save_dir=./snapshots",
+            *(("--use_fp16",) if case.precision == "amp" else ()),
+        ),
+    )
+
+
+def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
+    """Wikipedia as OFRecord."""
+    return (Mount(seat.data["wiki_ofrecord"], WIKI, read_only=True),)
+
+
+def misfits(case: Case, method: Method) -> Iterable[str]:
+    """AMP of a version that has none, and windows off the printed lines: 19, 39 and so on."""
+    params = Params.model_validate(case.given)
+    every = params.print_every
+    printed = range(every - 1, method.iterations, every)
+    return _oneflow.misfits(case, method, params.release, printed)
+
+
+def port(case: Case) -> int:
+    """The control port; of 0.1.9 it is written in the program."""
+    return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
+
+
+def published(case: Case) -> Published:
+    """What reports call this case."""
+    release = Params.model_validate(case.given).release
+    words = _oneflow.precisions(case, release)
+    return Published(_oneflow.frameworks(release), "bert-base", words)
+
+
+WORKLOAD = Workload(
+    name="oneflow_bert",
+    title="BERT base, OneFlow-Benchmark, OneFlow",
+    params=Params,
+    unit="sentences/s",
+    last_iteration=lambda asked: asked - 1,  # it counts from 0
+    launcher=replicate.launch,
+    port=port,
+    fixed_port=lambda case: Params.model_validate(case.given).release == "0.1.9",
+    command=command,
+    env=_oneflow.environment,
+    mounts=mounts,
+    data=lambda _: ("wiki_ofrecord",),
+    misfits=misfits,
+    devices=frozenset({"cuda"}),
+    axes=frozenset(),
+    log_prefix="bert_base",
+    layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    published=published,
+    read=_oneflow_log.read_bert,
+    fabric=_nccl.read,
+    progress=_oneflow_log.progress_bert,
+)

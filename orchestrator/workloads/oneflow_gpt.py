@@ -1,0 +1,164 @@
+"""OneFlow's GPT with data, tensor and pipeline parallelism (OneFlow-Benchmark, LanguageModeling).
+
+Source: seed 002 and DLPerf's page on GPT, whose command line this gives.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from orchestrator.launchers import replicate
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Count, Noun
+from orchestrator.workloads import Published, Workload, _gpt_log, _nccl, _oneflow
+
+DATA = "/data/gpt"
+DATASET = f"{DATA}/gpt_sample_dataset_text_document"
+PADDED_VOCABULARY = 51_200
+"""Words that the published TFLOP/s are reckoned with, however a case pads its own."""
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    num_layers: Count
+    hidden_size: Count
+    num_attention_heads: Count
+    seq_length: Count = 2048
+    group: Literal["DP", "MP", "2D", "PP"] | None = None
+    """The report's group of cases; two of them measure the same shape. Else by how it is split."""
+    log_interval: Count = 10
+    """Iterations from one row of the table to the next."""
+    rdma: bool = True
+    """Whether OneFlow itself talks over InfiniBand, as the reports had it."""
+
+
+def case_name(case: Case) -> str:
+    """What the report calls a case, such as ``2D_PP_2x4x4_512_2304x24``."""
+    params = Params.model_validate(case.given)
+    tensor, pipeline = case.tensor_parallel, case.pipeline_parallel
+    split = "MP" if case.data_parallel == 1 and tensor > 1 else "DP" if tensor == 1 else "2D"
+    group = params.group or ("PP" if pipeline > 1 else split)
+    prefix = f"{split}_PP" if group == "PP" else group
+    return (
+        f"{prefix}_{case.data_parallel}x{tensor}x{pipeline}_{case.global_batch_size}"
+        f"_{params.hidden_size}x{params.num_layers}"
+    )
+
+
+def stem(case: Case) -> str:
+    """Upstream's name of the log behind that of the case, since two cases share upstream's."""
+    params = Params.model_validate(case.given)
+    return (
+        f"{case_name(case)}-pretrain_gpt_{case.nodes}n{case.gpus_per_node}d"
+        f"_dp{case.data_parallel}_mp{case.tensor_parallel}_pp{case.pipeline_parallel}"
+        f"_mbz{case.micro_batch_size}_gbz{case.global_batch_size}_s{params.seq_length}"
+        f"_l{params.num_layers}_h{params.hidden_size}_nh{params.num_attention_heads}"
+    )
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """The same line on every node; ``checkpoint`` is a folder of the attempt's own."""
+    params = Params.model_validate(case.given)
+    return Command(
+        agent=(),
+        program=(
+            *("python3", "-m", "oneflow_gpt.training"),
+            *("--num-layers", str(params.num_layers)),
+            *("--hidden-size", str(params.hidden_size)),
+            *("--num-attention-heads", str(params.num_attention_heads)),
+            *("--micro-batch-size", str(case.micro_batch_size)),
+            *("--global-batch-size", str(case.global_batch_size)),
+            *("--tensor-model-parallel-size", str(case.tensor_parallel)),
+            *("--pipeline-model-parallel-size", str(case.pipeline_parallel)),
+            *("--num-gpus-per-node", str(case.gpus_per_node)),
+            *("--num-nodes", str(case.nodes)),
+            *("--node-ips", _oneflow.node_ips(placement)),
+            *("--ctrl-port", str(placement.port)),
+            *("--train-iters", str(method.iterations)),
+            *("--dataset", DATASET, "--seq-length", str(params.seq_length)),
+            *("--log-interval", str(params.log_interval)),
+            *("--learning-rate", "0.00015", "--min-lr", "1.0e-5"),
+            *("--lr-decay-style", "cosine", "--lr-decay-iters", "320000"),
+            *("--lr-warmup-fraction", "0.01", "--initial-loss-scale", "1048576"),
+            *("--optimizer", "adamw", "--weight-decay", "1e-2", "--clip-grad", "1.0"),
+            *("--vocab-size", "50257", "--split", "949,50,1"),
+            *("--load", "checkpoint", "--save", "checkpoint", "--save-interval", "20000"),
+            *("--metric-print-format", "table", "--checkpoint-activations"),
+            "--multihead-attention-fusion",
+            *(("--fp16",) if case.precision == "amp" else ()),
+            *(("--use-rdma",) if params.rdma else ()),
+        ),
+    )
+
+
+def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
+    """The tokens, where the scripts look for them."""
+    return (Mount(seat.data["gpt"], DATA, read_only=True),)
+
+
+def misfits(case: Case, method: Method) -> Iterator[str]:
+    """Shapes that do not divide, and windows between rows of the table."""
+    params = Params.model_validate(case.given)
+    hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
+    if hidden % heads:
+        yield f"hidden_size {hidden} over num_attention_heads {heads}; needed a multiple"
+    if heads % case.tensor_parallel:
+        split = case.tensor_parallel
+        yield f"num_attention_heads {heads} over tensor_parallel {split}; needed a multiple"
+    if layers % case.pipeline_parallel:
+        split = case.pipeline_parallel
+        yield f"num_layers {layers} over pipeline_parallel {split}; needed a multiple"
+    every = params.log_interval
+    if any(end % every for end in method.window or ()):
+        yield f"window {list(method.window or ())}; the table has a row every {every} iterations"
+
+
+def step_flops(case: Case) -> float:
+    """Floating-point operations of one step: forward, backward, and forward again.
+
+    Source: DLPerf's report on GPT of May 2021, whose TFLOP/s it gives; Megatron-LM's formula with
+    activation checkpointing.
+    """
+    params = Params.model_validate(case.given)
+    hidden, layers, length = params.hidden_size, params.num_layers, params.seq_length
+    attention = length / (6 * hidden)
+    logits = PADDED_VOCABULARY / (16 * layers * hidden)
+    return 96 * case.global_batch_size * length * layers * hidden**2 * (1 + attention + logits)
+
+
+def published(case: Case) -> Published:
+    """What reports call this case; their fp16 is this program's."""
+    batch = f"gbs={case.global_batch_size}"
+    precision = "fp16" if case.precision == "amp" else case.precision
+    frameworks = ("oneflow-0.3.5*", "megatron*")
+    return Published(frameworks, f"gpt {case_name(case)}", (precision,), batch)
+
+
+WORKLOAD = Workload(
+    name="oneflow_gpt",
+    title="GPT, OneFlow-Benchmark, OneFlow",
+    params=Params,
+    unit="samples/s",
+    last_iteration=lambda asked: asked,
+    launcher=replicate.launch,
+    port=lambda _: 50051,
+    command=command,
+    env=_oneflow.environment,
+    mounts=mounts,
+    data=lambda _: ("gpt",),
+    misfits=misfits,
+    devices=frozenset({"cuda"}),
+    axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
+    log_prefix="pretrain_gpt",
+    stem=stem,
+    case_name=case_name,
+    layout=Layout(kind="groups", framework="OneFlow"),
+    step_flops=step_flops,
+    published=published,
+    read=_gpt_log.read,
+    fabric=_nccl.read,
+    progress=_gpt_log.progress,
+)

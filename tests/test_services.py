@@ -1,0 +1,173 @@
+"""Services of a gang: an sshd of the attempt's own for mpirun, ended when the ranks have ended."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.launchers import mpirun
+from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Task
+from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.transports.local import LocalTransport
+from orchestrator.verbs import _services
+from tests.sshd import free_port
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
+CLUSTER = Cluster.model_validate_json(
+    '{"name": "pair", "defaults": {"transport": "local", "runtime": "process"}, "nodes":'
+    ' [{"name": "n1", "address": "127.0.0.1"}, {"name": "n2", "address": "127.0.0.2"}]}'
+)
+ASK = "ssh -F ssh_config 127.0.0.2 'echo said by $WHO in $PWD; exit 3'"
+
+
+class Pair:
+    """Two nodes that are this machine: a leader, and one that serves it."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder, self._port = folder, port
+        self.transports = {name: LocalTransport(name) for name in ("n1", "n2")}
+        self._runtimes = {name: ProcessRuntime(each) for name, each in self.transports.items()}
+        self.stop = False
+        self.attempts: list[Attempt] = []
+
+    def attempt(self, script: str, service: str = "sh sshd.sh") -> Attempt:
+        """An attempt whose leader runs a script in the attempt's folder."""
+        folder = self.folder / f"a{len(self.attempts) + 1}"
+        folder.mkdir()
+        where = {"n1": str(folder), "n2": str(folder)}
+        home = f"cd {folder} && "
+        leader = Task("n1", 0, ("sh", "-c", home + script), {}, (), (), files=mpirun.LEADER_FILES)
+        serving = ("sh", "-c", home + service)
+        other = Task(
+            *("n2", 1, serving, {"WHO": "n2's task"}, (), ()),
+            service=True,
+            files=mpirun.SERVICE_FILES,
+        )
+        name = f"s{os.getpid()}"
+        made = Attempt(
+            name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)
+        )
+        self.attempts.append(made)
+        return made
+
+    def run(self, attempt: Attempt, *, before: Callable[[], object] = lambda: None) -> GangEnd:
+        """The attempt, from its keys to its end."""
+        _services.bring(CLUSTER, self.transports, attempt)
+        before()
+        with Fanout(self._runtimes, lambda: self.stop) as fanout:
+            try:
+                assert fanout.launch(attempt, LIMITS)
+                return fanout.wait(attempt, LIMITS, lambda _: None)
+            finally:
+                fanout.clear(attempt)
+
+    def log(self, attempt: Attempt) -> str:
+        """What the leader printed."""
+        return Path(attempt.folder(attempt.tasks[0]), "r0.log").read_text()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """A pair whose processes are gone afterwards."""
+    made = Pair(tmp_path, free_port())
+    yield made
+    for attempt in made.attempts:
+        for task in attempt.tasks:
+            ProcessRuntime(made.transports[task.node]).remove(attempt, task)
+
+
+def test_the_leader_gets_in_with_the_task_s_own_environment(pair: Pair) -> None:
+    """What it starts there runs in the attempt's folder and sees the environment of that task."""
+    attempt = pair.attempt(f"{ASK}; echo status $?")
+    end = pair.run(attempt)
+    assert pair.log(attempt) == (
+        f"said by n2's task in {attempt.folder(attempt.tasks[0])}\nstatus 3\n"
+    )
+    assert (end.reason, end.first) == ("done", None)
+    assert [each.status for each in end.ends][:1] == [0]
+
+
+def test_the_service_ends_with_the_ranks_and_its_end_is_no_failure(pair: Pair) -> None:
+    """Once the leader has ended nobody needs the sshd, and nothing of it stays."""
+    attempt = pair.attempt(ASK + "; true")
+    began = time.monotonic()
+    end = pair.run(attempt)
+    assert end.reason == "done"
+    assert end.ends[1].why == "stopped"
+    assert time.monotonic() - began < 10
+    token = attempt.token(attempt.tasks[1])
+    left = [path for path in Path("/proc").glob("[0-9]*") if _carries(path, token)]
+    assert left == []
+
+
+def test_a_service_that_ends_by_itself_ends_the_gang(pair: Pair) -> None:
+    """An sshd that cannot start would leave mpirun waiting for its time limit."""
+    attempt = pair.attempt("sleep 60", service="echo no sshd here; exit 0")
+    end = pair.run(attempt)
+    assert end.reason == "failed"
+    assert end.first is not None
+    assert (end.first.node, end.first.status) == ("n2", 0)
+
+
+def test_a_leader_that_fails_ends_the_service(pair: Pair) -> None:
+    """And it is the leader's end that counts."""
+    end = pair.run(pair.attempt("exit 9"))
+    assert end.reason == "failed"
+    assert end.first is not None
+    assert (end.first.node, end.first.status) == ("n1", 9)
+
+
+def test_another_host_key_is_not_believed(pair: Pair) -> None:
+    """Who listens there with a key that is not the attempt's gets no rank."""
+    attempt = pair.attempt(ASK)
+    folder = Path(attempt.folder(attempt.tasks[0]))
+
+    def swap() -> None:
+        known = (folder / "known_hosts").read_text()
+        other = (folder / "authorized_keys").read_text().removeprefix("restrict ")
+        (folder / "known_hosts").write_text(f"{known.split()[0]} {other}")
+
+    end = pair.run(attempt, before=swap)
+    assert end.reason == "failed"
+    assert "Host key verification failed" in pair.log(attempt)
+
+
+def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
+    """Mode 0600 while it runs; of another attempt they are others; then they are removed."""
+    kept = []
+    for _ in range(2):
+        attempt = pair.attempt("true")
+        _services.bring(CLUSTER, pair.transports, attempt)
+        folder = Path(attempt.folder(attempt.tasks[0]))
+        names = {*mpirun.LEADER_FILES, *mpirun.SERVICE_FILES}
+        assert {path.name for path in folder.iterdir()} == names
+        assert {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()} == {"600"}
+        kept.append((folder / "id").read_text())
+        _services.forget(pair.transports, attempt)
+        assert not (folder / "id").exists()
+        assert not (folder / "host_key").exists()
+    assert kept[0] != kept[1]
+
+
+def test_different_folders_are_refused(pair: Pair) -> None:
+    """mpirun's ranks have one working folder on all nodes."""
+    attempt = pair.attempt("true")
+    moved = replace(attempt, folders={**attempt.folders, "n2": "/elsewhere"})
+    with pytest.raises(errors.UnfitError, match="/elsewhere") as raised:
+        _services.bring(CLUSTER, pair.transports, moved)
+    assert raised.value.code == "FOLDERS"
+
+
+def _carries(process: Path, token: str) -> bool:
+    try:
+        return f"={token}\0" in (process / "environ").read_text(errors="replace")
+    except OSError:
+        return False
