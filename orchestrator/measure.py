@@ -125,15 +125,30 @@ def global_batch_size(log: TrainingLog) -> int | None:
     return None
 
 
-def rate_problem(log: TrainingLog, measured: float) -> Problem | None:
-    """Whether the printed rates contradict the clock: then the log is not of this gang."""
-    if log.window_rate is None or abs(log.window_rate / measured - 1) <= RATE_TOLERANCE:
+def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
+    """Whether a log contradicts itself: then it is not of this gang, or not of one run.
+
+    Its rates are held against its clock, and what it reports of the whole run against its rates.
+    """
+    if rule == "reported":
+        source, given = "the program's own result", log.reported.get("train_throughput")
+        rate = log.rate.mean if log.rate else None
+    else:
+        source, given, rate = "the clock", _by_clock(log, global_batch_size), log.window_rate
+    if not given or rate is None or abs(rate / given - 1) <= RATE_TOLERANCE:
         return None
     return Problem(
         "RATE-MISMATCH",
-        f"the clock gives {measured:.2f}, the log's own rates {log.window_rate:.2f} samples/s;"
+        f"{source} gives {given:.2f}, the log's own rates {rate:.2f} samples/s;"
         f" needed agreement within {RATE_TOLERANCE:.0%}",
     )
+
+
+def _by_clock(log: TrainingLog, global_batch_size: int | None) -> float | None:
+    try:
+        return throughput(log, global_batch_size, "clock")
+    except errors.LogError:
+        return None
 
 
 def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:

@@ -73,11 +73,12 @@ def value(
     """Throughput by a rule, or why there is none; no second word where one was said."""
     if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
         return None, []
+    asked = rule or log.rule
     try:
-        value = measure.throughput(log, batch, rule or log.rule)
+        value = measure.throughput(log, batch, asked)
     except errors.LogError as error:
         said = {each.code for each in log.problems}
         again = error.code in said or (error.code == "WINDOW" and "NO-CLOCK" in said)
         return None, [] if again else [Problem(error.code, error.cause)]
-    mismatch = measure.rate_problem(log, value)
+    mismatch = measure.rate_problem(log, batch, asked)
     return value, [mismatch] if mismatch else []

@@ -1,4 +1,4 @@
-"""Environment that PyTorch's gangs share."""
+"""Environment that gangs of ranks on GPUs share, whatever program they run."""
 
 from collections.abc import Mapping
 

@@ -9,7 +9,7 @@ import pytest
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Fabric, Moment, Rule, TrainingLog
+from orchestrator.model.log import Fabric, Moment, Rate, Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval, Measurement, Result
 from orchestrator.workloads import ngc_pytorch_rn50
@@ -80,6 +80,7 @@ LOG = TrainingLog(
     problems=(),
     window=(20, 120),
 )
+LOG_BEGAN_S = 1597933942.9863544
 METHOD = Method(repeats=5, iterations=121, window=(20, 120))
 AGREEING: Mapping[str, str | int | float | bool] = {
     "micro_batch_size": 256,
@@ -248,8 +249,8 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
     ]
     # 9 iterations in 14:29:18.553769 - 14:29:15.018767 = 3.535002 s.
     assert measured == pytest.approx([9 * 4096 / 3.535002, 9 * 2048 / 3.535002])
-    assert measure.rate_problem(four, measured[0]) is None
-    problem = measure.rate_problem(two, measured[1])
+    assert measure.rate_problem(four, batches[0], "clock") is None
+    problem = measure.rate_problem(two, batches[1], "clock")
     assert problem is not None
     assert problem.code == "RATE-MISMATCH"
     assert problem.message.startswith("the clock gives 5214.14, the log's own rates 104")
@@ -262,13 +263,20 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
 )
 def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees: bool) -> None:
     """Both ways; beyond it the log is of another gang."""
-    found = measure.rate_problem(replace(LOG, window_rate=window_rate), 100.0)
-    assert (found is None) == agrees
+    by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, LOG_BEGAN_S + 100, 140))
+    for rule in ("clock", "rates"):
+        assert (measure.rate_problem(by_clock, 100, rule) is None) == agrees
+    rate = Rate(100, window_rate, None)
+    reporting = replace(LOG, reported={"train_throughput": 100.0}, rate=rate)
+    assert (measure.rate_problem(reporting, None, "reported") is None) == agrees
 
 
 def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:
     """There is nothing to compare."""
-    assert measure.rate_problem(replace(LOG, window_rate=None), 100.0) is None
+    assert measure.rate_problem(replace(LOG, window_rate=None), 100, "clock") is None
+    assert measure.rate_problem(LOG, None, "reported") is None
+    silent = replace(LOG, window_rate=5.0, start=None, latency_s=1.0)
+    assert measure.rate_problem(silent, 100, "latency") is None
 
 
 def test_header_that_agrees_in_everything_is_no_mismatch() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_cases_of_one_shape_have_logs_of_their_own() -> None:
     ],
 )
 def test_a_case_without_a_group_is_named_by_how_it_is_split(
-    changes: dict[str, int], name: str
+    changes: dict[str, Any], name: str
 ) -> None:
     """A playbook of one's own need not know the report's groups."""
     assert oneflow_gpt.case_name(replace(gpt_case(), **changes)) == name

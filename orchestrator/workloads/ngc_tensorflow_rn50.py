@@ -1,0 +1,197 @@
+"""NVIDIA's ResNet-50 v1.5 in TensorFlow 1 (DeepLearningExamples, ConvNets) in the NGC 20.03 image.
+
+Two procedures share the program: DLPerf trains 120 steps over DALI and reads the printed rates;
+seed 004 has NVIDIA's training_perf.sh run a benchmark of 500 steps, which reports its own result.
+
+Source: seed 004, DLPerf's single_node_train.sh and multi_node_train.sh, NVIDIA's training_perf.sh.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from orchestrator.launchers import mpirun
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Noun
+from orchestrator.workloads import Published, Workload, _gang_env, _nccl, _tf_log
+from orchestrator.workloads._tf_header import UNSHOWN
+
+TFRECORD = "/data/tfrecords"
+DALI_IDX = "/data/dali_idx"
+RESULTS = "./results"  # in the attempt's own folder: a checkpoint left there would be trained on
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    mode: Literal["train", "training_benchmark"] = "train"
+    """train as DLPerf measured, or training_benchmark as NVIDIA's training_perf.sh does."""
+    xla: bool = False
+    """Compile the graph with XLA."""
+    dali: bool | None = None
+    """Read images by DALI; if not said, in mode train only, as the two scripts do."""
+    loss_scale: Annotated[float, Field(gt=0)] = 128.0
+    """With AMP: the static loss scale."""
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 200
+    """In mode training_benchmark: the first steps, which the program's result leaves out."""
+    data: Literal["tfrecord", "synthetic"] = "tfrecord"
+    """In mode training_benchmark: synthetic data is made by the program, and measures no input."""
+
+    @property
+    def is_benchmark(self) -> bool:
+        return self.mode == "training_benchmark"
+
+    @property
+    def uses_dali(self) -> bool:
+        return not self.is_benchmark if self.dali is None else self.dali
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """The command line of the mode's script; the program chooses GPUs by local rank itself."""
+    params = Params.model_validate(case.given)
+    main = ("python3", f"{placement.code}/main.py")
+    if params.is_benchmark:
+        program = (*main, *_benchmark(case, method, params))
+        return Command(agent=("--bind-to", "socket"), program=program)
+    return Command(agent=(), program=(*main, *_train(case, method, params)))
+
+
+def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
+    """DLPerf's arguments: its scripts for one node and for several differ in two of them."""
+    several = case.nodes > 1
+    yield from ("--arch=resnet50", "--mode=train", "--iter_unit=batch")
+    yield from (f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}")
+    yield "--warmup_steps=0" if several else "--warmup_steps=10000"
+    yield from ("--use_cosine_lr", "--label_smoothing", "0.1")
+    yield "--lr_init=0.256" if several else "--lr_init=0.001"
+    yield from ("--lr_warmup_epochs=8", "--momentum=0.875", "--weight_decay=3.0517578125e-05")
+    yield "--precision=fp32"  # with AMP, too: TensorFlow rewrites the graph itself
+    yield from _amp(case, params)
+    yield f"--data_dir={TFRECORD}"
+    yield from _options(params)
+    yield from (f"--results_dir={RESULTS}", "--weight_init=fan_in", "--display_every=1")
+    yield "--gpu_memory_fraction=0.98"
+
+
+def _benchmark(case: Case, method: Method, params: Params) -> Iterator[str]:
+    """training_perf.sh's arguments; without --data_dir the program makes its own data."""
+    yield from ("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps))
+    yield from ("--num_iter", str(method.iterations), "--iter_unit", "batch")
+    yield from ("--batch_size", str(case.micro_batch_size))
+    if params.data == "tfrecord":
+        yield f"--data_dir={TFRECORD}/"
+    yield f"--results_dir={RESULTS}"
+    yield from _amp(case, params)
+    yield from _options(params)
+
+
+def _amp(case: Case, params: Params) -> tuple[str, ...]:
+    if case.precision == "fp32":
+        return ()
+    scale = str(params.loss_scale).removesuffix(".0")
+    return ("--use_tf_amp", "--use_static_loss_scaling", f"--loss_scale={scale}")
+
+
+def _options(params: Params) -> Iterator[str]:
+    if params.uses_dali:
+        yield from ("--use_dali", f"--data_idx_dir={DALI_IDX}")
+    if params.xla:
+        yield "--use_xla"
+
+
+def data(case: Case) -> tuple[str, ...]:
+    """ImageNet as TFRecord and what DALI needs to find images in it."""
+    params = Params.model_validate(case.given)
+    images = ("imagenet_tfrecord",) if params.data == "tfrecord" else ()
+    return (*images, *(("dali_idx",) if params.uses_dali else ()))
+
+
+def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
+    """The data sets where the scripts look for them."""
+    targets = {"imagenet_tfrecord": TFRECORD, "dali_idx": DALI_IDX}
+    return tuple(Mount(seat.data[name], targets[name], read_only=True) for name in data(case))
+
+
+def misfits(case: Case, method: Method) -> Iterable[str]:
+    """What contradicts the mode: its data, its warm-up, and windows off the printed steps."""
+    params = Params.model_validate(case.given)
+    if params.data == "synthetic" and not params.is_benchmark:
+        yield "data: synthetic in mode train; needed mode: training_benchmark, or tfrecord"
+    if params.data == "synthetic" and params.dali:
+        yield "dali: true with data: synthetic, which nothing reads; needed one of them"
+    if "warmup_steps" in case.given and not params.is_benchmark:
+        yield (
+            "warmup_steps in mode train, which has its own;"
+            " needed mode: training_benchmark, or no warmup_steps"
+        )
+    unshown = params.warmup_steps if params.is_benchmark else UNSHOWN
+    if method.iterations <= unshown:
+        yield (
+            f"iterations: {method.iterations} in mode {params.mode}, which leaves out the first"
+            f" {unshown}; needed more"
+        )
+    if method.rule == "latency":
+        yield "rule: latency; this program prints none; needed clock, rates or reported"
+    yield from _window_misfits(method, params, unshown)
+
+
+def _window_misfits(method: Method, params: Params, unshown: int) -> Iterator[str]:
+    if method.window is None:
+        return
+    first, last = method.window
+    end = method.iterations - params.is_benchmark
+    if first < unshown or last > end:
+        yield (
+            f"window: [{first}, {last}] in mode {params.mode} with iterations:"
+            f" {method.iterations}; needed a window from {unshown} to {end}"
+        )
+
+
+def stem(case: Case) -> str:
+    """DLPerf's name of a log, with XLA and the mode in it, which its scripts leave out."""
+    params = Params.model_validate(case.given)
+    label = "-xla" * params.xla + "-benchmark" * params.is_benchmark
+    return f"r50_b{case.micro_batch_size}_{case.precision}{label}"
+
+
+def published(case: Case) -> Published:
+    """What reports call this case.
+
+    DLPerf published mode train, with XLA in the precision. PaddlePaddle/Perf published benchmarks,
+    all of them with XLA, which is in the framework's name.
+    """
+    params = Params.model_validate(case.given)
+    if params.is_benchmark:
+        frameworks = ("ngc-tf1-xla-*",) if params.xla else ()
+        return Published(frameworks, "resnet50v1.5", (case.precision,))
+    precision = f"{case.precision}-xla" if params.xla else case.precision
+    return Published(("ngc-tf1",), "resnet50v1.5", (precision,))
+
+
+WORKLOAD = Workload(
+    name="ngc_tensorflow_rn50",
+    title="ResNet-50 v1.5, NVIDIA DeepLearningExamples, TensorFlow 1",
+    params=Params,
+    unit="images/s",
+    last_iteration=lambda asked: asked,
+    launcher=mpirun.launch,
+    port=lambda _: 12345,
+    command=command,
+    env=_gang_env.environment,
+    mounts=mounts,
+    data=data,
+    misfits=misfits,
+    devices=frozenset({"cuda"}),
+    axes=frozenset(),
+    log_prefix="r50",
+    stem=stem,
+    layout=Layout(kind="gpus", framework="TensorFlow", gpus="GPUs"),
+    published=published,
+    read=_tf_log.read,
+    fabric=_nccl.read,
+    progress=_tf_log.progress,
+)

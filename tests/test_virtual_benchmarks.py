@@ -1,0 +1,125 @@
+"""All five benchmarks of the documents on the virtual cluster, from playbook to report.
+
+Stand-ins run behind the benchmarks' own command lines: real gangs of processes over four nodes,
+with Debian's OpenMPI where upstream has MPI, that train nothing and print each program's own log.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.virtual import Desk
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+IMAGES = ("ngc-tensorflow-20.03", "oneflow-0.1.9", "oneflow-0.2.0", "oneflow-gpt-0.3.5")
+FOUR = ["1x1", "1x8", "2x8", "4x8"]
+
+
+@pytest.fixture(scope="module")
+def prepared(
+    four: Any, provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"], tmp_path_factory: Any
+) -> Desk:
+    """A desk whose cluster has the images of all benchmarks."""
+    assert provisioned[1].returncode == 0, provisioned[1].stderr
+    desk = Desk.made(four, tmp_path_factory.mktemp("benchmarks"))
+    desk.adopt(provisioned[0])
+    chosen = (word for name in IMAGES for word in ("--image", name))
+    said = desk.json("provision", str(desk.cluster.inventory), *chosen, "--lock")
+    assert set(IMAGES) <= set(said["site"]["images"])
+    return desk
+
+
+def swept(desk: Desk, playbook: str, *words: str) -> Any:
+    """What a sweep of one repeat says; nothing of it is left on any node."""
+    said = desk.json("sweep", playbook, "--repeats", "1", *desk.on(), *words)
+    for trial, outcome in desk.outcomes().items():
+        assert outcome["state"] == "valid", (trial, outcome["problems"])
+    assert not desk.left()
+    return said
+
+
+def rows(said: Any) -> dict[str, Any]:
+    """Cases with a median, by placement."""
+    return {each["case"]["placement"]: each for each in said["cases"] if each["median"]}
+
+
+def tasks(desk: Desk, trial: str) -> list[tuple[str, int]]:
+    """Node and rank of every task of a trial that counts."""
+    return [(end["node"], end["node_rank"]) for end in desk.outcomes()[trial]["tasks"]]
+
+
+@pytest.mark.parametrize(
+    ("playbook", "batch", "unit"),
+    [
+        ("oneflow-rn50-fp32", 128, "images/s"),
+        ("oneflow-rn50-amp", 256, "images/s"),
+        ("oneflow-bert-fp32", 96, "sentences/s"),
+        ("oneflow-bert-amp", 160, "sentences/s"),
+    ],
+)
+def test_oneflow_is_measured_over_four_nodes(
+    prepared: Desk, playbook: str, batch: int, unit: str
+) -> None:
+    """Ranks by place in --node_ips, one control port, the window of the documents."""
+    said = swept(prepared, playbook, "--case", f"*_b{batch}_*")
+    found = rows(said)
+    assert list(found) == FOUR
+    assert said["unit"] == unit
+    assert {each["case"]["micro_batch_size"] for each in found.values()} == {batch}
+    assert {found[each]["transport"] for each in ("2x8", "4x8")} == {"IB mlx5_0"}
+    assert found["1x1"]["speedup"] == 1.0
+
+
+def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> None:
+    """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
+    said = swept(prepared, "oneflow-gpt")
+    assert len(said["cases"]) == 18
+    for each in said["cases"]:
+        assert each["median"] == pytest.approx(
+            each["case"]["global_batch_size"] / each["latency_s"], rel=1e-9
+        )
+        assert each["memory_mib"] > 0
+    report = (prepared.sweeps()[-1] / "report.md").read_text()
+    for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):
+        assert name in report
+    logs = list((prepared.sweeps()[-1] / "logs").rglob("*.log"))
+    assert len(logs) == 18
+
+
+@pytest.mark.parametrize(
+    ("playbook", "pattern"),
+    [
+        ("tf-rn50-fp32", "*_b128_*"),
+        ("tf-rn50-amp", "*_b208_*"),
+        ("tf-rn50-fp32-perf", "*_b160_*"),
+        ("tf-rn50-amp-perf", "*_b128_*"),
+    ],
+)
+def test_tensorflow_runs_by_mpi_over_four_nodes(
+    prepared: Desk, playbook: str, pattern: str
+) -> None:
+    """One mpirun on the leader, sshd on the others, and 32 GPUs as a document left to do."""
+    said = swept(prepared, playbook, "--case", pattern)
+    placements = {each["case"]["placement"] for each in said["cases"] if each["median"]}
+    assert {"1x1", "1x8", "4x8"} <= placements
+    four = [each for each in said["cases"] if each["case"]["placement"] == "4x8" and each["median"]]
+    assert {each["transport"] for each in four} == {"IB mlx5_0"}
+    trial = four[0]["trials"][0]["trial"]
+    assert tasks(prepared, trial) == [(f"vs00{rank + 1}", rank) for rank in range(4)]
+
+
+def test_xla_and_no_xla_never_share_a_log(prepared: Desk) -> None:
+    """Upstream's names of logs do not say it."""
+    words = ("sweep", "tf-rn50-amp", *prepared.on(), "--dry-run", "--json")
+    plan = json.loads(prepared.run(*words).stdout)["plan"]
+    by_xla: dict[bool, set[str]] = {False: set(), True: set()}
+    for trial in plan["trials"]:
+        by_xla[dict(trial["case"]["params"]).get("xla", False)].add(Path(trial["log"]).name)
+    assert by_xla[False]
+    assert by_xla[True]
+    assert all("xla" in name for name in by_xla[True])
+    assert not any("xla" in name for name in by_xla[False])
