@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -304,6 +304,9 @@ def collect(
     workload: Annotated[str | None, typer.Option(help="What wrote those logs.")] = None,
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
+    language: Annotated[
+        Literal["en", "zh"] | None, typer.Option("--lang", help="Of report.md; English else.")
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
 ) -> None:
@@ -313,13 +316,33 @@ def collect(
         raise typer.BadParameter("--logs DIR and --workload NAME belong together")
     if logs is not None and sweep_id is not None:
         raise typer.BadParameter("either a sweep or --logs DIR")
+    if logs is not None and language and out is None:
+        raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import collect as verb
 
         if logs is not None and workload is not None:
-            return verb.collect_logs(logs, workload, between, out, voice)
-        return verb.collect_sweep(_store(state), sweep_id, voice)
+            where = verb.Out(out, language or "en") if out else None
+            return verb.collect_logs(logs, workload, between, voice, where)
+        return verb.collect_sweep(_store(state), sweep_id, voice, language or "en")
+
+    _command(as_json, work)
+
+
+@app.command()
+def published(
+    framework: Annotated[str, typer.Option(metavar="GLOB", help="Such as oneflow-*.")] = "*",
+    model: Annotated[str, typer.Option(metavar="GLOB", help="Such as bert*.")] = "*",
+    precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
+    as_json: Json = False,
+) -> None:
+    """What others published of these benchmarks, with its sources."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import published as verb
+
+        return verb.list_published(verb.Wish(framework, model, precision), voice)
 
     _command(as_json, work)
 

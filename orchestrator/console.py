@@ -21,7 +21,7 @@ from rich.text import Text
 
 from orchestrator import errors, nodeset
 from orchestrator.model.plan import Plan, TrialPlan
-from orchestrator.model.report import Report
+from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
 
@@ -137,7 +137,7 @@ class Voice:
             column for column in range(len(head)) if not cells or any(r[column] for r in cells)
         ]
         for column in shown:
-            numbers = all(re.fullmatch(r"[-0-9.,:%x/ ]*|n/a", row[column]) for row in cells)
+            numbers = all(re.fullmatch(r"[-+0-9.,:%x/ ]*|n/a", row[column]) for row in cells)
             justify: Literal["left", "right"] = "right" if numbers else "left"
             table.add_column(head[column], justify=justify, overflow="fold")
         for row in cells:
@@ -175,6 +175,7 @@ class Voice:
             more = ("trials", "spread", "interval", "cover", "transport", "marks")
             rows = [_row(report, result) for result in report.results]
             self.table(report.source, (*head, *more), rows)
+            self._published(report)
         if report.lone:
             columns = ("world size", "batch", "precision", report.unit, "mean of printed")
             logs = [
@@ -190,6 +191,17 @@ class Voice:
                 for lone in report.lone
             ]
             self.table(f"Logs in {report.source}", (*columns, "problems", "log"), logs)
+
+    def _published(self, report: Report) -> None:
+        """Of each case that has one, the published result to compare with first."""
+        rows = [
+            _published(first, result, len(report.known(result)) - 1)
+            for result in report.results
+            for first in report.known(result)[:1]
+        ]
+        head = ("published by", "case", "precision", report.unit, "difference", "source")
+        if rows:
+            self.table("Published results of these cases", head, rows)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
@@ -222,7 +234,7 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
     said, case = result.statistics, result.case
     interval = said.interval if said else None
     return (
-        case.placement,
+        " ".join(filter(None, (case.placement, report.names.get(case)))),
         str(case.micro_batch_size),
         " ".join([case.precision, *_told_apart(report, result)]),
         _number(said.median if said else None),
@@ -234,6 +246,19 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         f"{interval.coverage:.1%}" if interval else "n/a",
         result.transport.removeprefix("-"),
         " ".join(mark.code for mark in result.marks),
+    )
+
+
+def _published(first: PublishedResult, result: Result, others: int) -> tuple[str, ...]:
+    batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
+    difference = first.difference(result)
+    return (
+        first.framework,
+        f"{first.placement} {batch}",
+        first.precision,
+        str(first.throughput),
+        "n/a" if difference is None else f"{difference:+z.1%}",
+        first.source + (f" (and {others} more in the report)" if others else ""),
     )
 
 

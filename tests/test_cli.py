@@ -16,7 +16,16 @@ def test_help_names_every_command(place: Place) -> None:
     for words in (("--help",), ()):
         done = place.run(*words)
         said = done.stdout + done.stderr
-        for command in ("provision", "sweep", "collect", "check", "schema", "list", "inspect"):
+        for command in (
+            "provision",
+            "sweep",
+            "collect",
+            "check",
+            "schema",
+            "list",
+            "inspect",
+            "published",
+        ):
             assert f"\n  {command}" in said
 
 
@@ -184,7 +193,11 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
     assert {"toy", "smoke", "rn50-fp32"} <= {row["name"] for row in rows}
     assert json.loads(place.run("list", "sweeps", "--json").stdout) == []
     found = json.loads(place.run("list", "workloads", "--json").stdout)
-    assert {row["workload"] for row in found} == {"ngc_pytorch_rn50", "reference_rn50", "toy"}
+    assert {row["workload"] for row in found} == {
+        *("ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
+        *("oneflow_rn50", "oneflow_bert", "oneflow_gpt"),
+        *("reference_rn50", "toy"),
+    }
 
 
 def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:

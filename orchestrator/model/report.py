@@ -1,10 +1,12 @@
 """Everything that a report says, before it is written in one form or another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.layout import PLAIN, Layout
+from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Result
 
@@ -20,15 +22,57 @@ class LoneLog:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedResult:
+    """What somebody published of one case, in their own words.
+
+    Args:
+        suite: who measured it: dlperf, gpt (of DLPerf too) or paddleperf.
+        framework: with its version and what tells it apart, such as ``oneflow-0.2.0-clip``.
+        batch: the micro batch size, or what was published instead, such as ``gbs=512``.
+        throughput: the median, in samples per second of the whole gang.
+        source: the document, and where it disagrees with itself or with another one.
+    """
+
+    suite: str
+    framework: str
+    model: str
+    precision: str
+    batch: str
+    nodes: int
+    gpus_per_node: int
+    throughput: float
+    unit: str
+    source: str
+
+    @property
+    def placement(self) -> str:
+        """As a playbook writes it, such as ``4x8``."""
+        return f"{self.nodes}x{self.gpus_per_node}"
+
+    def difference(self, result: Result) -> float | None:
+        """Measured / published - 1; None without a measured number."""
+        said = result.statistics
+        return said.median / self.throughput - 1 if said else None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """One sweep or one folder of logs, measured.
 
     Args:
         source: the sweep's id, or the folder.
+        window: None where the rule needs none, or each log's reader chooses.
         method: None for a folder of logs.
         trials_planned: of each case; None for a folder of logs.
         environment: rows of what was found on each node, by node name.
         lone: logs that belong to no case, by world size.
+        rule: how throughput was taken; None where that depends on what each log is.
+        log_prefix: what DLPerf's log names and its result files call the model.
+        names: what the benchmark calls a case, where it has names of its own.
+        published: of a case, the result to compare with first.
+        step_flops: floating-point operations of one optimizer step, where they were counted.
+        peak_tflops: of one GPU, for half precision; None where the model is not known.
+        topologies: ``nvidia-smi topo -m`` in its own form, by node name.
     """
 
     source: str
@@ -36,7 +80,7 @@ class Report:
     experiment: str
     workload: str
     unit: str
-    window: tuple[int, int]
+    window: tuple[int, int] | None
     method: Method | None
     trials_planned: int | None
     cluster: str
@@ -46,6 +90,14 @@ class Report:
     environment: Mapping[str, Mapping[str, str]]
     results: tuple[Result, ...]
     lone: tuple[LoneLog, ...]
+    rule: Rule | None = None
+    layout: Layout = PLAIN
+    log_prefix: str = ""
+    names: Mapping[Case, str] = field(default_factory=dict)
+    published: Mapping[Case, tuple[PublishedResult, ...]] = field(default_factory=dict)
+    step_flops: Mapping[Case, float] = field(default_factory=dict)
+    peak_tflops: float | None = None
+    topologies: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def incomplete(self) -> int:
@@ -54,3 +106,19 @@ class Report:
         return sum(trial.state != "valid" for trial in trials) + sum(
             bool(lone.problems) for lone in self.lone
         )
+
+    def planned(self, result: Result) -> int:
+        """How many trials a case should have."""
+        return self.trials_planned or len(result.trials)
+
+    def known(self, result: Result) -> tuple[PublishedResult, ...]:
+        """What is published of a case, the one to compare with first."""
+        return self.published.get(result.case, ())
+
+    def tflops_per_gpu(self, result: Result) -> float | None:
+        """Achieved TFLOP/s of each GPU; None without a number, or where nobody has counted."""
+        flops, said = self.step_flops.get(result.case), result.statistics
+        if flops is None or said is None:
+            return None
+        steps_per_s = said.median / result.case.global_batch_size
+        return flops * steps_per_s / result.case.world_size / 1e12

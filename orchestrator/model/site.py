@@ -68,10 +68,12 @@ class TopologySummary:
 
     Args:
         digest: equal for nodes that are wired alike; None for a table with problems.
+        cpu_affinity: by GPU, the CPUs that are nearest to it; None where the table does not say.
     """
 
     links: Mapping[str, Mapping[str, str]]
     digest: str | None
+    cpu_affinity: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ def _topology_summary(fact: Topology) -> TopologySummary:
     wires = {"gpus": fact.gpus, "hcas": fact.hcas, "links": fact.links}
     content = json.dumps(wires, sort_keys=True).encode()
     digest = None if fact.problems else hashlib.sha256(content).hexdigest()
-    return TopologySummary(fact.links, digest)
+    return TopologySummary(fact.links, digest, fact.cpu_affinity)
 
 
 def _hca_summaries(fact: InfinibandFacts) -> tuple[HcaSummary, ...]:

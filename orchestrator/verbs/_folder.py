@@ -57,13 +57,17 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
             case = replace(case, params=(*case.params, ("folder", campaign)))
         found = _logs.of_case(log, case, None, (name, repeat, name))
         cases.append((case, replace(found, provenance=_header_provenance(log, case))))
-    return _folder_report(folder, workload, window, cases, lone)
+    ways = {(log.rule, log.window) for _, log in logs}
+    report = _folder_report(folder, workload, cases, lone)
+    if len(ways) > 1:  # each log's reader chose by what the log is
+        return report
+    ((rule, used),) = ways
+    return replace(report, rule=rule, window=used)
 
 
 def _folder_report(
     folder: Path,
     workload: Workload,
-    window: tuple[int, int] | None,
     cases: list[tuple[Case, Measurement]],
     lone: list[LoneLog],
 ) -> Report:
@@ -84,7 +88,7 @@ def _folder_report(
         experiment="",
         workload=workload.name,
         unit=workload.unit,
-        window=window,
+        window=None,
         method=None,
         trials_planned=None,
         cluster="",

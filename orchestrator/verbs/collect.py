@@ -1,7 +1,7 @@
 """collect: logs to medians, speedups, tables and reports; offline and repeatable."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -10,20 +10,32 @@ from orchestrator import errors, measure, report, workloads
 from orchestrator.console import Voice
 from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
+from orchestrator.model.log import Rule
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.site import Site
-from orchestrator.store import Store, Sweep, dumps, write
-from orchestrator.verbs import _fabric, _files, _folder, _logs
+from orchestrator.report import Language
+from orchestrator.store import Store, Sweep
+from orchestrator.verbs import _fabric, _files, _folder, _known, _logs, _surroundings, _written
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
 NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
 
 
-def collect_sweep(store: Store, sweep_id: str | None, voice: Voice) -> int:
+@dataclass(frozen=True, slots=True)
+class Out:
+    """Where reports on a folder of logs are written, and in which language report.md is."""
+
+    folder: Path
+    language: Language
+
+
+def collect_sweep(
+    store: Store, sweep_id: str | None, voice: Voice, language: Language = "en"
+) -> int:
     """Measure a sweep again from its logs, write its reports, show the table; exit code."""
     sweeps = store.sweeps()
     if sweep_id is None and not sweeps:
@@ -31,32 +43,41 @@ def collect_sweep(store: Store, sweep_id: str | None, voice: Voice) -> int:
             f"no sweep in {store.root}", code="NO-SWEEP", fix="run `dlperf-orch sweep PLAYBOOK`"
         )
     sweep = store.sweep(sweep_id) if sweep_id else sweeps[0]
-    return present(sweep, measured(sweep), voice)
+    return present(sweep, measured(sweep), voice, language=language)
 
 
 def collect_logs(
-    folder: Path, workload: str, window: tuple[int, int] | None, out: Path | None, voice: Voice
+    folder: Path, workload: str, window: tuple[int, int] | None, voice: Voice, out: Out | None
 ) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
     how = _files.workload(workload)
     found = _folder.report_on(folder, how, window)
+    found = _known.completed(found, how)
     voice.results(found)
     _say_reasons(found, voice)
     if out is not None:
-        _write_reports(out, found)
-        voice.result(f"Report: {out / 'report.md'}")
+        _written.reports(out.folder, found, out.language)
+        voice.result(f"Report: {out.folder / 'report.md'}")
     code = 3 if found.incomplete else 0
     voice.document({"exit_code": code, **report.document(found)})
     return code
 
 
-def present(sweep: Sweep, found: Report, voice: Voice, wanted: frozenset[str] | None = None) -> int:
+def present(
+    sweep: Sweep,
+    found: Report,
+    voice: Voice,
+    wanted: frozenset[str] | None = None,
+    *,
+    language: Language = "en",
+) -> int:
     """Write a sweep's reports, show its table and where they are; exit code.
 
     Args:
         wanted: names of the trials that the exit code is about; None for all.
+        language: of report.md.
     """
-    _write_reports(sweep.folder, found)
+    _written.reports(sweep.folder, found, language)
     if found.shared_machine:
         voice.result(report.SHARED_MACHINE)
     voice.results(found)
@@ -106,23 +127,33 @@ def _report(
     sweep: Sweep, plan: Plan, site: Site, workload: Workload, results: tuple[Result, ...]
 ) -> Report:
     planned = max((trial.repeat for trial in plan.trials), default=0)
-    return Report(
+    found = Report(
         source=sweep.id,
         title=workload.title,
         experiment=plan.experiment,
         workload=plan.workload,
         unit=workload.unit,
         window=plan.method.window,
+        rule=plan.method.rule or measured_by(workload, plan.method.window),
         method=plan.method.model_copy(update={"repeats": planned}),
         trials_planned=planned,
         cluster=plan.cluster,
         image=plan.image,
         image_digest=plan.image_digest,
         shared_machine=site.shared_machine,
-        environment=_environment(site),
+        environment={name: _surroundings.rows(facts) for name, facts in site.nodes.items()},
+        topologies=_surroundings.topologies(site),
+        peak_tflops=_surroundings.peak_tflops(site),
         results=results,
         lone=(),
+        names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
+    return _known.completed(found, workload)
+
+
+def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
+    """How the workload's logs are measured over a window, where nothing else was said."""
+    return workload.read((), window).rule
 
 
 def _trial(
@@ -194,36 +225,6 @@ def _unmeasured(trial: TrialPlan, outcome: Mapping[str, JSON]) -> Measurement:
 
 def _whole(value: JSON) -> int:
     return value if isinstance(value, int) else 0
-
-
-def _environment(site: Site) -> dict[str, dict[str, str]]:
-    rows = {}
-    for name, facts in site.nodes.items():
-        host = facts.host
-        rows[name] = {
-            "hostname": host.hostname,
-            "system": host.system,
-            "kernel": host.kernel,
-            "CPU": f"{host.cpu_model}, {host.cpus} usable",
-            "memory": f"{host.memory_mib} MiB",
-        }
-        if host.torch:
-            rows[name]["torch"] = host.torch
-        if facts.gpu:
-            rows[name]["GPUs"] = ", ".join(facts.gpu.models)
-            rows[name]["driver"] = f"{facts.gpu.driver}, CUDA {facts.gpu.cuda}"
-        for hca in facts.infiniband or ():
-            said = f"{hca.rate_gbps} Gb/s {hca.link_layer}, firmware {hca.firmware}"
-            rows[name][f"HCA {hca.name}"] = said
-        if facts.docker:
-            rows[name]["Docker"] = facts.docker.server_version
-    return rows
-
-
-def _write_reports(folder: Path, found: Report) -> None:
-    write(folder / "results.json", dumps(report.document(found)).encode())
-    write(folder / "results.csv", report.csv_text(found).encode())
-    write(folder / "report.md", report.markdown(found).encode())
 
 
 def _say_reasons(found: Report, voice: Voice) -> None:

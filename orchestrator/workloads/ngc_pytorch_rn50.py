@@ -13,7 +13,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Published, Workload, _dllogger, _nccl, _gang_env
+from orchestrator.workloads import Published, Workload, _dllogger, _gang_env, _nccl
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"

@@ -189,7 +189,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     log_prefix="r50",
     stem=stem,
-    layout=Layout(kind="gpus", framework="TensorFlow", gpus="GPUs"),
+    layout=Layout(kind="gpus", framework="TensorFlow"),
     published=published,
     read=_tf_log.read,
     fabric=_nccl.read,

@@ -155,7 +155,7 @@ WORKLOAD = Workload(
     log_prefix="pretrain_gpt",
     stem=stem,
     case_name=case_name,
-    layout=Layout(kind="groups", framework="OneFlow"),
+    layout=Layout(kind="groups", framework="OneFlow", throughput="throughput(sample/sec)"),
     step_flops=step_flops,
     published=published,
     read=_gpt_log.read,

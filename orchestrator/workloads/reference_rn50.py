@@ -11,7 +11,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _dllogger, _nccl, _gang_env
+from orchestrator.workloads import Workload, _dllogger, _gang_env, _nccl
 
 
 class Params(Noun):

@@ -1,0 +1,63 @@
+"""What the nodes of a report are: facts that are equal said once, and how GPUs are connected."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from orchestrator import nodeset
+from orchestrator.report import topology
+from orchestrator.report.page import Page, escaped, table
+
+_ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+-]")
+OWN = "hostname"  # differs between nodes that are alike
+
+
+def environment(page: Page) -> str:
+    """Nodes that are alike as one list, others side by side; then their topologies."""
+    alike = _alike(page.report.environment)
+    parts = [_listed(page, *alike[0])] if len(alike) == 1 else [_compared(page, alike)]
+    return "\n\n".join((*parts, *_topologies(page)))
+
+
+def _alike(
+    rows: Mapping[str, Mapping[str, str]],
+) -> Sequence[tuple[tuple[str, ...], Mapping[str, str]]]:
+    """Names of nodes that are alike, with their facts; what is their own is folded."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for node, facts in rows.items():
+        same = tuple((key, value) for key, value in facts.items() if key != OWN)
+        found.setdefault(same, []).append(node)
+    return [(tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in found.items()]
+
+
+def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict[str, str]:
+    names = [rows[node][OWN] for node in nodes if OWN in rows[node]]
+    return {OWN: nodeset.fold(names)} if names else {}
+
+
+def _listed(page: Page, nodes: Sequence[str], facts: Mapping[str, str]) -> str:
+    lines = [page.say("nodes", count=len(nodes), names=escaped(nodeset.fold(nodes))), ""]
+    colon = page.say("colon")
+    lines += [f"- {_named(page, key)}{colon}{escaped(value)}" for key, value in facts.items()]
+    return "\n".join(lines)
+
+
+def _compared(page: Page, alike: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> str:
+    keys = dict.fromkeys(key for _, facts in alike for key in facts)
+    heads = [escaped(nodeset.fold(nodes)) for nodes, _ in alike]
+    rows = [
+        (_named(page, key), *(escaped(facts.get(key, "")) for _, facts in alike)) for key in keys
+    ]
+    return table(("", *heads), rows)
+
+
+def _named(page: Page, key: str) -> str:
+    return page.say_or(f"fact.{key}", escaped(key))
+
+
+def _topologies(page: Page) -> Iterable[str]:
+    for nodes, text in topology.folded(page.report.topologies):
+        yield page.say("topology", names=escaped(nodeset.fold(nodes)))
+        # Names come from nodes: none of them may end the block.
+        lines = [_ODD.sub("?", line) for line in text.splitlines()]
+        shown = "\n".join((*lines, "", topology.legend(text, page.language)))
+        yield f"```\n{shown}\n```"

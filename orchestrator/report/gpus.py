@@ -1,0 +1,80 @@
+"""Tables with a row a number of GPUs and a column a precision and batch size.
+
+Source: the form of DLPerf's report on NGC TensorFlow ResNet-50.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from orchestrator.model.case import Case
+from orchestrator.model.result import Result
+from orchestrator.report import numbers, placements
+from orchestrator.report.page import Page, escaped, table
+
+ABSENT = "-"
+
+
+def final(page: Page) -> str:
+    """Throughputs, then speedups; then all that is known of each case."""
+    columns = placements.series(page.report)
+    decimals = page.report.layout.decimals
+    return "\n\n".join(
+        (
+            page.say("by_gpus", unit=escaped(page.report.unit)),
+            _table(page, columns, lambda each: _throughput(each, decimals)),
+            page.say("speedups"),
+            _table(page, columns, _speedup),
+            page.heading("details"),
+            placements.final(page),
+        )
+    )
+
+
+def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Result], str]) -> str:
+    heads = [escaped(_label(column[0].case, page)) for column in columns]
+    by_place = [{each.case.placement: each for each in column} for column in columns]
+    rows = [
+        (label, *(cell(found[place]) if place in found else ABSENT for found in by_place))
+        for place, label in _rows(page)
+    ]
+    return table((*page.heads("gpus"), *heads), rows)
+
+
+def _throughput(result: Result, decimals: int) -> str:
+    if all(trial.state == "planned" for trial in result.trials):
+        return ABSENT
+    return numbers.fixed(result.statistics.median if result.statistics else None, decimals)
+
+
+def _speedup(result: Result) -> str:
+    return ABSENT if result.speedup is None else f"{result.speedup:.2f}"
+
+
+def _rows(page: Page) -> list[tuple[str, str]]:
+    """Placement and label, fewest GPUs first; two placements of as many GPUs are told apart."""
+    cases = sorted((each.case for each in page.report.results), key=lambda each: each.world_size)
+    sizes = {case.placement: case.world_size for case in cases}
+    times = Counter(sizes.values())
+    return [
+        (place, str(size) if times[size] == 1 else f"{size} ({place})")
+        for place, size in sizes.items()
+    ]
+
+
+def _label(case: Case, page: Page) -> str:
+    """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
+    others = [each.case.document() for each in page.report.results]
+    own = case.document()
+    names: tuple[str, ...] = (
+        "device",
+        "accumulation_steps",
+        "tensor_parallel",
+        "pipeline_parallel",
+    )
+    names += tuple(f"params.{name}" for name, _ in case.params)
+    told = [
+        f"{name.removeprefix('params.')}={own[name]}"
+        for name in names
+        if any(other.get(name) != own[name] for other in others)
+    ]
+    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *told))})"

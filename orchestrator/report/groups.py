@@ -1,0 +1,139 @@
+"""Tables of cases with names of their own, in groups: what they are, their logs, their results.
+
+Source: the form of DLPerf's report on OneFlow GPT, with its heads spelt right.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from orchestrator.model.case import Case
+from orchestrator.model.result import Result
+from orchestrator.report import cells, numbers
+from orchestrator.report.page import Page, escaped, table
+
+CASE_HEADS = (
+    *("num-nodes", "num-gpus-per-node", "data-parallel-size", "tensor-model-parallel-size"),
+    *("pipeline-model-parallel-size", "micro-batch-size"),
+    *("micro-batch-size-times-data-parallel-size", "num-accumulation-steps", "global-batch-size"),
+)
+PARAMS = {
+    "hidden-size": "hidden_size",
+    "num-attention-heads": "num_attention_heads",
+    "num-layers": "num_layers",
+}
+_SPLIT = re.compile(r"([^_]+)_[0-9]+x[0-9]+x[0-9]+_")
+
+
+def cases(page: Page) -> str:
+    """What each case asks for."""
+    head = (*page.heads("group", "case"), *CASE_HEADS, *PARAMS)
+    return _grouped(page, head, lambda result: [_asked(result.case)])
+
+
+def logs(page: Page) -> str:
+    """The logs of each case; one that is missing is not listed."""
+    return _grouped(page, page.heads("group", "case", "log"), _logs)
+
+
+def results(page: Page) -> str:
+    """Latency, memory and throughput of each case, and what is ours."""
+    report = page.report
+    flops = ("tflops",) if report.step_flops else ()
+    peak = ("of_peak",) if report.step_flops and report.peak_tflops else ()
+    head = (
+        *page.heads("group", "case", "latency", "memory"),
+        report.layout.throughput,
+        *cells.further_heads(page, (*flops, *peak)),
+    )
+    return _grouped(page, head, lambda result: [_measured(page, result)])
+
+
+def every_trial(page: Page) -> str:
+    """Latency, memory and throughput of every trial, each with its evidence."""
+    heads = (*page.heads("group", "case", "latency", "memory"), page.report.layout.throughput)
+    return _grouped(
+        page,
+        (*heads, *page.heads(*cells.EVIDENCE)),
+        lambda result: [
+            (
+                _latency(trial.latency_s),
+                _memory(trial.memory_mib),
+                numbers.short(trial.throughput, page.report.layout.decimals),
+                *cells.evidence(page, trial),
+            )
+            for trial in result.trials
+        ],
+    )
+
+
+def name(page: Page, result: Result) -> str:
+    """What the benchmark calls a case, else its placement."""
+    return page.report.names.get(result.case, "") or result.case.token
+
+
+def group(page: Page, result: Result) -> str:
+    """The group of a case: its parameter, else what its name says before the split.
+
+    2D_PP_2x4x4_512_2304x24 is of PP.
+    """
+    given = result.case.given.get("group")
+    said = _SPLIT.search(name(page, result))
+    return str(given) if given else said[1] if said else "-"
+
+
+def _grouped(
+    page: Page, head: Sequence[str], rows: Callable[[Result], Sequence[Sequence[str]]]
+) -> str:
+    lines: list[Sequence[str]] = []
+    for title, members in _groups(page):
+        lines.append((escaped(title), *[""] * (len(head) - 1)))
+        for result in members:
+            lines += [("", escaped(name(page, result)), *row) for row in rows(result)]
+    return table(head, lines)
+
+
+def _groups(page: Page) -> Iterable[tuple[str, Sequence[Result]]]:
+    found: dict[str, list[Result]] = {}
+    for result in page.report.results:
+        found.setdefault(group(page, result), []).append(result)
+    return found.items()
+
+
+def _asked(case: Case) -> tuple[str, ...]:
+    sizes = (
+        *(case.nodes, case.gpus_per_node, case.data_parallel, case.tensor_parallel),
+        *(case.pipeline_parallel, case.micro_batch_size),
+        *(case.micro_batch_size * case.data_parallel, case.accumulation_steps),
+        case.global_batch_size,
+    )
+    params = (case.given.get(name, numbers.NONE) for name in PARAMS.values())
+    return (*map(str, sizes), *(escaped(str(value)) for value in params))
+
+
+def _logs(result: Result) -> Sequence[Sequence[str]]:
+    return [(escaped(trial.evidence.log),) for trial in result.trials if trial.evidence]
+
+
+def _measured(page: Page, result: Result) -> Sequence[str]:
+    report, said = page.report, result.statistics
+    tflops, peak = report.tflops_per_gpu(result), report.peak_tflops
+    ours: tuple[str, ...] = ()
+    if report.step_flops:
+        ours = (numbers.fixed(tflops, 2),)
+    if report.step_flops and peak:
+        ours += (numbers.share(tflops / peak if tflops is not None else None),)
+    return (
+        _latency(result.latency_s),
+        _memory(result.memory_mib),
+        numbers.short(said.median if said else None, report.layout.decimals),
+        *ours,
+        *cells.further(page, result),
+    )
+
+
+def _latency(seconds: float | None) -> str:
+    return numbers.NONE if seconds is None else f"{numbers.short(seconds * 1000, 3)} (ms)"
+
+
+def _memory(mib: int | None) -> str:
+    return numbers.NONE if mib is None else f"{mib} (MiB)"

@@ -1,0 +1,126 @@
+"""report.md: a report in the shape of DLPerf's documents, section by section."""
+
+from collections.abc import Iterable
+
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.report import Report
+from orchestrator.report import cells, gpus, groups, numbers, placements
+from orchestrator.report.environment import environment
+from orchestrator.report.method import method
+from orchestrator.report.page import Page, escaped, table
+from orchestrator.report.words import Language
+
+
+def markdown(report: Report, language: Language = "en") -> str:
+    """report.md in the documents' order: environment, method, final result, every trial."""
+    page = Page(report, language)
+    parts = [f"# {escaped(report.title)}", *_warnings(page)]
+    if report.environment:
+        parts += [page.heading("environment"), environment(page)]
+    parts += [page.heading("method"), method(page)]
+    if report.results:
+        parts += _by_groups(page) if report.layout.kind == "groups" else _by_placements(page)
+    if report.published:
+        parts += [page.heading("published"), _published(page)]
+    if report.lone:
+        parts += [page.heading("lone"), _lone(page)]
+    not_counted = list(_reasons(page))
+    if not_counted:
+        parts += [page.heading("not_counted"), "\n".join(not_counted)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _warnings(page: Page) -> Iterable[str]:
+    report = page.report
+    if report.shared_machine:
+        yield f"> **{page.say('shared_machine')}**"
+    if report.image and not report.image_digest:
+        yield f"> **{page.say('unlocked')}**"
+    if report.incomplete:
+        yield f"> **{page.say('incomplete', count=report.incomplete)}**"
+
+
+def _by_placements(page: Page) -> Iterable[str]:
+    by_gpus = page.report.layout.kind == "gpus"
+    return (
+        page.heading("final"),
+        page.say("unit", unit=escaped(page.report.unit)),
+        gpus.final(page) if by_gpus else placements.final(page),
+        page.heading("all"),
+        placements.every_trial(page),
+    )
+
+
+def _by_groups(page: Page) -> Iterable[str]:
+    return (
+        *(page.heading("cases"), groups.cases(page)),
+        *(page.heading("logs"), groups.logs(page)),
+        page.heading("results"),
+        page.say("unit", unit=escaped(page.report.unit)),
+        groups.results(page),
+        *(page.heading("all"), groups.every_trial(page)),
+    )
+
+
+def _published(page: Page) -> str:
+    report = page.report
+    rows = [
+        (
+            escaped(report.names.get(result.case, "") or result.case.token),
+            escaped(known.batch),
+            escaped(known.precision),
+            numbers.fixed(
+                result.statistics.median if result.statistics else None, report.layout.decimals
+            ),
+            cells.printed(known),
+            numbers.signed(known.difference(result)),
+            escaped(known.source),
+        )
+        for result in report.results
+        for known in report.known(result)
+    ]
+    head = page.heads("case")[0], report.layout.batch
+    return table((*head, *page.heads("precision", "measured", *cells.PUBLISHED, "source")), rows)
+
+
+def _lone(page: Page) -> str:
+    rows = [
+        (
+            str(lone.log.config.get("world_size", "?")),
+            str(lone.log.config.get("micro_batch_size", "?")),
+            escaped(str(lone.log.config.get("precision", "?"))),
+            numbers.fixed(lone.throughput, 2),
+            numbers.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
+            _rule(lone.log),
+            escaped(lone.log.fabric.label),
+            " ".join(problem.code for problem in lone.problems),
+            escaped(lone.path),
+        )
+        for lone in page.report.lone
+    ]
+    head = ("world_size", "batch_size_per_device", *page.heads("precision"), page.report.unit)
+    further = page.heads("mean_rate", "rule", "transport", "problems", "log")
+    return table((*head, *further), rows)
+
+
+def _rule(log: TrainingLog) -> str:
+    """Such as ``clock 25-125``."""
+    return f"{log.rule} {log.window[0]}-{log.window[1]}" if log.window else log.rule
+
+
+def _reasons(page: Page) -> Iterable[str]:
+    report, colon = page.report, page.say("colon")
+    trials = [trial for result in report.results for trial in result.trials]
+    planned = [trial.trial for trial in trials if trial.state == "planned"]
+    if planned:
+        yield page.say("not_run", names=escaped(page.say("comma").join(planned)))
+    for result in report.results:
+        for trial in result.trials:
+            for problem in (*trial.problems, *trial.marks) if trial.state != "planned" else ():
+                said = (escaped(trial.trial), problem.code, escaped(problem.message))
+                yield f"- {colon.join(said)}"
+        for mark in result.marks:
+            yield f"- {colon.join((result.case.token, mark.code, escaped(mark.message)))}"
+    for lone in report.lone:
+        for problem in lone.problems:
+            yield f"- {colon.join((escaped(lone.path), problem.code, escaped(problem.message)))}"

@@ -1,0 +1,46 @@
+"""How a report's numbers came about, in words."""
+
+from collections.abc import Iterable
+
+from orchestrator.report.page import Page, escaped
+
+
+def method(page: Page) -> str:
+    """One line for each thing that a reader must know to measure the same again."""
+    return "\n".join(f"- {line}" for line in _lines(page))
+
+
+def _lines(page: Page) -> Iterable[str]:
+    report = page.report
+    yield page.say("method.source", workload=report.workload, source=escaped(report.source))
+    if report.method is not None:
+        repeats, iterations = report.method.repeats, report.method.iterations
+        yield page.say("method.repeats", repeats=repeats, iterations=iterations)
+    yield _rule(page)
+    yield page.say("method.median")
+    if report.layout.kind == "groups":
+        yield page.say("method.latency_memory")
+    yield page.say("method.speedup")
+    yield from _operations(page)
+    if report.published:
+        yield page.say("method.published")
+    if report.image:
+        digest = report.image_digest or page.say("method.no_digest")
+        yield page.say("method.image", image=report.image, digest=digest, cluster=report.cluster)
+
+
+def _rule(page: Page) -> str:
+    rule, window = page.report.rule, page.report.window
+    if rule == "reported":
+        return page.say("method.reported")
+    if rule is None or window is None:
+        return page.say("method.by_log")
+    first, last = window
+    return page.say(f"method.{rule}", first=first, last=last, steps=last - first)
+
+
+def _operations(page: Page) -> Iterable[str]:
+    if page.report.step_flops:
+        yield page.say("method.tflops")
+        if page.report.peak_tflops:
+            yield page.say("method.peak", peak=page.report.peak_tflops)

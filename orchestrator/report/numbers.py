@@ -1,0 +1,43 @@
+"""Numbers as a report prints them: the only place where any of them is rounded."""
+
+from orchestrator.model.report import Report
+from orchestrator.model.result import Result, Statistics
+from orchestrator.report import words
+
+NONE = "n/a"
+
+
+def counted(report: Report, result: Result, language: words.Language = "en") -> str:
+    """How many trials a median stands on, such as ``median of 3/5``."""
+    valid = result.statistics.n if result.statistics else 0
+    return words.said(language, "counted", valid=valid, planned=report.planned(result))
+
+
+def interval_words(statistics: Statistics, language: words.Language = "en") -> str:
+    """The interval and what it covers."""
+    interval = statistics.interval
+    low, high, coverage = interval.low, interval.high, interval.coverage
+    return words.said(language, "interval", low=low, high=high, coverage=coverage)
+
+
+def fixed(value: float | None, decimals: int) -> str:
+    """A number with so many decimals."""
+    return NONE if value is None else f"{value:.{decimals}f}"
+
+
+def short(value: float | None, decimals: int) -> str:
+    """A number with at most so many decimals, without zeros at their end: 123.4, not 123.40."""
+    if value is None:
+        return NONE
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def share(value: float | None) -> str:
+    """A share in percent."""
+    return NONE if value is None else f"{value:.1%}"
+
+
+def signed(value: float | None) -> str:
+    """A difference in percent, with its sign."""
+    return NONE if value is None else f"{value:+z.1%}"

@@ -1,0 +1,52 @@
+"""One report in one language, and how its text is made safe and set in tables."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.model.report import Report
+from orchestrator.report import words
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One report in one language."""
+
+    report: Report
+    language: words.Language
+
+    def say(self, key: str, **values: str | int | float) -> str:
+        """The text of a key in this page's language."""
+        return words.said(self.language, key, **values)
+
+    def say_or(self, key: str, otherwise: str) -> str:
+        """The text of a key, or ``otherwise`` where there is no such key."""
+        return words.said_or(self.language, key, otherwise)
+
+    def heads(self, *keys: str) -> tuple[str, ...]:
+        """Heads of columns."""
+        return tuple(self.say(f"head.{key}") for key in keys)
+
+    def heading(self, key: str) -> str:
+        """The heading of a section."""
+        return f"## {self.say(key)}"
+
+
+def plain(text: str) -> str:
+    """The text on one line, without what a terminal would obey."""
+    return _CONTROL.sub(" ", text)
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown and HTML show as it is."""
+    return re.sub(
+        r"([\\`*_\[\]|])", r"\\\1", plain(text).replace("&", "&amp;").replace("<", "&lt;")
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; cells are put in as they are."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,90 @@
+"""Tables with a row a placement: nodes, GPUs, batch size, throughput, speedup, and what is ours."""
+
+from collections.abc import Sequence
+
+from orchestrator.model.report import Report
+from orchestrator.model.result import Measurement, Result
+from orchestrator.report import cells, numbers
+from orchestrator.report.page import Page, escaped, table
+
+
+def series(report: Report) -> list[list[Result]]:
+    """The results, those together that differ in nothing but their placement."""
+    found: dict[tuple[object, ...], list[Result]] = {}
+    for result in report.results:
+        found.setdefault(result.case.comparable, []).append(result)
+    return list(found.values())
+
+
+def final(page: Page) -> str:
+    """A table for each batch size, precision and whatever else tells cases apart."""
+    return "\n\n".join(_final(page, group) for group in series(page.report))
+
+
+def every_trial(page: Page) -> str:
+    """A row for every trial of every case, in the same groups."""
+    groups = series(page.report)
+    titles = [_title(page, group) + "\n\n" if len(groups) > 1 else "" for group in groups]
+    tables = [_trials(page, group) for group in groups]
+    return "\n\n".join(title + rows for title, rows in zip(titles, tables, strict=True))
+
+
+def _title(page: Page, group: Sequence[Result]) -> str:
+    case = group[0].case
+    said = [
+        case.precision.upper(),
+        page.say("batch", batch=case.micro_batch_size),
+        page.say("device", device=case.device),
+    ]
+    said += [
+        f"{field} {getattr(case, field)}"
+        for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+        if getattr(case, field) != 1
+    ]
+    said += [f"{name} {value}" for name, value in case.params]
+    return f"### {escaped(page.say('comma').join(said))}"
+
+
+def _final(page: Page, group: Sequence[Result]) -> str:
+    layout = page.report.layout
+    head = (layout.nodes, layout.gpus, layout.batch, layout.throughput)
+    rows = [
+        (
+            *_place(each),
+            numbers.fixed(
+                each.statistics.median if each.statistics else None, page.report.layout.decimals
+            ),
+            _speedup(page, each),
+            numbers.share(each.efficiency),
+            *cells.further(page, each),
+        )
+        for each in group
+    ]
+    further = cells.further_heads(page, ("speedup", "efficiency"))
+    return f"{_title(page, group)}\n\n{table((*head, *further), rows)}"
+
+
+def _trials(page: Page, group: Sequence[Result]) -> str:
+    layout = page.report.layout
+    head = (layout.nodes, layout.gpus, layout.batch, layout.throughput)
+    rows = [
+        (*_place(result), _throughput(page, trial), *cells.evidence(page, trial))
+        for result in group
+        for trial in result.trials
+    ]
+    return table((*head, *page.heads(*cells.EVIDENCE)), rows)
+
+
+def _place(result: Result) -> tuple[str, str, str]:
+    case = result.case
+    return str(case.nodes), str(case.gpus_per_node), str(case.micro_batch_size)
+
+
+def _throughput(page: Page, trial: Measurement) -> str:
+    return numbers.fixed(trial.throughput, page.report.layout.decimals)
+
+
+def _speedup(page: Page, result: Result) -> str:
+    if result.speedup is not None:
+        return f"{result.speedup:.2f}"
+    return page.say("no_baseline") if result.statistics else numbers.NONE

@@ -1,0 +1,129 @@
+"""results.csv: a row a case, or a row a log where there are no cases."""
+
+import csv
+import io
+
+from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.result import Result
+from orchestrator.report.page import plain
+from orchestrator.report.results_json import known_transport
+
+CSV_COLUMNS = (
+    "node_num",
+    "gpu_num_per_node",
+    "batch_size_per_device",
+    "precision",
+    "device",
+    "global_batch_size",
+    "accumulation_steps",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "params",
+    "median_samples_per_s",
+    "mean_samples_per_s",
+    "min_samples_per_s",
+    "max_samples_per_s",
+    "spread",
+    "interval_low",
+    "interval_high",
+    "interval_coverage",
+    "speedup",
+    "efficiency",
+    "trials_valid",
+    "trials",
+    "marks",
+    "transport",
+    "name",
+    "latency_s",
+    "memory_mib",
+    "tflops_per_gpu",
+    "published_samples_per_s",
+    "published_framework",
+    "published_source",
+    "difference",
+)
+Cell = str | int | float
+
+
+def csv_text(report: Report) -> str:
+    """The whole table; what is not known is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if report.results:
+        writer.writerow(CSV_COLUMNS)
+        writer.writerows(_row(report, result) for result in report.results)
+    elif report.lone:
+        writer.writerow(("log", "world_size", "micro_batch_size", "precision", "samples_per_s"))
+        writer.writerows(_lone(lone) for lone in report.lone)
+    return out.getvalue()
+
+
+def _row(report: Report, result: Result) -> tuple[Cell, ...]:
+    return (
+        *_asked(result),
+        *_numbers(result),
+        _or_empty(result.speedup),
+        _or_empty(result.efficiency),
+        result.statistics.n if result.statistics else 0,
+        len(result.trials),
+        _cell(" ".join(mark.code for mark in result.marks)),
+        _cell(known_transport(result.transport) or ""),
+        _cell(report.names.get(result.case, "")),
+        _or_empty(result.latency_s),
+        _or_empty(result.memory_mib),
+        _or_empty(report.tflops_per_gpu(result)),
+        *_published(report, result),
+    )
+
+
+def _asked(result: Result) -> tuple[Cell, ...]:
+    case = result.case
+    return (
+        case.nodes,
+        case.gpus_per_node,
+        case.micro_batch_size,
+        case.precision,
+        _cell(case.device),  # of a folder of logs, it is what a header says
+        case.global_batch_size,
+        case.accumulation_steps,
+        case.tensor_parallel,
+        case.pipeline_parallel,
+        _cell(" ".join(f"{name}={value}" for name, value in case.params)),
+    )
+
+
+def _numbers(result: Result) -> tuple[Cell, ...]:
+    said = result.statistics
+    if said is None:
+        return ("",) * 8
+    numbers = (said.median, said.mean, said.low, said.high, said.spread)
+    return (*numbers, said.interval.low, said.interval.high, said.interval.coverage)
+
+
+def _published(report: Report, result: Result) -> tuple[Cell, ...]:
+    """The result to compare with first; results.json has all."""
+    known = report.known(result)
+    if not known:
+        return ("",) * 4
+    first = known[0]
+    difference = _or_empty(first.difference(result))
+    return (first.throughput, _cell(first.framework), _cell(first.source), difference)
+
+
+def _lone(lone: LoneLog) -> tuple[Cell, ...]:
+    config = lone.log.config
+    said = (config.get(key, "") for key in ("world_size", "micro_batch_size", "precision"))
+    return (_cell(lone.path), *(_cell(str(each)) for each in said), _or_empty(lone.throughput))
+
+
+def _or_empty(value: float | None) -> Cell:
+    return "" if value is None else value
+
+
+def _cell(text: str) -> str:
+    """One line of text that a spreadsheet does not take for a formula.
+
+    Python's csv before 3.13 leaves a carriage return unquoted, and readers begin a row there.
+    """
+    line = plain(text)
+    return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line

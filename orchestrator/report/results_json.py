@@ -1,0 +1,126 @@
+"""results.json: every number of a report unrounded, each with the bytes that it came from."""
+
+from orchestrator.model.facts import JSON
+from orchestrator.model.report import LoneLog, PublishedResult, Report
+from orchestrator.model.result import Measurement, Result
+from orchestrator.report.upstream import exports
+
+
+def document(report: Report) -> dict[str, JSON]:
+    """The whole document; what is not known is null, never 0."""
+    return {
+        "version": 1,
+        "source": report.source,
+        "experiment": report.experiment,
+        "workload": report.workload,
+        "title": report.title,
+        "unit": report.unit,
+        "cluster": report.cluster,
+        "shared_machine": report.shared_machine,
+        "image": report.image,
+        "image_digest": report.image_digest,
+        "window": list(report.window) if report.window else None,
+        "rule": report.rule,
+        "method": report.method.model_dump(mode="json") if report.method else None,
+        "environment": {name: dict(rows) for name, rows in report.environment.items()},
+        "topologies": dict(report.topologies),
+        "exports": list(exports(report)),
+        "cases": [_case(report, result) for result in report.results],
+        "logs": [_lone(lone) for lone in report.lone],
+    }
+
+
+def _case(report: Report, result: Result) -> dict[str, JSON]:
+    said = result.statistics
+    return {
+        "case": dict(result.case.document()),
+        "name": report.names.get(result.case) or None,
+        "trials_planned": report.planned(result),
+        "trials_valid": said.n if said else 0,
+        **_numbers(result),
+        "speedup": result.speedup,
+        "efficiency": result.efficiency,
+        "latency_s": result.latency_s,
+        "memory_mib": result.memory_mib,
+        "tflops_per_gpu": report.tflops_per_gpu(result),
+        "published": [_published(known, result) for known in report.known(result)],
+        "transport": known_transport(result.transport),
+        "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
+        "trials": [_trial(trial) for trial in result.trials],
+    }
+
+
+def known_transport(transport: str) -> str | None:
+    """The transport, or None where nothing said it."""
+    return None if transport == "-" else transport
+
+
+def _numbers(result: Result) -> dict[str, JSON]:
+    said = result.statistics
+    if said is None:
+        return dict.fromkeys(("median", "mean", "min", "max", "spread", "interval"))
+    interval = said.interval
+    return {
+        "median": said.median,
+        "mean": said.mean,
+        "min": said.low,
+        "max": said.high,
+        "spread": said.spread,
+        "interval": {"low": interval.low, "high": interval.high, "coverage": interval.coverage},
+    }
+
+
+def _published(known: PublishedResult, result: Result) -> dict[str, JSON]:
+    return {
+        "suite": known.suite,
+        "framework": known.framework,
+        "model": known.model,
+        "precision": known.precision,
+        "batch": known.batch,
+        "throughput": known.throughput,
+        "unit": known.unit,
+        "source": known.source,
+        "difference": known.difference(result),
+    }
+
+
+def _trial(trial: Measurement) -> dict[str, JSON]:
+    evidence = trial.evidence
+    return {
+        "trial": trial.trial,
+        "repeat": trial.repeat,
+        "attempt": trial.attempt,
+        "state": trial.state,
+        "throughput": trial.throughput,
+        "rate_mean": trial.rate,
+        "latency_s": trial.latency_s,
+        "memory_mib": trial.memory_mib,
+        "transport": known_transport(trial.transport),
+        "problems": [{"code": each.code, "message": each.message} for each in trial.problems],
+        "marks": [{"code": each.code, "message": each.message} for each in trial.marks],
+        "log": evidence.log if evidence else None,
+        "lines": list(evidence.lines) if evidence and evidence.lines else None,
+        "sha256": evidence.sha256 if evidence else None,
+        "provenance": dict(trial.provenance),
+    }
+
+
+def _lone(lone: LoneLog) -> dict[str, JSON]:
+    log, rate = lone.log, lone.log.rate
+    return {
+        "log": lone.path,
+        "config": dict(log.config),
+        "steps": log.steps,
+        "first_iteration": log.first_iteration,
+        "last_iteration": log.last_iteration,
+        "window": list(log.window) if log.window else None,
+        "rule": log.rule,
+        "throughput": lone.throughput,
+        "latency_s": log.latency_s,
+        "memory_mib": log.memory_mib,
+        "transport": known_transport(log.fabric.label),
+        "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
+        "lines": [log.start.line, log.end.line] if log.start and log.end else None,
+        "sha256": log.sha256,
+        "problems": [{"code": each.code, "message": each.message} for each in lone.problems],
+    }

@@ -1,0 +1,228 @@
+"""Every heading, head and sentence of a report, in English and in Chinese, by its key."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+SHARED_MACHINE = (
+    "SHARED-MACHINE: nodes of this cluster are one machine. Speedup and efficiency here show that"
+    " the tool works, not how anything scales."
+)
+UNLOCKED = "UNLOCKED: the image has no known digest."
+
+_HEADINGS: Mapping[str, tuple[str, str]] = {
+    "environment": ("Test Environment", "测试环境"),
+    "method": ("Test Descriptions", "测试说明"),
+    "final": ("Final Result", "最终结果"),
+    "details": ("Details", "详细结果"),
+    "all": ("All Results", "全部结果"),
+    "cases": ("Test Cases", "测试用例"),
+    "logs": ("Test Logs", "测试日志"),
+    "results": ("Test Results", "测试结果"),
+    "lone": ("Logs", "日志"),
+    "published": ("Published Results", "已公布的结果"),
+    "not_counted": ("What does not count, and why", "不计入结果的试验及原因"),
+}
+
+_HEADS: Mapping[str, tuple[str, str]] = {
+    "head.case": ("case", "用例"),
+    "head.group": ("group", "组"),
+    "head.speedup": ("speedup", "speedup"),
+    "head.efficiency": ("efficiency", "效率"),
+    "head.trials": ("trials", "试验次数"),
+    "head.spread": ("spread", "离散度"),
+    "head.interval": ("interval (coverage)", "区间（覆盖率）"),
+    "head.transport": ("transport", "传输方式"),
+    "head.published": ("published", "公布值"),
+    "head.difference": ("difference", "差异"),
+    "head.marks": ("marks", "标记"),
+    "head.precision": ("precision", "精度"),
+    "head.trial": ("trial", "试验"),
+    "head.state": ("state", "状态"),
+    "head.codes": ("codes", "代码"),
+    "head.log": ("log", "日志"),
+    "head.sha256": ("sha256", "sha256"),
+    "head.latency": ("latency", "延迟"),
+    "head.memory": ("memory", "显存"),
+    "head.tflops": ("TFLOP/s per GPU", "单卡 TFLOP/s"),
+    "head.of_peak": ("of peak", "峰值占比"),
+    "head.gpus": ("GPUs", "卡数"),
+    "head.measured": ("measured", "实测值"),
+    "head.framework": ("framework", "框架"),
+    "head.source": ("source", "来源"),
+    "head.rule": ("measured by", "测量方式"),
+    "head.mean_rate": ("mean of printed", "打印速率均值"),
+    "head.problems": ("problems", "问题"),
+}
+
+_FACTS: Mapping[str, tuple[str, str]] = {
+    "fact.GPUs": ("GPUs", "GPU"),
+    "fact.hostname": ("hostname", "主机名"),
+    "fact.system": ("system", "操作系统"),
+    "fact.kernel": ("kernel", "内核"),
+    "fact.usable CPUs": ("usable CPUs", "可用 CPU 数"),
+    "fact.memory": ("memory", "内存"),
+    "fact.driver": ("driver", "驱动"),
+    "link.X": ("the device itself", "设备自身"),
+    "link.SYS": ("over the link between CPU sockets", "经过 CPU 插槽之间的互连"),
+    "link.NODE": (
+        "between PCIe host bridges of one NUMA node",
+        "经过同一 NUMA 节点内各 PCIe 主桥之间的互连",
+    ),
+    "link.PHB": ("over a PCIe host bridge", "经过一个 PCIe 主桥"),
+    "link.PXB": ("over several PCIe bridges, none a host bridge", "经过多个 PCIe 桥，不经过主桥"),
+    "link.PIX": ("over at most one PCIe bridge", "最多经过一个 PCIe 桥"),
+    "link.NV#": ("over # bonded NVLinks", "经过 # 条绑定的 NVLink"),
+}
+
+_STATES: Mapping[str, tuple[str, str]] = {
+    "state.valid": ("valid", "有效"),
+    "state.invalid": ("invalid", "无效"),
+    "state.failed": ("failed", "失败"),
+    "state.infra-lost": ("infra-lost", "设施故障"),
+    "state.interrupted": ("interrupted", "中断"),
+    "state.planned": ("planned", "未运行"),
+}
+
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "counted": ("median of {valid}/{planned}", "{valid}/{planned} 次的中位数"),
+    "interval": (
+        "{low:.2f} to {high:.2f} ({coverage:.2%})",
+        "{low:.2f} 至 {high:.2f}（{coverage:.2%}）",
+    ),
+    "no_baseline": ("n/a (no valid 1n1g)", "n/a（无有效的 1n1g）"),
+    "comma": (", ", "，"),
+    "colon": (": ", "："),
+    "batch": ("batch size {batch}", "单卡批大小 {batch}"),
+    "device": ("on {device}", "设备 {device}"),
+    "nodes": (
+        "All tests ran on {count} node(s), {names}:",
+        "所有测试在 {count} 个节点（{names}）上进行：",
+    ),
+    "topology": ("`nvidia-smi topo -m` on {names}:", "节点 {names} 的 `nvidia-smi topo -m`："),
+    "unit": (
+        "Throughput in {unit}; of each case the median over its valid trials.",
+        "吞吐率单位为 {unit}；每个用例取其有效试验的中位数。",
+    ),
+    "by_gpus": ("Training throughput ({unit}):", "训练吞吐率（{unit}）如下："),
+    "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
+    "not_run": ("- not run: {names}", "- 未运行：{names}"),
+}
+
+_WARNINGS: Mapping[str, tuple[str, str]] = {
+    "shared_machine": (
+        SHARED_MACHINE,
+        "SHARED-MACHINE：本集群的多个节点是同一台机器。此处的加速比和效率只说明工具可以工作，"
+        "不说明任何扩展能力。",
+    ),
+    "unlocked": (UNLOCKED, "UNLOCKED：镜像没有已知的摘要。"),
+    "incomplete": (
+        "INCOMPLETE: {count} trial(s) or log(s) are missing or do not count;"
+        " the reasons stand below.",
+        "INCOMPLETE：有 {count} 个试验或日志缺失或不计入结果，原因见下文。",
+    ),
+}
+
+_METHOD: Mapping[str, tuple[str, str]] = {
+    "method.source": (
+        "Workload `{workload}`, measured from {source}.",
+        "测试程序 `{workload}`，数据来自 {source}。",
+    ),
+    "method.repeats": (
+        "{repeats} trials of each case, {iterations} iterations asked of the program; trials run"
+        " repeat by repeat over all cases.",
+        "每个用例进行 {repeats} 次试验，要求程序运行 {iterations} 次迭代；每一轮依次运行全部用例。",
+    ),
+    "method.clock": (
+        "Throughput of a trial: global batch size x {steps} / the time between the log lines of"
+        " iterations {first} and {last}, by the log's own numbers and clock.",
+        "单次试验的吞吐率：全局批大小 × {steps} ÷ 日志中第 {first} 次与第 {last} 次迭代两行之间的"
+        "时间，迭代编号和时间均取自日志本身。",
+    ),
+    "method.rates": (
+        "Throughput of a trial: the arithmetic mean of the rates that the program prints from"
+        " iteration {first} to {last}.",
+        "单次试验的吞吐率：程序在第 {first} 至第 {last} 次迭代所打印速率的算术平均值。",
+    ),
+    "method.reported": (
+        "Throughput of a trial: what the program itself reports at its end.",
+        "单次试验的吞吐率：程序结束时自己报告的数值。",
+    ),
+    "method.latency": (
+        "Throughput of a trial: global batch size / the mean latency of a step, over the rows that"
+        " the program prints from step {first} to {last}.",
+        "单次试验的吞吐率：全局批大小 ÷ 每步的平均延迟；平均延迟取程序在第 {first} 至第 {last} 步"
+        "所打印的各行。",
+    ),
+    "method.by_log": (
+        "Throughput of a log: by what the log is, in its own window: by its clock, as global batch"
+        " size / its mean latency, or as the program itself reports it at its end.",
+        "每份日志的吞吐率由日志自身的形式决定，并取其自身的窗口：按日志的时钟计算，"
+        "或为全局批大小 ÷ 平均延迟，或为程序结束时自己报告的数值。",
+    ),
+    "method.median": (
+        "Result: the median over the valid trials, rounded only when printed. The interval is"
+        " made of order statistics and covers the true median with the probability given.",
+        "结果：有效试验的中位数，仅在打印时舍入。区间由次序统计量构成，以所给的概率覆盖真实的中位数。",
+    ),
+    "method.latency_memory": (
+        "Latency: the median over the valid trials. Memory: the largest use of any GPU that a log"
+        " shows.",
+        "延迟：有效试验的中位数。显存：日志所显示的各 GPU 的最大占用。",
+    ),
+    "method.speedup": (
+        "Speedup: the median over the median of the 1x1 case that is equal in everything but"
+        " placement; efficiency: speedup / world size. Both medians are unrounded, so that the last"
+        " digit can differ from a quotient of printed values: 4456.0/149.8 is 29.75, and"
+        " 4455.97/149.84 is 29.74.",
+        "加速比：该用例的中位数 ÷ 除节点数与卡数外完全相同的 1x1 用例的中位数；"
+        "效率：加速比 ÷ 总卡数。两个中位数均未舍入，因此末位可能与用打印值相除的结果不同："
+        "4456.0/149.8 为 29.75，而 4455.97/149.84 为 29.74。",
+    ),
+    "method.tflops": (
+        "TFLOP/s per GPU: counted floating-point operations of an optimizer step / (its time x"
+        " GPUs).",
+        "单卡 TFLOP/s：每个优化步的浮点运算次数 ÷（每步时间 × 卡数）。",
+    ),
+    "method.peak": (
+        "Of peak: of the {peak:g} TFLOP/s that the tensor cores of this GPU model can give.",
+        "峰值占比：相对于该型号 GPU 的 Tensor Core 峰值 {peak:g} TFLOP/s。",
+    ),
+    "method.published": (
+        "Published: what others measured on their machines, by the source that is named."
+        " Difference: measured / published - 1.",
+        "公布值：他人在其机器上测得的结果，来源见表。差异：实测值 ÷ 公布值 - 1。",
+    ),
+    "method.image": (
+        "Image `{image}`, {digest}; cluster `{cluster}`.",
+        "镜像 `{image}`，{digest}；集群 `{cluster}`。",
+    ),
+    "method.no_digest": ("digest unknown", "摘要未知"),
+}
+
+TEXTS: Mapping[str, tuple[str, str]] = {
+    **_HEADINGS,
+    **_HEADS,
+    **_FACTS,
+    **_STATES,
+    **_WORDS,
+    **_WARNINGS,
+    **_METHOD,
+}
+
+
+def said(language: Language, key: str, **values: str | int | float) -> str:
+    """The text of a key, with these values in it.
+
+    Raises:
+        KeyError: there is no such key.
+    """
+    return TEXTS[key][LANGUAGES.index(language)].format(**values)
+
+
+def said_or(language: Language, key: str, otherwise: str) -> str:
+    """The text of a key, or ``otherwise`` where there is no such key."""
+    return said(language, key) if key in TEXTS else otherwise

@@ -1,0 +1,147 @@
+"""Reports made of typed values, and how tests read what is written of them."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator import measure, report
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import LoneLog, PublishedResult, Report
+from orchestrator.model.result import Evidence, Measurement, Result
+
+SHA256 = "0123456789abcdef" * 4
+PYTORCH = Layout(framework="PyTorch", throughput="samples/s(PyTorch)")
+# Seed 003: the printed throughputs of three of the AMP cases, in the order of the logs' numbers.
+SEED_AMP = {
+    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+LOG = TrainingLog(
+    runs=1,
+    steps=99,
+    first_iteration=1,
+    last_iteration=99,
+    config={"world_size": 8, "micro_batch_size": 128, "precision": "amp"},
+    start=Moment(20, 10.0, 40),
+    end=Moment(60, 20.0, 80),
+    rate=Rate(99, 6011.64, 6275.76),
+    window_rate=6100.0,
+    unit="images/s",
+    reported={},
+    digest="d",
+    size_bytes=1,
+    sha256=SHA256,
+    fabric=Fabric(),
+    problems=(),
+    window=(20, 60),
+)
+PUBLISHED = PublishedResult(
+    suite="dlperf",
+    framework="ngc-pytorch",
+    model="resnet50v1.5",
+    precision="amp-dynamic",
+    batch="256",
+    nodes=4,
+    gpus_per_node=8,
+    throughput=22551.16,
+    unit="images/sec",
+    source="DLPerf README",
+)
+
+
+def trial(case: Case, repeat: int, throughput: float | None) -> Measurement:
+    """A valid trial, or with no number one that failed."""
+    name = f"{case.token}-r50_b256_amp_{repeat}"
+    log = f"logs/{case.token}/r50_b256_amp_{repeat}.log"
+    failed = Problem("PROGRAM-FAILED", "node vs001, node_rank 0: exit status 1")
+    return Measurement(
+        trial=name,
+        repeat=repeat,
+        attempt=1,
+        state="failed" if throughput is None else "valid",
+        throughput=throughput,
+        rate=throughput,
+        problems=(failed,) if throughput is None else (),
+        marks=(),
+        evidence=None if throughput is None else Evidence(log, (40, 140), SHA256, "d"),
+        provenance={"driver": "440.33.01"},
+    )
+
+
+def unrun(found: Measurement) -> Measurement:
+    """The same trial, as it is before anything was started."""
+    missing = (Problem("MISSING", "it has not been run"),)
+    return replace(found, state="planned", throughput=None, problems=missing, evidence=None)
+
+
+def results(values: Mapping[str, Sequence[float | None]], **fields: object) -> tuple[Result, ...]:
+    """Compared results of these placements; AMP, batch 256."""
+    plain = {"micro_batch_size": 256, "precision": "amp", "device": "cuda"}
+    found = []
+    for placement, each in values.items():
+        nodes, gpus = map(int, placement.split("x"))
+        case = Case(nodes=nodes, gpus_per_node=gpus, **{**plain, **fields})  # type: ignore[arg-type] # one field of each type
+        found.append(measure.result(case, [trial(case, n, v) for n, v in enumerate(each, 1)]))
+    return measure.compared(found)
+
+
+def sweep(found: tuple[Result, ...], **fields: object) -> Report:
+    """The report of a sweep that measured these results."""
+    plain = Report(
+        source="20200915-rn50-amp",
+        title="ResNet-50 v1.5",
+        experiment="rn50-amp",
+        workload="ngc_pytorch_rn50",
+        unit="images/s",
+        window=(25, 125),
+        method=Method(repeats=5, iterations=151, window=(25, 125)),
+        trials_planned=5,
+        cluster="v100x4",
+        image="ngc-pytorch-20.03",
+        image_digest="sha256:5e",
+        shared_machine=False,
+        environment={"vs001": {"kernel": "Linux 4.4.0-116"}, "vs002": {"driver": "440.33.01"}},
+        results=found,
+        lone=(),
+        rule="clock",
+        layout=PYTORCH,
+        log_prefix="r50",
+    )
+    return replace(plain, **fields)  # type: ignore[arg-type] # one field of each type
+
+
+def folder(*lone: LoneLog, found: tuple[Result, ...] = ()) -> Report:
+    """The report of a folder of logs, of which no method is known."""
+    said = sweep(found, source="logs", experiment="", cluster="", image="", image_digest="")
+    bare = replace(said, method=None, trials_planned=None, environment={})
+    return replace(bare, rule=None, window=None, lone=lone)
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below a heading of the second level."""
+    _, _, below = text.partition(f"\n## {heading}\n")
+    assert below, f"no section {heading!r}"
+    return below.partition("\n## ")[0]
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """Rows of cells of every Markdown table, without the line under the head."""
+    blocks = (
+        [line for line in block.splitlines() if line[:2] == "| "] for block in text.split("\n\n")
+    )
+    return [
+        [[cell.strip() for cell in line[1:-1].split(" | ")] for line in (lines[0], *lines[2:])]
+        for lines in blocks
+        if lines
+    ]
+
+
+def csv_rows(found: Report) -> list[dict[str, str]]:
+    """The rows of results.csv by column, as any reader of CSV sees them."""
+    return list(csv.DictReader(io.StringIO(report.csv_text(found))))

@@ -1,0 +1,445 @@
+"""The tables of the five documents, made again from what they print of their trials.
+
+Expected rows are typed from the documents; columns of ours stand behind theirs.
+"""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import measure, report, workloads
+from orchestrator.model.case import Case
+from orchestrator.model.layout import Layout
+from orchestrator.model.report import Report
+from orchestrator.model.result import Evidence, Result
+from orchestrator.probes import topology
+from orchestrator.workloads import Workload, oneflow_gpt
+from tests.reported import LOG, PYTORCH, SHA256, results, section, sweep, tables, trial, unrun
+
+# Seed 000, "All Results": 28 rows in the order printed.
+RN50_ONEFLOW = {
+    "1x1": ("383.8", "384.9", "385.1", "384.9", "383.7", "384.9", "382.3"),
+    "1x8": ("2961.6", "2961.6", "2969.5", "2990.0", "3006.3", "2985.9", "2967.2"),
+    "2x8": ("5915.6", "5921.0", "5862.3", "5974.3", "5906.6", "5826.5", "5859.8"),
+    "4x8": ("11651.9", "11797.7", "11613.3", "11746.5", "11749.2", "11682.2", "11711.2"),
+}
+# Seeds 000 and 001, the same table in both.
+RN50_ONEFLOW_FINAL = [
+    ["1", "1", "128", "384.9", "1.00"],
+    ["1", "8", "128", "2969.5", "7.71"],
+    ["2", "8", "128", "5906.6", "15.35"],
+    ["4", "8", "128", "11711.2", "30.43"],
+]
+# Seed 001; the speedup of 32 GPUs was divided from these numbers, after rounding.
+BERT_ONEFLOW_FINAL = [
+    ["1", "1", "96", "149.8", "1.00"],
+    ["1", "8", "96", "1158.5", "7.73"],
+    ["2", "8", "96", "2257.7", "15.07"],
+    ["4", "8", "96", "4456.0", "29.75"],
+]
+# Seed 003: the listing of its script for AMP, by the numbers of the logs.
+RN50_AMP = {
+    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
+    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
+    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+RN50_AMP_FINAL = [
+    ["1", "1", "256", "802.90", "1.00"],
+    ["1", "4", "256", "3137.44", "3.91"],
+    ["1", "8", "256", "6154.66", "7.67"],
+    ["2", "8", "256", "11991.94", "14.94"],
+    ["4", "8", "256", "22551.16", "28.09"],
+]
+# Seed 003 prints no trials of these two tables: each case is one trial with its median.
+RN50_FP32_FINAL = [
+    ["1", "1", "128", "367.29", "1.00"],
+    ["1", "4", "128", "1449.48", "3.95"],
+    ["1", "8", "128", "2887.65", "7.86"],
+    ["2", "8", "128", "5716.79", "15.56"],
+    ["4", "8", "128", "10917.09", "29.72"],
+]
+RN50_STATIC_FINAL = [
+    ["1", "1", "256", "827.86", "1.00"],
+    ["1", "4", "256", "3253.68", "3.93"],
+    ["1", "8", "256", "6446.74", "7.79"],
+]
+# Seeds 000 and 002, `nvidia-smi topo -m`.
+TOPOLOGY = """\
+        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx5_0  CPU Affinity
+GPU0     X      NV1     NV1     NV2     NV2     SYS     SYS     SYS     NODE    0-11,24-35
+GPU1    NV1      X      NV2     NV1     SYS     NV2     SYS     SYS     NODE    0-11,24-35
+GPU2    NV1     NV2      X      NV2     SYS     SYS     NV1     SYS     PIX     0-11,24-35
+GPU3    NV2     NV1     NV2      X      SYS     SYS     SYS     NV1     PIX     0-11,24-35
+GPU4    NV2     SYS     SYS     SYS      X      NV1     NV1     NV2     SYS     12-23,36-47
+GPU5    SYS     NV2     SYS     SYS     NV1      X      NV2     NV1     SYS     12-23,36-47
+GPU6    SYS     SYS     NV1     SYS     NV1     NV2      X      NV2     SYS     12-23,36-47
+GPU7    SYS     SYS     SYS     NV1     NV2     NV1     NV2      X      SYS     12-23,36-47
+mlx5_0  NODE    NODE    PIX     PIX     SYS     SYS     SYS     SYS      X
+"""
+# Seed 002, "Test Case": one space for each border between two cells.
+GPT_CASES = """\
+DP DP_1x1x1_2_1536x16 1 1 1 1 1 2 2 1 2 1536 16 16
+DP DP_8x1x1_16_1536x16 1 8 8 1 1 2 16 1 16 1536 16 16
+DP DP_16x1x1_32_1536x16 2 8 16 1 1 2 32 1 32 1536 16 16
+DP DP_32x1x1_64_1536x16 4 8 32 1 1 2 64 1 64 1536 16 16
+MP MP_1x1x1_8_768x12 1 1 1 1 1 8 8 1 8 768 12 12
+MP MP_1x8x1_16_1536x16 1 8 1 8 1 16 16 1 16 1536 16 16
+MP MP_1x16x1_16_3072x16 2 8 1 16 1 16 16 1 16 3072 32 16
+MP MP_1x32x1_16_3072x32 4 8 1 32 1 16 16 1 16 3072 32 32
+2D 2D_8x1x1_16_1536x16 1 8 8 1 1 2 16 1 16 1536 16 16
+2D 2D_1x8x1_16_1536x16 1 8 1 8 1 16 16 1 16 1536 16 16
+2D 2D_2x4x1_16_1536x16 1 8 2 4 1 8 16 1 16 1536 16 16
+2D 2D_4x2x1_16_1536x16 1 8 4 2 1 4 16 1 16 1536 16 16
+2D 2D_2x8x1_16_2304x24 2 8 2 8 1 8 16 1 16 2304 24 24
+2D 2D_4x8x1_32_2304x24 4 8 4 8 1 8 32 1 32 2304 24 24
+PP DP_PP_8x1x4_512_1536x16 4 8 8 1 4 2 16 32 512 1536 16 16
+PP MP_PP_1x8x4_512_2304x24 4 8 1 8 4 16 16 32 512 2304 24 24
+PP 2D_PP_2x4x4_512_2304x24 4 8 2 4 4 8 16 32 512 2304 24 24
+PP 2D_PP_2x8x2_512_2304x24 4 8 2 8 2 8 16 32 512 2304 24 24
+"""
+# Seed 002, "Test Result": latency in ms, memory in MiB, samples/s; and the TFLOP/s of each GPU in
+# DLPerf's summary of the same measurements.
+GPT_RESULTS = """\
+406.16 11066 4.92 49.43
+417.952 12404 38.28 48.03
+489.674 12200 65.35 41.00
+518.642 12208 123.4 38.71
+525.214 7416 15.23 37.98
+642.134 6264 24.92 31.26
+4819.296 8678 3.32 7.25
+9505.832 11256 1.68 3.57
+417.902 12396 38.29 48.04
+644.4 6264 24.83 31.15
+539.696 6366 29.65 37.20
+543.888 7368 29.42 36.91
+1268.532 6998 12.61 23.81
+1480.34 6996 21.62 20.41
+4006.318 8712 127.8 40.09
+19196.65 15670 26.67 25.18
+13117.188 11958 39.03 36.85
+14375.352 10708 35.62 33.62
+"""
+
+
+def the(name: str) -> Workload:
+    """A workload of this package."""
+    found = workloads.find(name)
+    assert found is not None
+    return found
+
+
+def final(found: Report, columns: int = 5) -> list[list[str]]:
+    """The documents' columns of the only table of medians."""
+    (table,) = tables(section(report.markdown(found), "Final Result"))
+    return [row[:columns] for row in table]
+
+
+def medians(rows: Sequence[Sequence[str]]) -> dict[str, tuple[float]]:
+    """One trial for each row of a table of medians."""
+    return {f"{row[0]}x{row[1]}": (float(row[3]),) for row in rows}
+
+
+def oneflow(values: Mapping[str, Sequence[float]], workload: str, batch: int) -> Report:
+    """A report on FP32 by OneFlow."""
+    found = results(values, precision="fp32", micro_batch_size=batch)
+    return sweep(found, layout=the(workload).layout, trials_planned=7)
+
+
+def test_oneflow_resnet50_has_the_documents_28_trials_and_their_medians() -> None:
+    """Seed 000: every trial to the decimal, the medians of seven, and the speedups."""
+    values = {place: tuple(map(float, said)) for place, said in RN50_ONEFLOW.items()}
+    found = oneflow(values, "oneflow_rn50", 128)
+    assert final(found) == [
+        ["num_nodes", "gpu_num_per_node", "batch_size_per_device", "throughput", "speedup"],
+        *RN50_ONEFLOW_FINAL,
+    ]
+    (every,) = tables(section(report.markdown(found), "All Results"))
+    assert every[0][:4] == ["num_nodes", "gpu_num_per_node", "batch_size_per_device", "throughput"]
+    assert [row[:4] for row in every[1:]] == [
+        [*place.split("x"), "128", value] for place, said in RN50_ONEFLOW.items() for value in said
+    ]
+    assert len(every) == 29
+
+
+def test_oneflow_resnet50_is_the_same_in_the_summary() -> None:
+    """Seed 001 repeats the medians of seed 000."""
+    assert (
+        final(oneflow(medians(RN50_ONEFLOW_FINAL), "oneflow_rn50", 128))[1:] == RN50_ONEFLOW_FINAL
+    )
+
+
+def test_oneflow_bert_has_the_documents_table() -> None:
+    """Seed 001: from its printed medians, its printed speedups."""
+    found = final(oneflow(medians(BERT_ONEFLOW_FINAL), "oneflow_bert", 96))
+    assert found[1:] == BERT_ONEFLOW_FINAL
+
+
+def test_oneflow_bert_from_unrounded_medians_differs_in_one_digit() -> None:
+    """The later report prints 4455.97 and 149.84, whose quotient is 29.74; the report says why."""
+    values = {"1x1": (149.84,), "1x8": (1158.51,), "2x8": (2257.71,), "4x8": (4455.97,)}
+    found = oneflow(values, "oneflow_bert", 96)
+    assert final(found)[1:] == [*BERT_ONEFLOW_FINAL[:3], ["4", "8", "96", "4456.0", "29.74"]]
+    assert "4456.0/149.8 is 29.75, and 4455.97/149.84 is 29.74" in report.markdown(found)
+
+
+def test_pytorch_amp_has_the_documents_table() -> None:
+    """Seed 003, dynamic loss scale: medians of five and speedups."""
+    assert final(sweep(results(RN50_AMP), layout=PYTORCH)) == [
+        [
+            *("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s(PyTorch)"),
+            "speedup",
+        ],
+        *RN50_AMP_FINAL,
+    ]
+
+
+def test_pytorch_amp_has_the_documents_result_file() -> None:
+    """Seed 003 prints this of its `_result.json`: averages, medians, speedups."""
+    printed = {
+        "1n1g": (801.31, 802.9, 1.0),
+        "1n4g": (3133.7, 3137.44, 3.91),
+        "1n8g": (6150.81, 6154.66, 7.67),
+        "2n8g": (11979.95, 11991.94, 14.94),
+        "4n8g": (22599.43, 22551.16, 28.09),
+    }
+    assert report.exports(sweep(results(RN50_AMP))) == {
+        "_result.json": {
+            "r50": {
+                place: {
+                    "average_speed": average,
+                    "batch_size_per_device": 256,
+                    "median_speed": median,
+                    "speedup": speedup,
+                }
+                for place, (average, median, speedup) in printed.items()
+            }
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "fields"),
+    [
+        (RN50_FP32_FINAL, {"precision": "fp32", "micro_batch_size": 128}),
+        (RN50_STATIC_FINAL, {"params": (("loss_scale", 128.0),)}),
+    ],
+)
+def test_pytorch_fp32_and_static_loss_scale_have_the_documents_tables(
+    rows: Sequence[Sequence[str]], fields: dict[str, object]
+) -> None:
+    """Seed 003: the medians give the printed speedups."""
+    assert final(sweep(results(medians(rows), **fields)))[1:] == rows
+
+
+def test_topology_is_written_as_the_driver_prints_it() -> None:
+    """Seeds 000 and 002: what is read of the table gives the table, to the blank."""
+    read = topology.parse(TOPOLOGY)
+    assert report.matrix(read.links, read.cpu_affinity) + "\n" == TOPOLOGY
+    assert "CPU Affinity" not in report.matrix(read.links, {})
+
+
+def gpt() -> tuple[Result, ...]:
+    """The 18 cases of seed 002, each measured once with its printed latency and memory."""
+    found = []
+    for asked, said in zip(GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True):
+        group, _, *sizes = asked.split()
+        nodes, gpus, _, tensor, pipeline, micro, _, steps, _, hidden, heads, layers = map(
+            int, sizes
+        )
+        shape = (("num_layers", layers), ("hidden_size", hidden), ("num_attention_heads", heads))
+        case = Case(
+            nodes=nodes,
+            gpus_per_node=gpus,
+            micro_batch_size=micro,
+            precision="amp",
+            device="cuda",
+            accumulation_steps=steps,
+            tensor_parallel=tensor,
+            pipeline_parallel=pipeline,
+            params=(("group", group), *shape),
+        )
+        milliseconds, memory = said.split()[:2]
+        log = replace(LOG, latency_s=float(milliseconds) / 1000, window=(60, 100))
+        samples_per_s = measure.throughput(log, case.global_batch_size, "latency")
+        once = replace(
+            trial(case, 1, samples_per_s),
+            latency_s=log.latency_s,
+            memory_mib=int(memory),
+            evidence=Evidence(f"logs/{oneflow_gpt.stem(case)}_1.log", None, SHA256, ""),
+        )
+        found.append(measure.result(case, [once]))
+    return tuple(found)
+
+
+def gpt_report() -> Report:
+    """The report of those 18 cases."""
+    found, workload = gpt(), the("oneflow_gpt")
+    return sweep(
+        found,
+        layout=replace(workload.layout, throughput="throughput(sample/sec)"),
+        names={each.case: oneflow_gpt.case_name(each.case) for each in found},
+        step_flops={each.case: oneflow_gpt.step_flops(each.case) for each in found},
+        peak_tflops=125.0,
+        unit=workload.unit,
+        rule="latency",
+        window=(60, 100),
+    )
+
+
+def grouped(table: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Rows of a table in groups, each with its group in its first cell."""
+    rows, title = [], ""
+    for first, *rest in table[1:]:
+        title = first or title
+        if not first:
+            rows.append([title, *(cell.replace("\\_", "_") for cell in rest)])
+    return rows
+
+
+def test_gpt_cases_have_the_documents_14_columns() -> None:
+    """Seed 002, "Test Case": 18 cases in four groups, by name, with all that they ask for."""
+    (table,) = tables(section(report.markdown(gpt_report()), "Test Cases"))
+    assert table[0] == [
+        *("group", "case", "num-nodes", "num-gpus-per-node", "data-parallel-size"),
+        *("tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size"),
+        *("micro-batch-size-times-data-parallel-size", "num-accumulation-steps"),
+        *("global-batch-size", "hidden-size", "num-attention-heads", "num-layers"),
+    ]
+    assert grouped(table) == [line.split() for line in GPT_CASES.splitlines()]
+    assert [row for row in table[1:] if row[0]] == [
+        [group, *[""] * 13] for group in ("DP", "MP", "2D", "PP")
+    ]
+
+
+def test_gpt_results_have_the_documents_18_rows() -> None:
+    """Seed 002, "Test Result": from the latency the throughput, each as printed."""
+    text = report.markdown(gpt_report())
+    (table,) = tables(section(text, "Test Results"))
+    assert table[0] == [
+        *("group", "case", "latency", "memory", "throughput(sample/sec)", "TFLOP/s per GPU"),
+        *("of peak", "trials", "spread", "interval (coverage)", "transport", "marks"),
+    ]
+    names = [line.split()[:2] for line in GPT_CASES.splitlines()]
+    printed = [line.split() for line in GPT_RESULTS.splitlines()]
+    assert [row[:6] for row in grouped(table)] == [
+        [*name, f"{latency} (ms)", f"{memory} (MiB)", throughput, tflops]
+        for name, (latency, memory, throughput, tflops) in zip(names, printed, strict=True)
+    ]
+    assert grouped(table)[0][6] == "39.5%"  # 49.43 of the 125 of a V100
+    assert "of the 125 TFLOP/s that the tensor cores" in text
+    assert "over the rows that the program prints from step 60 to 100" in text
+
+
+def test_gpt_logs_stand_with_their_cases() -> None:
+    """Seed 002, "Test Logs": by group; two cases of one shape have two logs, not one."""
+    text = report.markdown(gpt_report())
+    (table,) = tables(section(text, "Test Logs"))
+    assert table[0] == ["group", "case", "log"]
+    logs = {name: log for _, name, log in grouped(table)}
+    assert len(set(logs.values())) == len(logs) == 18
+    assert (
+        "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
+        in logs["2D_8x1x1_16_1536x16"]
+    )
+    (every,) = tables(section(text, "All Results"))
+    assert grouped(every)[16] == [
+        *("PP", "2D_PP_2x4x4_512_2304x24", "13117.188 (ms)", "11958 (MiB)", "39.03", "1", "valid"),
+        *("-", "", logs["2D_PP_2x4x4_512_2304x24"], "0123456789ab"),
+    ]
+
+
+def test_gpt_groups_without_names_or_numbers_stay_readable() -> None:
+    """A folder of logs may not tell names; a failed case has no number; no peak, no share of it."""
+    said = gpt_report()
+    one, *_, last = said.results
+    bare = replace(one.case, params=())
+    failed = measure.result(last.case, [trial(last.case, 1, None)])
+    unnamed = replace(one, case=bare)
+    named = replace(last.case, params=())
+    found = replace(
+        said,
+        results=(unnamed, failed, replace(one, case=named)),
+        names={last.case: "2D_PP_2x8x2_512_2304x24", named: "2D_PP_2x8x2_512_2304x24"},
+        peak_tflops=None,
+    )
+    text = report.markdown(found)
+    (table,) = tables(section(text, "Test Results"))
+    assert [row[:6] for row in grouped(table)] == [
+        ["-", "1n1g", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
+        ["PP", "2D_PP_2x8x2_512_2304x24", "n/a", "n/a", "n/a", "n/a"],
+        ["PP", "2D_PP_2x8x2_512_2304x24", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
+    ]
+    assert "of peak" not in text
+    (cases,) = tables(section(text, "Test Cases"))
+    assert grouped(cases)[0][-3:] == ["n/a", "n/a", "n/a"]
+    assert "TFLOP/s" not in report.markdown(replace(found, step_flops={}))
+    failing = replace(said, results=(failed,))
+    (table,) = tables(section(report.markdown(failing), "Test Results"))
+    assert grouped(table)[0][5:7] == ["n/a", "n/a"]
+
+
+GPUS = Layout(kind="gpus", framework="TensorFlow")
+
+
+def test_tensorflow_has_the_documents_two_tables() -> None:
+    """Seed 004: a row a number of GPUs, a column a precision and batch; nothing run is a dash."""
+    columns: tuple[Result, ...] = ()
+    for precision, batch in (("fp32", 128), ("fp32", 160), ("amp", 128), ("amp", 208)):
+        placements = {"1x1": (1.0,), "1x8": (1.0,), "4x8": (1.0,)}
+        for each in results(placements, precision=precision, micro_batch_size=batch):
+            trials = tuple(map(unrun, each.trials))
+            columns += (replace(each, trials=trials, statistics=None, speedup=None),)
+    text = section(report.markdown(sweep(columns, layout=GPUS), "zh"), "最终结果")
+    printed = [
+        ["卡数", "FP32(BS=128)", "FP32(BS=160)", "AMP(BS=128)", "AMP(BS=208)"],
+        ["1", "-", "-", "-", "-"],
+        ["8", "-", "-", "-", "-"],
+        ["32", "-", "-", "-", "-"],
+    ]
+    assert tables(text) == [printed, printed]
+    assert "多卡加速比如下：" in text
+    assert "训练吞吐率（images/s）如下：" in text
+
+
+def test_tensorflow_tables_hold_throughputs_and_speedups() -> None:
+    """FP32 numbers of DLPerf; a failed case is n/a, one not asked for a dash."""
+    values = {"1x1": (362.44,), "1x8": (2721.98,), "4x8": (9514.64,)}
+    fp32 = results(values, precision="fp32", micro_batch_size=128)
+    amp = results({"1x1": (None,), "4x8": (24734.22,)}, micro_batch_size=224)
+    text = report.markdown(sweep((*fp32, *amp), layout=GPUS))
+    assert tables(section(text, "Final Result")) == [
+        [
+            ["GPUs", "FP32(BS=128)", "AMP(BS=224)"],
+            ["1", "362.44", "n/a"],
+            ["8", "2721.98", "-"],
+            ["32", "9514.64", "24734.22"],
+        ],
+        [
+            ["GPUs", "FP32(BS=128)", "AMP(BS=224)"],
+            ["1", "1.00", "-"],
+            ["8", "7.51", "-"],
+            ["32", "26.25", "-"],
+        ],
+    ]
+    details = tables(section(text, "Details"))
+    assert [row[:5] for row in details[0][1:]] == [
+        ["1", "1", "128", "362.44", "1.00"],
+        ["1", "8", "128", "2721.98", "7.51"],
+        ["4", "8", "128", "9514.64", "26.25"],
+    ]
+
+
+def test_tensorflow_columns_and_rows_are_told_apart() -> None:
+    """XLA has a column of its own, and two placements of 8 GPUs a row each."""
+    plain = results({"1x8": (6903.42,), "2x4": (6800.0,)}, params=(("xla", False),))
+    xla = results({"1x8": (8588.45,)}, params=(("xla", True),))
+    text = report.markdown(sweep((*plain, *xla), layout=GPUS))
+    assert tables(section(text, "Final Result"))[0] == [
+        ["GPUs", "AMP(BS=256, xla=False)", "AMP(BS=256, xla=True)"],
+        ["8 (1x8)", "6903.42", "8588.45"],
+        ["8 (2x4)", "6800.00", "-"],
+    ]

@@ -1,0 +1,151 @@
+"""report.md in Chinese: every heading, head, sentence and warning; data stays as it was said."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import re
+import string
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import report
+from orchestrator.model.layout import Layout
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import LoneLog, Report
+from orchestrator.report import words
+from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
+# Names and numbers that are the same in both languages.
+SAME = {"head.speedup", "head.sha256", "fact.GPUs", "comma", "colon"}
+
+
+def everything() -> Report:
+    """A report that has every section, warning and reason."""
+    one, two = results({"1x1": (800.0, None, None, 802.0), "1x4": (4000.0,)})
+    trials = (*one.trials[:2], unrun(one.trials[2]), one.trials[3])
+    lone = LoneLog("b.txt", LOG, None, (Problem("WINDOW", "why"),))
+    return sweep(
+        (replace(one, trials=trials), two),
+        shared_machine=True,
+        image_digest="",
+        lone=(lone,),
+        published={two.case: (PUBLISHED,)},
+        topologies={"vs001": "        GPU0\nGPU0     X"},
+    )
+
+
+def test_every_text_is_there_in_both_languages() -> None:
+    """With the same values in it, and Chinese wherever there are words."""
+    for key, (english, chinese) in words.TEXTS.items():
+        fields = [
+            {field for _, field, _, _ in string.Formatter().parse(text) if field}
+            for text in (english, chinese)
+        ]
+        assert fields[0] == fields[1], key
+        assert english, key
+        assert key in SAME or CHINESE.search(chinese), key
+        assert not CHINESE.search(english), key
+
+
+def test_headings_are_chinese() -> None:
+    """All of them but the title, which is the program's own."""
+    text = report.markdown(everything(), "zh")
+    title, *headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert title == "# ResNet-50 v1.5"
+    assert headings == [
+        *("## 测试环境", "## 测试说明", "## 最终结果", "### AMP，单卡批大小 256，设备 cuda"),
+        *("## 全部结果", "## 已公布的结果", "## 日志", "## 不计入结果的试验及原因"),
+    ]
+
+
+def test_warnings_are_chinese_and_keep_their_codes() -> None:
+    """The same three warnings, at the same place."""
+    said = [line for line in report.markdown(everything(), "zh").splitlines() if line[:1] == ">"]
+    assert [line.partition("：")[0] for line in said] == [
+        *("> **SHARED-MACHINE", "> **UNLOCKED", "> **INCOMPLETE"),
+    ]
+    assert said[1] == "> **UNLOCKED：镜像没有已知的摘要。**"
+    assert said[2].endswith("有 3 个试验或日志缺失或不计入结果，原因见下文。**")
+
+
+def test_documents_columns_keep_their_heads_and_ours_are_chinese() -> None:
+    """The Chinese documents too print num_nodes and speedup."""
+    text = report.markdown(everything(), "zh")
+    (final,) = tables(section(text, "最终结果"))
+    assert final[0] == [
+        *("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s(PyTorch)"),
+        *("speedup", "效率", "试验次数", "离散度", "区间（覆盖率）", "传输方式", "公布值"),
+        *("差异", "标记"),
+    ]
+    assert final[1][6:9] == ["2/5 次的中位数", "0.2%", "800.00 至 802.00（50.00%）"]
+    (every,) = tables(section(text, "全部结果"))
+    assert [row[5] for row in every[1:]] == ["有效", "失败", "未运行", "有效", "有效"]
+
+
+def test_method_is_chinese() -> None:
+    """Every line of it, with the same numbers."""
+    found = everything()
+    lines = section(report.markdown(found, "zh"), "测试说明").strip().splitlines()
+    assert all(CHINESE.search(line) and line.endswith("。") for line in lines)
+    assert len(lines) == len(
+        section(report.markdown(found), "Test Descriptions").strip().splitlines()
+    )
+    assert "全局批大小 × 100 ÷ 日志中第 25 次与第 125 次迭代两行之间的时间" in lines[2]
+    assert lines[-1] == "- 镜像 `ngc-pytorch-20.03`，摘要未知；集群 `v100x4`。"
+
+
+def test_reasons_are_said_in_their_own_words() -> None:
+    """What rules and programs said is evidence: it is not translated."""
+    said = section(report.markdown(everything(), "zh"), "不计入结果的试验及原因")
+    assert r"- 未运行：1n1g-r50\_b256\_amp\_3" in said
+    assert "PROGRAM-FAILED：node vs001, node" in said
+
+
+def test_environment_is_chinese() -> None:
+    """Names of facts and the meaning of link words; facts themselves are the nodes'."""
+    facts = {"hostname": "VS001", "GPUs": "V100 x 8", "CPU": "Xeon", "usable CPUs": "48"}
+    text = report.markdown(sweep((), environment={"vs001": facts}, topologies={"vs001": "X"}), "zh")
+    said = section(text, "测试环境").strip().splitlines()
+    assert said == [
+        *("所有测试在 1 个节点（vs001）上进行：", "", "- 主机名：VS001", "- GPU：V100 x 8"),
+        *("- CPU：Xeon", "- 可用 CPU 数：48", "", "节点 vs001 的 `nvidia-smi topo -m`：", ""),
+        *("```", "X", "", "  X    = 设备自身", "```"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"rule": "rates"}, "程序在第 25 至第 125 次迭代所打印速率的算术平均值"),
+        ({"rule": "reported"}, "程序结束时自己报告的数值"),
+        ({"rule": "latency"}, "平均延迟取程序在第 25 至第 125 步所打印的各行"),
+        ({"rule": None}, "每份日志的吞吐率由日志自身的形式决定"),
+    ],
+)
+def test_rules_are_chinese(fields: dict[str, object], said: str) -> None:
+    """Each in one sentence."""
+    assert said in report.markdown(sweep(results(SEED_AMP), **fields), "zh")
+
+
+def test_groups_are_chinese() -> None:
+    """The GPT document's sections, with heads of ours in Chinese."""
+    (one,) = results({"1x1": (4.92,)}, params=(("group", "DP"),))
+    found = sweep((one,), layout=Layout(kind="groups"), step_flops={one.case: 1e12})
+    text = report.markdown(replace(found, peak_tflops=125.0), "zh")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[2:] == ["## 测试用例", "## 测试日志", "## 测试结果", "## 全部结果"]
+    (rows,) = tables(section(text, "测试结果"))
+    assert rows[0][:7] == ["组", "用例", "延迟", "显存", "throughput", "单卡 TFLOP/s", "峰值占比"]
+
+
+def test_folder_without_baseline_is_chinese() -> None:
+    """A speedup that is missing says why; logs of no case have their table."""
+    bare = replace(LOG, config={})
+    found = folder(LoneLog("b.txt", bare, 6098.37, ()), found=results({"1x4": (3137.44,)}))
+    text = report.markdown(found, "zh")
+    assert "n/a（无有效的 1n1g）" in text
+    (logs,) = tables(section(text, "日志"))
+    assert logs[0] == [
+        *("world_size", "batch_size_per_device", "精度", "images/s", "打印速率均值", "测量方式"),
+        *("传输方式", "问题", "日志"),
+    ]
