@@ -31,6 +31,11 @@ inspecting = typer.Typer(
     help="What our parsers make of a recorded output, as JSON.", no_args_is_help=True
 )
 app.add_typer(inspecting, name="inspect", rich_help_panel=None)
+data_sets = typer.Typer(
+    help="Data sets on the nodes: are they there, whole and alike? Bring them there.",
+    no_args_is_help=True,
+)
+app.add_typer(data_sets, name="data", rich_help_panel=None)
 
 State = Annotated[
     Path, typer.Option("--state", envvar="DLPERF_STATE", help="Folder that holds everything.")
@@ -388,6 +393,56 @@ def list_all(
         return verb.list_all(_store(state), kind, voice)
 
     _command(as_json, work)
+
+
+@data_sets.command(name="check")
+def data_check(
+    name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
+    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+    ] = None,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """Look at a data set on every node: there, whole, and the same everywhere?"""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import data as verb
+
+        return verb.check(_store(state), verb.Wish(name, inventory, nodes), voice)
+
+    _on_nodes(as_json, state, verbose, work)
+
+
+@data_sets.command(name="prepare")
+def data_prepare(
+    name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
+    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Folder of the sources, on every node.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="File here: classes of ImageNet's validation images.")
+    ] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
+    as_json: Json = False,
+    state: State = DEFAULT_STATE,
+    verbose: Verbose = False,
+) -> None:
+    """Bring a data set onto every node that has it not; nothing is overwritten."""
+
+    def work(voice: "Voice") -> int:
+        from orchestrator.verbs import data as verb
+
+        wish = verb.Wish(name, inventory, nodes, source, labels)
+        return (verb.dry_run if dry_run else verb.prepare)(_store(state), wish, voice)
+
+    _on_nodes(as_json, state, verbose, work)
 
 
 def _inspect(kind: str, file: str) -> None:

@@ -52,7 +52,7 @@ def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
     for node, each in found.items():
         counted = (each.train_files, each.train_folders)
         whole = (None, IMAGENET_FILES), (None, IMAGENET_FOLDERS)
-        if "imagenet" in name.casefold() and not all(
+        if name == "imagenet" and not all(
             count in allowed for count, allowed in zip(counted, whole, strict=True)
         ):
             yield Finding(

@@ -13,8 +13,18 @@ from orchestrator.verbs._running import Running
 TIMEOUT_S = 120.0
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
-# One line for each of the sweeps named that has left a folder.
-FOLDERS = 'folder=$1; shift; for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done; true'
+# One line for each of the sweeps named that has left a folder, and for each preparation of a data
+# set that left one and runs no more.
+FOLDERS = """
+folder=$1; shift
+for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done
+for each in "$folder"/prepare/*; do
+    [ -d "$each" ] || continue
+    name=${each##*/}
+    grep -lsz "=dlp-data-$name-a" /proc/[0-9]*/environ >/dev/null || echo "prepare/$name"
+done
+true
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,12 @@ def _look(
     if node.name not in fleet.engines:
         return _Found(folders, (), ())
     engine = fleet.containers[node.name]
-    tasks = [each for each in engine.labelled(SWEEP_LABEL) if each.labels[SWEEP_LABEL] in sweeps]
+    tasks = [
+        each
+        for each in engine.labelled(SWEEP_LABEL)
+        if each.labels[SWEEP_LABEL] in sweeps
+        or (each.labels[SWEEP_LABEL] == "data" and each.state != "running")
+    ]
     # Those that looked around for a provisioning that was killed; the lock says that none runs.
     looked = engine.labelled(_inside.LABEL)
     containers = tuple(each.name for each in (*tasks, *looked))

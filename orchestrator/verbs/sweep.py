@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, matrix, nodeset, plan
+from orchestrator import errors, matrix, plan
 from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Finding, Site
@@ -19,6 +19,7 @@ from orchestrator.verbs import (
     _nodes,
     _observe,
     _outcomes,
+    _preflight,
     _programs,
     _running,
     _sites,
@@ -248,12 +249,13 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
     cluster = asked.recipe.cluster
     site = _observed(store, asked, fleet, voice)
     if cluster.members[0].runtime == "docker":
-        _same_image(asked, fleet)
-        _no_other_gang(store, fleet)
+        _preflight.same_image(fleet, asked.playbook.image.name, asked.recipe.program.digest)
+        _preflight.no_other_gang(store, fleet)
     else:
         store.keep_site(cluster.name, _sites.SITE.dump_json(site, indent=1))
         if cluster.members[0].transport != "local":
             _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
+    _preflight.no_preparation(fleet)
     if site.findings:
         voice.findings(site.findings)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
@@ -293,50 +295,3 @@ def _provisioned(asked: _Asked) -> tuple[Finding, ...]:
         for each in known
         if each.node in names or each.node == "all"
     )
-
-
-def _no_other_gang(store: Store, fleet: "_nodes.Fleet") -> None:
-    """Nothing, if no container runs there for a sweep that this state folder knows nothing of.
-
-    Raises:
-        UnfitError: OTHER-GANG; measuring beside it would give a wrong number.
-    """
-    ours = {each.id for each in store.sweeps()}
-
-    def look(name: str) -> list[str]:
-        found = fleet.containers[name].labelled("dlperf.sweep")
-        alive = [each for each in found if each.state == "running"]
-        return [each.name for each in alive if each.labels["dlperf.sweep"] not in ours]
-
-    answers = _nodes.each(list(fleet.engines), look)
-    _nodes.settled(answers)
-    others = {each.node: each.value for each in answers if each.value}
-    if others:
-        names = ", ".join(dict.fromkeys(name for found in others.values() for name in found))
-        raise errors.UnfitError(
-            f"containers of another state folder run there: {names}",
-            code="OTHER-GANG",
-            node=nodeset.fold(others),
-            fix="stop that sweep where it was started, or wait for its deadline",
-        )
-
-
-def _same_image(asked: _Asked, fleet: "_nodes.Fleet") -> None:
-    """Nothing, if every node still has the very image that was prepared.
-
-    Raises:
-        ImageError: IMAGE-MISSING, and where.
-    """
-    wanted = asked.recipe.program.digest
-    answers = _nodes.each(list(fleet.images), lambda name: fleet.images[name].find(wanted))
-    failed = [each.error for each in answers if each.error]
-    if failed:
-        raise failed[0]
-    without = [each.node for each in answers if each.value is None]
-    if without:
-        raise errors.ImageError(
-            f"image {asked.playbook.image.name} ({wanted[:19]}) is no longer there",
-            code="IMAGE-MISSING",
-            node=nodeset.fold(without),
-            fix=f"dlperf-orch provision {asked.inventory}",
-        )

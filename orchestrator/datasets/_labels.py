@@ -1,0 +1,61 @@
+"""Which class a validation image belongs to, as a file of the user's says."""
+
+import re
+
+from orchestrator import errors
+
+NAMES = ("valprep.sh", "imagenet_2012_validation_synset_labels.txt")
+MOST_LINES = 1_000_000
+_MOVE = re.compile(r"mv (ILSVRC2012_val_[0-9]{8}\.JPEG) (n[0-9]{8})/?")
+_SYNSET = re.compile(r"n[0-9]{8}")
+_NEEDED = (
+    "needed lines `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
+    " or one class such as n01440764 for each image in order"
+)
+
+
+def parse(text: str, name: str) -> dict[str, str]:
+    """The class by file name.
+
+    Args:
+        text: of valprep.sh, or a list of classes in the order of the images' numbers.
+        name: of the file, for messages.
+
+    Raises:
+        LogError: LABELS; what cannot be understood, never a guess.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    said = [(at, line) for at, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    if len(said) > MOST_LINES:
+        raise _wrong(f"{name}: {len(said)} lines; needed 50000")
+    moves = [(at, line) for at, line in said if not line.startswith("mkdir ")]
+    if any(line.startswith("mv ") for _, line in moves):
+        return _moved(moves, name)
+    listed = {}
+    for number, (at, line) in enumerate(moves, 1):
+        if not _SYNSET.fullmatch(line):
+            raise _wrong(f"{name}:{at}: {line[:60]!r}; {_NEEDED}")
+        listed[f"ILSVRC2012_val_{number:08}.JPEG"] = line
+    if not listed:
+        raise _wrong(f"{name}: nothing in it; {_NEEDED}")
+    return listed
+
+
+def lines(labels: dict[str, str]) -> str:
+    """The same for a shell: ``FILE CLASS``, sorted by file."""
+    return "".join(f"{file} {labels[file]}\n" for file in sorted(labels))
+
+
+def _moved(said: list[tuple[int, str]], name: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for at, line in said:
+        move = _MOVE.fullmatch(line)
+        if move is None:
+            raise _wrong(f"{name}:{at}: {line[:60]!r}; {_NEEDED}")
+        if found.setdefault(move[1], move[2]) != move[2]:
+            raise _wrong(f"{name}:{at}: {move[1]} is of {found[move[1]]} and of {move[2]}")
+    return found
+
+
+def _wrong(words: str) -> errors.LogError:
+    return errors.LogError(words, code="LABELS", fix="give another file with --labels")

@@ -1,0 +1,182 @@
+"""data: are data sets on the nodes, whole and alike? And bring them there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator import datasets, errors, nodeset, words
+from orchestrator.console import Voice
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.site import Finding
+from orchestrator.store import Store
+from orchestrator.verbs import (
+    _data_held,
+    _data_labels,
+    _data_plan,
+    _data_run,
+    _data_show,
+    _locks,
+    _nodes,
+    _sites,
+)
+from orchestrator.verbs._data_held import Verdict
+from orchestrator.verbs._data_plan import Asked, Plans
+from orchestrator.verbs._data_run import Outcome
+from orchestrator.verbs._data_work import Work
+from orchestrator.verbs._signals import Abandoned, Signals
+
+GOOD = ("prepared", "there", "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asks of data sets.
+
+    Args:
+        name: of the data set, as inventories have it.
+        nodes: names and globs of the nodes that are meant; None for all.
+        source: folder of sources on every node.
+        labels: a file here that tells the classes of validation images.
+    """
+
+    name: str
+    inventory: str | None
+    nodes: str | None
+    source: str | None = None
+    labels: Path | None = None
+
+
+def check(store: Store, wish: Wish, voice: Voice) -> int:
+    """Look at a data set on every node, file by file; exit code.
+
+    Raises:
+        StoreError: somebody measures there now, whom reading would disturb.
+    """
+    asked, whole = _asked(store, wish)
+    names = [node.name for node in asked.cluster.members]
+    with (
+        store.lock(whole.name),
+        _nodes.reach(asked.cluster) as fleet,
+        _locks.held(asked.cluster, fleet.transports),
+    ):
+        voice.working(f"data set {wish.name}: looking at it on {nodeset.fold(names)}")
+        found = _data_held.verdict(fleet, asked.dataset, names)
+        voice.rested()
+    return _data_show.held(voice, asked, found)
+
+
+def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
+    """Say what preparing would do on each node, and what stands against it; exit code."""
+    asked, _ = _asked(store, wish)
+    given = _data_labels.given(wish.labels)
+    with _nodes.reach(asked.cluster) as fleet:
+        plans = _plans(fleet, asked, given)
+    return _data_show.dry_run(voice, asked, plans)
+
+
+def prepare(store: Store, wish: Wish, voice: Voice) -> int:
+    """Bring a data set onto every node that has it not, then look at it there; exit code.
+
+    Nothing that lies at its path is replaced. What an earlier run began is gone on with.
+
+    Raises:
+        StoreError: somebody measures there now.
+        LeftoverError: left by a second signal; the work goes on.
+    """
+    asked, whole = _asked(store, wish)
+    given = _data_labels.given(wish.labels)
+    with (
+        store.lock(whole.name),
+        _nodes.reach(asked.cluster) as fleet,
+        _locks.held(asked.cluster, fleet.transports),
+        Signals() as signals,
+    ):
+        plans = _plans(fleet, asked, given)
+        _data_show.plans(voice, asked, plans)
+        logs = store.root.resolve() / "data" / asked.dataset.name
+        work = Work(fleet, asked, plans.labels, logs, signals.stopping)
+        try:
+            outcomes = _data_run.run(work, plans, voice)
+            found = _afterwards(fleet, asked, outcomes, signals)
+        except Abandoned:
+            raise _abandoned(asked) from None
+    return _data_show.outcomes(voice, asked, (plans, outcomes, found), signals.received)
+
+
+def _asked(store: Store, wish: Wish) -> tuple[Asked, Cluster]:
+    dataset = datasets.find(wish.name)
+    if dataset is None:
+        hint = words.did_you_mean(wish.name, datasets.names())
+        known = ", ".join(datasets.names())
+        raise errors.UsageError(
+            f"there is no data set {wish.name!r}; there are {known}",
+            code="NO-DATASET",
+            fix=hint or "one of these",
+        )
+    whole, path = _sites.inventory(store, wish.inventory, None)
+    cluster = _sites.narrowed(whole, wish.nodes)
+    for node in cluster.members:
+        said = node.data.get(dataset.name, "")
+        if not said.startswith("/"):
+            seen = f"has it at {said}" if said else f"has no path for data set {dataset.name}"
+            raise errors.UsageError(
+                f"{path}: node {node.name} {seen}; needed one from the root",
+                code="NO-DATASET",
+                fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
+            )
+    source = _source(wish.source)
+    known_site = _sites.of(store, whole)
+    images = known_site.images if known_site else {}
+    return Asked(dataset, cluster, source, images), whole
+
+
+def _source(named: str | None) -> str | None:
+    if named is None:
+        return None
+    if not named.startswith("/") or not named.isprintable():
+        raise errors.UsageError(
+            f"--from {named!r}; needed a folder of the nodes, from the root",
+            code="NO-SOURCE",
+            fix="such as --from /data/downloads",
+        )
+    return named.rstrip("/") or "/"
+
+
+def _plans(fleet: "_nodes.Fleet", asked: Asked, given: bytes | None) -> Plans:
+    names = [node.name for node in asked.cluster.members]
+    answers = _nodes.each(names, lambda name: _data_plan.planned(fleet, asked, name))
+    nodes = {each.node: each.value for each in answers if each.value}
+    failures = [each.error for each in answers if each.error]
+    labels: dict[str, bytes] = {}
+    for name, planned in nodes.items():
+        if planned.way is None or not planned.way.labels:
+            continue
+        said = given or _data_labels.beside(fleet, asked, planned)
+        if isinstance(said, Finding):
+            refusals = (*planned.refusals, said)
+            nodes[name] = replace(planned, state="refused", refusals=refusals)
+        else:
+            labels[name] = said
+    return Plans(nodes, labels, tuple(failures))
+
+
+def _afterwards(
+    fleet: "_nodes.Fleet", asked: Asked, outcomes: Mapping[str, Outcome], signals: Signals
+) -> Verdict:
+    """What nodes that have the data set now hold; nothing once a signal has come."""
+    good = [name for name, each in outcomes.items() if each.state in GOOD]
+    nothing = Verdict({}, (), ())
+    if signals.received:
+        return nothing
+    found = _data_held.verdict(fleet, asked.dataset, good)
+    # Ctrl-C ends commands of this machine too: what they then say is no finding.
+    return nothing if signals.received else found
+
+
+def _abandoned(asked: Asked) -> errors.LeftoverError:
+    names = nodeset.fold(node.name for node in asked.cluster.members)
+    return errors.LeftoverError(
+        f"left at once; preparing {asked.dataset.name} may go on on {names}",
+        code="LEFTOVER",
+        fix="run the same command again: it finds what is at work; Ctrl-C once then ends it",
+    )
