@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from orchestrator.model.image import Image, derived_tag
+from orchestrator.model.image import Image, derived_tag, file_name
 
 Kind = Literal["resolve", "download", "load", "build", "carry"]
 # Raised when a recipe as a whole means something else: then every image is built anew.
@@ -27,8 +27,9 @@ class Reference:
 class Action:
     """One thing that provision must do for an image.
 
-    resolve: ask the registry for the digest; download: fetch a file to this machine; load: send
-    an image of a bundle; build; carry: bring the image from a node that has it.
+    resolve: ask the registry, or look into the archive, for the base's digest; download: fetch a
+    file to this machine; load: send an image of a bundle; build; carry: bring the image from a
+    node that has it.
 
     Args:
         node: where; empty for this machine.
@@ -63,21 +64,31 @@ class Recipe:
     @property
     def tag(self) -> str | None:
         """What the image will be called; None until everything that goes in is known."""
-        if self.base_digest is None or self._unknown_downloads:
-            return None
-        needed = {url: self.downloads[url] for url in self.image.downloads}
-        return tag(self.image, inputs_digest(self.image, self.base_digest, self.files, needed))
+        inputs = self.inputs
+        return tag(self.image, inputs) if inputs else None
 
     @property
-    def _unknown_downloads(self) -> bool:
-        return any(url not in self.downloads for url in self.image.downloads)
+    def inputs(self) -> str | None:
+        """The digest of everything that goes in; None until all of it is known."""
+        if self.base_digest is None or any(url not in self.downloads for url in self.image.parts):
+            return None
+        parts = {url: self.downloads[url] for url in self.image.parts}
+        return inputs_digest(self.image, self.base_digest, self.files, parts)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """URLs whose sha256 must be known before the image has a name.
+
+        A base's archive is not among them once the base's digest is known.
+        """
+        return self.image.downloads if self.base_digest is None else self.image.parts
 
 
 def reference(base: str) -> Reference:
     """The parts of a base reference; one that begins with no registry means Docker Hub."""
     path, _, its_tag = base.rpartition(":")
-    host, _, repository = path.partition("/")
-    if not ("." in host or ":" in host or host == "localhost"):
+    host, slash, repository = path.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
         host, repository = _DOCKER_HUB, path
     if host == _DOCKER_HUB and "/" not in repository:
         repository = f"library/{repository}"
@@ -90,16 +101,16 @@ def pinned(base: str, digest: str, mirror: str | None) -> str:
     return f"{mirror or origin.host}/{origin.repository}@{digest}"
 
 
-def file_name(url: str) -> str:
-    """What a download is called inside the build."""
-    return url.rpartition("/")[2]
+def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
+    """What a build begins with: the base by digest, or by the id that it has once it is loaded."""
+    return digest if image.archive else pinned(image.base, digest, mirror)
 
 
 def build_args(image: Image, *, base: str, inputs: str) -> dict[str, str]:
     """The build arguments of the image's Dockerfile.
 
     Args:
-        base: what to build from, as ``pinned`` says it.
+        base: what to build from, as ``base_to_build_from`` says it.
         inputs: what ``inputs_digest`` says; becomes a label.
     """
     return {"BASE": base, "IMAGE": image.name, "INPUTS": inputs, **_values(image)}
@@ -121,7 +132,7 @@ def inputs_digest(
 ) -> str:
     """The sha256 of everything that goes into a build, as ``sha256:...``.
 
-    It depends on the base's digest and not on where the base is pulled from. What a distribution's
+    It depends on the base's digest and not on where the base comes from. What a distribution's
     archive holds on the day of the build cannot be known beforehand and is not in it: therefore an
     image is built once, and carried.
     """
@@ -179,11 +190,12 @@ def _values(image: Image) -> dict[str, str]:
         "PYTHON": image.python,
         "CODE": image.code,
         "INFINIBAND": image.infiniband,
-        "OFED_TAR": " ".join(map(file_name, image.downloads)),
-        "OFED_VERSION": image.ofed.version if image.ofed and image.downloads else "",
+        "OFED_TAR": file_name(image.ofed_url) if image.ofed_url else "",
+        "OFED_VERSION": image.ofed.version if image.ofed and image.ofed_url else "",
         "APT_PACKAGES": " ".join(image.packages),
         "APT_MIRROR": image.apt.mirror or "",
         "PIP_PACKAGES": " ".join(image.pip),
+        "WHEELS": " ".join(map(file_name, image.wheels)),
         "SOURCE_URL": source.url if source else "",
         "SOURCE_COMMIT": source.commit if source else "",
         "SOURCE_PATH": (source.path if source else None) or "",
@@ -192,11 +204,14 @@ def _values(image: Image) -> dict[str, str]:
 
 
 def _unknown(recipe: Recipe) -> Iterator[Action]:
-    if recipe.base_digest is None:
-        yield Action("resolve", "", recipe.image.base, "its digest is not known")
-    for url in recipe.image.downloads:
+    image = recipe.image
+    if recipe.base_digest is None and image.archive is None:
+        yield Action("resolve", "", image.base, "its digest is not known")
+    for url in recipe.wanted:
         if url not in recipe.downloads:
             yield Action("download", "", url, "its sha256 is not known")
+    if recipe.base_digest is None and image.archive is not None:
+        yield Action("resolve", "", image.base, "its archive has not been looked into")
 
 
 def _made(recipe: Recipe, name: str, nodes: tuple[str, ...]) -> tuple[Action, ...]:

@@ -17,6 +17,7 @@ from orchestrator.model.text import (
     Noun,
     ProgramName,
     Words,
+    repeated,
 )
 
 # Every value below gets into a shell inside `docker build`: what a pattern lets through is plain
@@ -24,7 +25,9 @@ from orchestrator.model.text import (
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _REST = r"(/[A-Za-z0-9_.~+%=-]+)*"
 _URL = rf"https?://{_HOST}{_REST}/?"
-_FILE_URL = rf"https?://{_HOST}{_REST}/[A-Za-z0-9][A-Za-z0-9_.+-]*"
+_FILE = r"[A-Za-z0-9]([A-Za-z0-9_.+-]|%2[Bb])*"
+_FILE_URL = rf"https?://{_HOST}{_REST}/{_FILE}"
+_WHEEL_URL = rf"https?://{_HOST}{_REST}/{_FILE}\.whl"
 _COMMIT = r"[0-9a-f]{40}"
 _PACKAGE = r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?"
 _PROJECT = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -58,6 +61,11 @@ FileUrl = Annotated[
     str,
     Field(max_length=500),
     Matching(re.compile(_FILE_URL), "http(s)://host/path/file without a password or a query"),
+]
+WheelUrl = Annotated[
+    str,
+    Field(max_length=500),
+    Matching(re.compile(_WHEEL_URL), "http(s)://host/path/file.whl without a password or a query"),
 ]
 Digest = Annotated[
     str, Matching(re.compile(r"sha256:[0-9a-f]{64}"), "sha256: and 64 hexadecimal digits")
@@ -95,6 +103,11 @@ Argument = Annotated[
 def derived_tag(name: str, inputs: str) -> str:
     """What the image built from these inputs, ``sha256:...``, is called on every node."""
     return f"dlperf/{name}:{inputs.removeprefix('sha256:')[:16]}"
+
+
+def file_name(url: str) -> str:
+    """What a download is called inside the build; a URL may write ``+`` as ``%2B``."""
+    return re.sub("%2b", "+", url.rpartition("/")[2], flags=re.IGNORECASE)
 
 
 class Ofed(Noun):
@@ -137,6 +150,8 @@ class Image(Noun):
     description: Words | None = None
     base: ImageReference
     """What it is built from; the digest belongs to the lock, never to this file."""
+    archive: FileUrl | None = None
+    """A file of `docker save` that holds the base, where no registry has it."""
     requires: tuple[Module, ...] = ()
     """Python modules that must be importable where the program runs as a plain process."""
     extra: Name | None = None
@@ -159,6 +174,11 @@ class Image(Noun):
     pip: tuple[Requirement, ...] = ()
     """Python packages, each at one version and without what it depends on: pip could put another
     PyTorch in place of the base's."""
+    wheels: tuple[WheelUrl, ...] = ()
+    """Python packages from where they lie, for those that no index has; likewise without what they
+    depend on."""
+    left_open: tuple[Literal["wheels"], ...] = ()
+    """Keys that whoever uses the image must say: nothing is built until they are there."""
     source: Source | None = None
     """The benchmark's code; else it lies beside this file."""
 
@@ -170,12 +190,38 @@ class Image(Noun):
         return tuple(dict.fromkeys((*self.apt.packages, *ours[self.infiniband])))
 
     @property
+    def ofed_url(self) -> str | None:
+        """Where MLNX_OFED comes from, if it goes in."""
+        return self.ofed.url if self.ofed and self.infiniband == "mlnx_ofed" else None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """URLs of the files that go into the build."""
+        return (*((self.ofed_url,) if self.ofed_url else ()), *self.wheels)
+
+    @property
     def downloads(self) -> tuple[str, ...]:
-        """URLs of the files that go in, and that the controller fetches."""
-        return (self.ofed.url,) if self.ofed and self.infiniband == "mlnx_ofed" else ()
+        """URLs of everything that the controller fetches: the parts, and the base's archive."""
+        return (*self.parts, *((self.archive,) if self.archive else ()))
+
+    def unsaid(self) -> Iterator[Contradiction]:
+        """What is left open and not said yet; not even wrong until someone wants to build it."""
+        for index, key in enumerate(self.left_open):
+            if not {"wheels": self.wheels}[key]:
+                yield Contradiction(
+                    ("left_open", index),
+                    f"{key} is left to whoever uses this image; needed `{key}:` in a copy of this"
+                    " folder, in images/ where you work",
+                )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Everything about this image that cannot hold together."""
+        for index, before in repeated([file_name(url) for url in self.parts]).items():
+            name = file_name(self.parts[index])
+            yield Contradiction(
+                ("wheels",),
+                f"{name!r} is the name of {self.parts[before]} too; needed each file name once",
+            )
         if self.infiniband == "mlnx_ofed" and self.ofed is None:
             yield Contradiction(
                 ("infiniband",),

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import archive, context, errors, images
+from orchestrator import context, errors, images
 from orchestrator.console import Voice
 from orchestrator.images import Action, Recipe
+from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
-from orchestrator.verbs import _nodes
+from orchestrator.verbs import _inputs, _nodes
 from orchestrator.verbs._carry import carry
 from orchestrator.verbs._images import Preparing
 
@@ -43,8 +44,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], what: Recipe, folder: Pa
     carried = [action.node for action in todo if action.kind == "carry"]
     for action in todo:
         if action.kind == "download":
-            path = preparing.downloads.fetch(action.what, what.downloads[action.what])
-            archive.check(path)
+            _inputs.fetched(preparing, what, action.what)
         elif action.kind == "build":
             _build(preparing, action, what, folder)
         elif action.kind == "load":
@@ -60,7 +60,8 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
     Raises:
         ImageError: IMAGE-SKEW, by node; or a node has none.
     """
-    if what.tag is None or what.base_digest is None:
+    inputs = what.inputs
+    if what.tag is None or what.base_digest is None or inputs is None:
         raise errors.ImageError(f"image {what.image.name} is not known", code="IMAGE-MISSING")
     ids = {
         node: has.get(what.tag, "none") for node, has in there(preparing.fleet, what.tag).items()
@@ -80,7 +81,7 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
         base_digest=what.base_digest,
         id=first,
         tag=what.tag,
-        inputs_digest=_inputs(what, what.base_digest),
+        inputs_digest=inputs,
         code=image.code,
         python=image.python,
         locked=image.base in preparing.lock.images,
@@ -88,18 +89,12 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
 
 
 def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> None:
-    node, image = preparing.fleet.images[action.node], what.image
-    if what.base_digest is None or what.tag is None:
+    node, image, inputs = preparing.fleet.images[action.node], what.image, what.inputs
+    if inputs is None or what.tag is None:
         raise AssertionError("only a resolved recipe is built")
-    base = images.pinned(image.base, what.base_digest, preparing.mirror)
-    if node.find(base) is None:
-        progress = _bytes(preparing.voice, f"{action.node}: pull {image.base}")
-        node.pull(base, progress, preparing.credentials)
-    parts = {
-        images.file_name(url): preparing.downloads.fetch(url, what.downloads[url])
-        for url in image.downloads
-    }
-    args = images.build_args(image, base=base, inputs=_inputs(what, what.base_digest))
+    base = _base(preparing, action.node, what)
+    parts = {file_name(url): _inputs.fetched(preparing, what, url) for url in image.parts}
+    args = images.build_args(image, base=base, inputs=inputs)
     preparing.voice.line(f"{action.node}: build {what.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
@@ -108,9 +103,27 @@ def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> 
         node.build(_chunks(tar), what.tag, args, say)
 
 
-def _inputs(what: Recipe, base_digest: str) -> str:
-    checksums = {url: what.downloads[url] for url in what.image.downloads}
-    return images.inputs_digest(what.image, base_digest, what.files, checksums)
+def _base(preparing: Preparing, name: str, what: Recipe) -> str:
+    """What the build begins with; afterwards the node has it, pulled or loaded."""
+    node, image = preparing.fleet.images[name], what.image
+    base = images.base_to_build_from(image, what.base_digest or "", preparing.mirror)
+    if node.find(base) is not None:
+        return base
+    if image.archive is None:
+        progress = _bytes(preparing.voice, f"{name}: pull {image.base}")
+        node.pull(base, progress, preparing.credentials)
+        return base
+    path = _inputs.fetched(preparing, what, image.archive)
+    preparing.voice.line(f"{name}: load {image.base}")
+    node.load(_chunks(path))
+    if node.find(base) is None:
+        raise errors.ImageError(
+            f"{image.archive} was loaded, and there is no {image.base} of id {base[:19]}",
+            code="ARCHIVE",
+            node=name,
+            fix="lock it again with provision --lock",
+        )
+    return base
 
 
 def _load(preparing: Preparing, action: Action) -> None:

@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import archive, context, downloads, errors, images, load
+from orchestrator import context, downloads, errors, images, load
 from orchestrator.console import Voice
 from orchestrator.downloads import Downloads
 from orchestrator.images import Action, Recipe
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.image import Image
 from orchestrator.model.lock import EMPTY, Lock, file_name
 from orchestrator.model.site import Site
 from orchestrator.store import Store, write
-from orchestrator.verbs import _files, _nodes
+from orchestrator.verbs import _files, _inputs, _nodes
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials
@@ -100,6 +99,7 @@ def lock(inventory: Path) -> Lock:
 def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe, Path]:
     """An image's recipe, as far as lock, bundle and the last provisioning know it; its folder."""
     image, folder = _files.image(name)
+    _files.refuse(load.read(folder / "image.yaml"), image.unsaid())
     known = before.images.get(name) if before else None
     digest = preparing.lock.images.get(image.base)
     if digest is None and known is not None and known.base == image.base:
@@ -131,24 +131,14 @@ def resolved(preparing: Preparing, known: Recipe) -> Recipe:
     Raises:
         ImageError: a base cannot be resolved; or a download's sha256 is not locked.
     """
+    checksums, cached = dict(known.downloads), set(known.cached)
+    for url in known.wanted:
+        if url not in checksums:
+            checksums[url] = _inputs.learnt(preparing, known.image, url)
+            cached.add(checksums[url])
     digest = known.base_digest
     if digest is None:
-        digest = _base_digest(preparing, known.image)
-    checksums, cached = dict(known.downloads), set(known.cached)
-    for url in known.image.downloads:
-        if url in checksums:
-            continue
-        if not preparing.wanted.relock:
-            raise errors.ImageError(
-                f"nothing says what {url} must hash to",
-                code="DOWNLOAD-UNLOCKED",
-                fix="provision --lock trusts it as it comes, once, and writes its sha256 down",
-            )
-        preparing.voice.line(f"{url}: trusted as it comes, since --lock asks for it")
-        path, sha256 = preparing.downloads.learn(url)
-        archive.check(path)
-        checksums[url] = sha256
-        cached.add(sha256)
+        digest = _inputs.base_digest(preparing, known.image, checksums)
     if preparing.wanted.relock:
         preparing.lock = preparing.lock.extended({known.image.base: digest}, checksums)
     return replace(known, base_digest=digest, downloads=checksums, cached=frozenset(cached))
@@ -190,17 +180,3 @@ def _bundle(folder: Path) -> Bundle:
             fix="copy it again, or make it again",
         )
     return bundle
-
-
-def _first(preparing: Preparing) -> str:
-    return next(iter(preparing.fleet.images))
-
-
-def _base_digest(preparing: Preparing, image: Image) -> str:
-    origin = images.reference(image.base)
-    host = preparing.mirror or origin.host
-    asked = f"{host}/{origin.repository}:{origin.tag}"
-    node = _first(preparing)
-    digest = preparing.fleet.images[node].digest(asked, preparing.credentials)
-    preparing.voice.line(f"{image.base} is {digest}, says {host}")
-    return digest

@@ -15,6 +15,7 @@ from orchestrator.model.bundle import (
     BundledImage,
     FileSeen,
 )
+from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.store import Store, now, write
 from orchestrator.verbs import _files, _images, _nodes, _sites
@@ -37,7 +38,8 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     with _nodes.reach(cluster) as fleet:
         parts = [_image(fleet, record, folder, voice) for record in records]
     voice.rested()
-    urls = dict.fromkeys(url for each in records for url in _files.image(each.name)[0].downloads)
+    # A base's archive is not among them: its layers are in the image that was built from it.
+    urls = dict.fromkeys(url for each in records for url in _files.image(each.name)[0].parts)
     files = [_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
     write(folder / FILE_NAME, made.text().encode())
@@ -87,7 +89,8 @@ def _download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bu
             fix="provision --lock first",
         )
     source = kept.fetch(url, sha256) if kept.cached(sha256) is None else kept.cached(sha256)
-    file = f"downloads/{sha256[7:23]}-{url.rpartition('/')[2]}"
+    # A wheel's name has a +, and a URL writes it as %2B; a bundle's paths have neither.
+    file = f"downloads/{sha256[7:23]}-{file_name(url).replace('+', '_')[-100:]}"
     with on_disk(folder / file), open(source or "", "rb") as content:
         pieces = iter(lambda: content.read(MIB), b"")
         seen = _copied(pieces, folder / file)

@@ -1,14 +1,15 @@
-"""What a run's web server hands out: the benchmark's code by git, a stub OFED tarball."""
+"""What a run's web server hands out: code by git, a stub OFED tarball, wheels, an image's file."""
 
 import hashlib
 import io
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import stubs
-from tests.cluster.place import WEB
+from tests.cluster import registry, stubs, wheels
+from tests.cluster.place import WEB, Place
 
 _HERE = Path(__file__).parent
 CODE_PATH = "PyTorch/Classification/ConvNets"
@@ -18,7 +19,13 @@ _OFED = f"MLNX_OFED_LINUX-{OFED_VERSION}-ubuntu18.04-x86_64"
 
 @dataclass(frozen=True, slots=True)
 class Downloads:
-    """Addresses, as nodes and images know them."""
+    """Addresses, as nodes and images know them.
+
+    Args:
+        code_url: NVIDIA's repository; ``oneflow_url`` OneFlow's.
+        wheel_019, wheel_020, wheel_gpt: of OneFlow, by the image that they are for.
+        archive_url: the base of OneFlow's GPT, as `docker save` writes it.
+    """
 
     code_url: str
     code_commit: str
@@ -26,37 +33,81 @@ class Downloads:
     ofed_url: str
     ofed_version: str
     ofed_sha256: str
+    oneflow_url: str
+    oneflow_commit: str
+    wheel_019: str
+    wheel_020: str
+    wheel_gpt: str
+    archive_url: str
 
 
-def write(www: Path) -> Downloads:
+def write(place: Place) -> Downloads:
     """Fill the web server's folder."""
+    www = place.folder / "www"
     (www / "ofed").mkdir(parents=True)
     tarball = www / "ofed" / f"{_OFED}.tar"
     tarball.write_bytes(_ofed())
+    archive = www / "oneflow-manylinux2014-cuda11.2-0.1.tar"
+    registry.save(place, archive)
     return Downloads(
         code_url=f"http://{WEB}/git/DeepLearningExamples.git",
-        code_commit=_repository(www / "git" / "DeepLearningExamples.git"),
+        code_commit=_repository(www / "git" / "DeepLearningExamples.git", _nvidia()),
         code_path=CODE_PATH,
         ofed_url=f"http://{WEB}/ofed/{tarball.name}",
         ofed_version=OFED_VERSION,
         ofed_sha256=hashlib.sha256(tarball.read_bytes()).hexdigest(),
+        oneflow_url=f"http://{WEB}/git/OneFlow-Benchmark.git",
+        oneflow_commit=_repository(www / "git" / "OneFlow-Benchmark.git", _oneflow()),
+        wheel_019=_wheel(www, "oneflow_cu102", "0.1.9"),
+        wheel_020=_wheel(www, "oneflow_cu102", "0.2.0"),
+        wheel_gpt=_wheel(www, "oneflow", "0.3.5+cu112.git.0"),
+        archive_url=f"http://{WEB}/{archive.name}",
     )
 
 
-def _repository(bare: Path) -> str:
-    """Make the repository that holds the benchmark's code; its one commit."""
+def _nvidia() -> dict[str, str]:
+    """By path in the repository, the file of ours that stands in."""
+    return {
+        f"{CODE_PATH}/main.py": "main.py",
+        f"{CODE_PATH}/multiproc.py": "multiproc.py",
+        "TensorFlow/Classification/ConvNets/main.py": "tf_main.py",
+    }
+
+
+def _oneflow() -> dict[str, str]:
+    gpt = "LanguageModeling/GPT"
+    return {
+        "Classification/cnns/of_cnn_train_val.py": "of_cnn_train_val.py",
+        "LanguageModeling/BERT/run_pretraining.py": "run_pretraining.py",
+        f"{gpt}/setup.py": "oneflow_gpt/setup.py",
+        **{
+            f"{gpt}/oneflow_gpt/{name}.py": f"oneflow_gpt/{name}.py"
+            for name in ("__init__", "config", "training")
+        },
+    }
+
+
+def _wheel(www: Path, project: str, version: str) -> str:
+    """The URL of a stub wheel, its + written as URLs write it."""
+    name, content = wheels.made(project, version)
+    (www / "wheels").mkdir(exist_ok=True)
+    (www / "wheels" / name).write_bytes(content)
+    return f"http://{WEB}/wheels/{name.replace('+', '%2B')}"
+
+
+def _repository(bare: Path, files: Mapping[str, str]) -> str:
+    """Make a repository that holds these files of ours; its one commit."""
     bare.mkdir(parents=True)
     work = bare.with_suffix(".work")
-    code = work / CODE_PATH
-    code.mkdir(parents=True)
-    for name in ("main.py", "multiproc.py"):
-        (code / name).write_bytes((_HERE / "standin" / name).read_bytes())
-    (code / "requirements.txt").write_text("# the stand-in needs nothing\n")
+    work.mkdir()
+    for path, name in files.items():
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_bytes((_HERE / "standin" / name).read_bytes())
     _git(bare, work, "init", "--quiet", "--bare", "--initial-branch=master")
     # As GitHub does: a client may ask for any commit by its hash.
     _git(bare, work, "config", "uploadpack.allowAnySHA1InWant", "true")
     _git(bare, work, "add", "--all")
-    _git(bare, work, "commit", "--quiet", "--message", "Stand-in of NVIDIA's ConvNets")
+    _git(bare, work, "commit", "--quiet", "--message", "Stand-ins of benchmarks")
     return _git(bare, work, "rev-parse", "HEAD")
 
 

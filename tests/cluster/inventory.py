@@ -8,7 +8,13 @@ from tests.cluster.place import REGISTRY, Place, address
 _GPUS = """\
   gpus: {count: 8, model: Tesla V100-SXM2-16GB}
   hcas: [{name: mlx5_0, rate_gbps: 100, link_layer: InfiniBand}]
-  data: {imagenet: /data/image, imagenet_tfrecord: /data/tfrecords}
+  data:
+    imagenet: /data/image
+    imagenet_tfrecord: /data/tfrecords
+    dali_idx: /data/dali_idx
+    imagenet_ofrecord: /data/ofrecord
+    wiki_ofrecord: /data/wiki
+    gpt: /data/gpt
 """
 
 

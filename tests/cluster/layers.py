@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.cluster.place import Place, TestbedError
 
 SUITE = "bookworm"
 PACKAGES = ("python3", "python-is-python3", "git", "libstdc++6", "usr-is-merged")
+MPI = ("openmpi-bin", "python3-mpi4py", "openssh-server", "openssh-client")
 # Manuals, and what only git's scripts in Perl and old encodings need; a pull is waited for often.
 _REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl", "lib/*/gconv")
 # What training does not need: C++ headers and programs, tests.
@@ -47,8 +48,13 @@ class Layer:
     size: int
 
 
-def debian(place: Place) -> Layer:
-    """Debian with Python and git, by mmdebstrap: about 40 s when it is not there yet."""
+def debian(place: Place, *more: str) -> Layer:
+    """Debian with Python, git and more packages, by mmdebstrap: about 40 s if it is not there yet.
+
+    Raises:
+        TestbedError: mmdebstrap fails; says the end of what it wrote.
+    """
+    packages = (*PACKAGES, *more)
 
     def fill(target: "_Target") -> None:
         trees = " ".join(f'"$1"/usr/{part}' for part in _REMOVED)
@@ -57,7 +63,7 @@ def debian(place: Place) -> Layer:
         # It starts hundreds of programs, so it is known by its mark when a run is cut short.
         env = {**os.environ, **place.mark, "TMPDIR": str(target.folder)}
         child = subprocess.Popen(
-            [*argv, f"--include={','.join(PACKAGES)}", SUITE, "-"],
+            [*argv, f"--include={','.join(packages)}", SUITE, "-"],
             env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -70,7 +76,7 @@ def debian(place: Place) -> Layer:
         if child.returncode:
             raise TestbedError(f"mmdebstrap: exit {child.returncode}: {said[-1500:]}")
 
-    return _kept(place, "debian", [SUITE, *PACKAGES, *_REMOVED], fill)
+    return _kept(place, "debian", [SUITE, *packages, *_REMOVED], fill)
 
 
 def torch(place: Place) -> Layer:
@@ -79,21 +85,20 @@ def torch(place: Place) -> Layer:
     Raises:
         TestbedError: this interpreter has no PyTorch, or is not of Debian's version.
     """
-    if sys.version_info[:2] != (3, 11):
-        raise TestbedError(f"Python {sys.version.split()[0]}; needed 3.11, as in Debian {SUITE}")
     try:
         names = sorted(_closure("torch"))
     except importlib.metadata.PackageNotFoundError as err:
         raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make .venv`") from err
+    return _python(place, "torch", names)
 
-    def fill(target: "_Target") -> None:
-        with tarfile.open(fileobj=target, mode="w|") as tar:
-            for name in names:
-                for path, where in _installed(name):
-                    tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
 
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
-    return _kept(place, "torch", [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
+def pip(place: Place) -> Layer:
+    """pip, and setuptools for what it builds, likewise.
+
+    Raises:
+        TestbedError: this interpreter is not of Debian's version.
+    """
+    return _python(place, "pip", ["pip", "setuptools"])
 
 
 def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
@@ -167,6 +172,20 @@ def _alone(lock: Path) -> Iterator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _python(place: Place, name: str, distributions: Sequence[str]) -> Layer:
+    if sys.version_info[:2] != (3, 11):
+        raise TestbedError(f"Python {sys.version.split()[0]}; needed 3.11, as in Debian {SUITE}")
+
+    def fill(target: "_Target") -> None:
+        with tarfile.open(fileobj=target, mode="w|") as tar:
+            for each in distributions:
+                for path, where in _installed(each):
+                    tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
+
+    versions = [f"{each} {importlib.metadata.version(each)}" for each in distributions]
+    return _kept(place, name, [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
 
 
 def _closure(name: str) -> set[str]:

@@ -109,7 +109,7 @@ def _up(place: Place, names: Sequence[str]) -> None:
     for node in nodes_in_order:
         nodes.prepare(place, node, nodes=len(nodes_in_order))
         nodes.start(place, node)
-    served = downloads.write(place.folder / "www")
+    served = downloads.write(place)
     overlay.write(place.folder / "work", asdict(served))
     _web(place)
     registry.fill(place)

@@ -162,9 +162,19 @@ def _data(data: Path) -> None:
                 (folder / f"{wnid}_{picture}.JPEG").write_text(
                     f"stand-in {part} {wnid} {picture}\n"
                 )
-    (data / "tfrecords").mkdir()
-    for shard in range(2):
-        (data / "tfrecords" / f"train-{shard:05d}-of-00002").write_text(f"stand-in {shard}\n")
+    shards = [f"train-{index:05d}-of-00002" for index in range(2)]
+    parts = [f"part-{index:05d}" for index in range(256)]
+    gpt = "gpt_sample_dataset_text_document"
+    for folder, names in (
+        (data / "tfrecords", shards),
+        (data / "dali_idx", [f"{shard}.idx" for shard in shards]),
+        (data / "ofrecord" / "train", parts),
+        (data / "wiki", [f"part-{index}" for index in range(32)]),
+        (data / "gpt", [f"{gpt}.bin", f"{gpt}.idx"]),
+    ):
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(f"stand-in {name}\n")
 
 
 def _is_ready(place: Place, node: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from orchestrator import errors, load
 from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
-from orchestrator.model.image import Image, derived_tag
+from orchestrator.model.image import Image, derived_tag, file_name
 from orchestrator.model.lock import Lock
 
 SHIPPED = Path(__file__).parents[2] / "images"
@@ -53,6 +53,107 @@ def test_shipped_image_is_that_of_the_published_runs() -> None:
     assert found.source.commit == "5cc03caa153faab7a2c3b1b5b5d63663f06ce1b4"
     assert (found.source.path, found.code) == ("PyTorch/Classification/ConvNets", "/workspace/rn50")
     assert not list(found.contradictions())
+
+
+GPT_WHEEL = (
+    "https://oneflow-public.oss-cn-beijing.aliyuncs.com/GPT/package/"
+    "oneflow-0.3.5%2Bcu112.git.75f11b825-cp37-cp37m-manylinux2014_x86_64.whl"
+)
+GPT_ARCHIVE = (
+    "https://oneflow-static.oss-cn-beijing.aliyuncs.com/docker_images/"
+    "oneflow-manylinux2014-cuda11.2-0.1.tar.gz"
+)
+NVIDIA = "https://github.com/NVIDIA/DeepLearningExamples.git"
+ONEFLOW = "https://github.com/Oneflow-Inc/OneFlow-Benchmark.git"
+
+
+# What DLPerf's reports and pages name; of OneFlow 0.1.9 and 0.2.0 they name no file.
+@pytest.mark.parametrize(
+    ("name", "base", "url", "commit", "wheels"),
+    [
+        (
+            "ngc-tensorflow-20.03",
+            "nvcr.io/nvidia/tensorflow:20.03-tf1-py3",
+            NVIDIA,
+            "fed7ba99cde958fda12c9e81d12b3d7e738e0590",
+            (),
+        ),
+        (
+            "oneflow-0.1.9",
+            "nvcr.io/nvidia/pytorch:20.03-py3",
+            ONEFLOW,
+            "637bb9cdb4cc1582f13bcc171acbc8a8089d9435",
+            (),
+        ),
+        (
+            "oneflow-0.2.0",
+            "nvcr.io/nvidia/pytorch:20.03-py3",
+            ONEFLOW,
+            "638d8f42aa064486a4268a388f2bd1e9762c98b3",
+            (),
+        ),
+        (
+            "oneflow-gpt-0.3.5",
+            "docker.io/library/oneflow-manylinux2014-cuda11.2:0.1",
+            ONEFLOW,
+            "8da0250ad407da338825f1eb3f15ab8c7461427d",
+            (GPT_WHEEL,),
+        ),
+    ],
+)
+def test_shipped_images_are_those_of_the_reports(
+    name: str, base: str, url: str, commit: str, wheels: tuple[str, ...]
+) -> None:
+    """Base, code and wheel of each; none contradicts itself."""
+    found = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+    assert found.source is not None
+    assert (found.name, found.base, found.wheels) == (name, base, wheels)
+    assert (found.source.url, found.source.commit) == (url, commit)
+    assert not list(found.contradictions())
+
+
+def test_what_nobody_could_say_is_left_to_the_user() -> None:
+    """OneFlow's old wheels: their images say what must be given, and where, before a build."""
+    for name, open_keys in (("oneflow-0.1.9", 1), ("oneflow-0.2.0", 1), ("oneflow-gpt-0.3.5", 0)):
+        found = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+        told = [(each.path, each.text) for each in found.unsaid()]
+        assert len(told) == open_keys
+        for path, text in told:
+            assert path == ("left_open", 0)
+            assert text.startswith("wheels is left to whoever uses this image; needed `wheels:`")
+
+
+def test_key_that_was_left_open_and_is_given_is_no_longer_open(tmp_path: Path) -> None:
+    """A copy of the folder need not change anything else."""
+    said = 'left_open: [wheels]\nwheels: ["http://files.example/of-1-py3-none-any.whl"]\n'
+    assert not list(read(tmp_path, IMAGE + said).unsaid())
+
+
+def test_base_may_come_as_a_file() -> None:
+    """Its archive is fetched, and is no part of the build."""
+    found = load.validated(load.read(SHIPPED / "oneflow-gpt-0.3.5" / "image.yaml"), Image)
+    assert found.parts == (GPT_WHEEL,)
+    assert found.downloads == (GPT_WHEEL, GPT_ARCHIVE)
+    assert found.driver == "450.80.02"
+
+
+def test_plus_of_a_wheel_is_written_as_urls_do() -> None:
+    """pip reads a version out of the name, so it has the + again inside the build."""
+    assert file_name(GPT_WHEEL) == (
+        "oneflow-0.3.5+cu112.git.75f11b825-cp37-cp37m-manylinux2014_x86_64.whl"
+    )
+    assert file_name("http://files.example/a%2bb.whl") == "a+b.whl"
+
+
+def test_two_parts_of_one_file_name_are_refused(tmp_path: Path) -> None:
+    """One would lie where the other is looked for."""
+    urls = [
+        "http://one.example/a%2Bb-1-py3-none-any.whl",
+        "http://two.example/a+b-1-py3-none-any.whl",
+    ]
+    (found,) = read(tmp_path, f"{IMAGE}wheels: {json.dumps(urls)}\n").contradictions()
+    assert found.path == ("wheels",)
+    assert "'a+b-1-py3-none-any.whl' is the name of http://one.example/" in found.text
 
 
 def test_one_word_chooses_whose_user_space_goes_in(tmp_path: Path) -> None:
@@ -122,6 +223,12 @@ BAD = (
     ("[/bin/sh, -e]", "[sh, '$(id)']", "a word without shell characters"),
     ("[/bin/sh, -e]", "sh", "needed a list, such as ['sh']"),
     ("registry.example/base:1", f"registry.example/base:1@{ZEROS}", "the lock holds digests"),
+    ("apt: {", "archive: /tmp/base.tar\napt: {", "needed http(s)://host/path/file"),
+    ("apt: {", "wheels: [http://files.example/of.tar]\napt: {", "path/file.whl"),
+    ("apt: {", "wheels: [http://files.example/of$x.whl]\napt: {", "path/file.whl"),
+    ("apt: {", "wheels: [http://files.example/of%20x.whl]\napt: {", "path/file.whl"),
+    ("apt: {", "wheels:\napt: {", "got nothing"),
+    ("apt: {", "left_open: [source]\napt: {", "'wheels'"),
 )
 
 

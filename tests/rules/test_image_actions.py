@@ -23,6 +23,10 @@ IMAGE = Image(
     pip=("numpy==1.18.1",),
     source=Source(url="https://git.example/it.git", commit=COMMIT, path="a/b"),
 )
+WHEEL = "http://files.example/of-1%2Bcu112-py3-none-any.whl"
+WITH_WHEEL = IMAGE.model_copy(update={"wheels": (WHEEL,)})
+ARCHIVE = "http://files.example/base.tar.gz"
+LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
 RECIPE = Recipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
 
@@ -35,6 +39,8 @@ ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
         ("localhost/a:b", Reference("localhost", "a", "b")),
         ("pytorch/pytorch:2.1", Reference("docker.io", "pytorch/pytorch", "2.1")),
         ("docker.io/debian:12", Reference("docker.io", "library/debian", "12")),
+        ("debian:12", Reference("docker.io", "library/debian", "12")),
+        ("cuda11.2:0.1", Reference("docker.io", "library/cuda11.2", "0.1")),
     ],
 )
 def test_base_is_taken_apart_as_docker_does(base: str, parts: Reference) -> None:
@@ -77,7 +83,7 @@ def test_value_that_is_not_there_is_no_argument() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["ngc-pytorch-20.03", "reference-rn50"])
+@pytest.mark.parametrize("name", sorted(path.name for path in SHIPPED.iterdir()))
 def test_shipped_dockerfile_uses_what_its_image_says(name: str) -> None:
     """No value of a shipped image.yaml is without effect."""
     image = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
@@ -103,6 +109,8 @@ CHANGED = (
     replace(RECIPE, image=IMAGE.model_copy(update={"infiniband": "none"})),
     replace(RECIPE, image=IMAGE.model_copy(update={"apt": Apt(packages=("git",))})),
     replace(RECIPE, image=IMAGE.model_copy(update={"source": None})),
+    replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: SUM}),
+    replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: DIGEST}),
 )
 
 
@@ -182,3 +190,47 @@ def test_what_is_not_known_is_found_out_first() -> None:
     assert [action.kind for action in images.actions(other, {"vs001": {}})] == [
         *("resolve", "download", "build")
     ]
+
+
+def test_wheels_are_an_argument_by_their_names() -> None:
+    """As they lie in the build, with the + that their URLs write as %2B."""
+    args = images.build_args(WITH_WHEEL, base=BASE, inputs=SUM)
+    assert args["WHEELS"] == "of-1+cu112-py3-none-any.whl"
+    assert args["OFED_TAR"] == "ofed.tar"
+    assert replace(RECIPE, image=WITH_WHEEL).tag is None
+    light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
+    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.build_args(light, base=BASE, inputs=SUM))
+
+
+def test_base_of_an_archive_is_built_from_by_its_id() -> None:
+    """No registry and no mirror has it; the engine knows it once it is loaded."""
+    assert images.base_to_build_from(LOADED, ONE, "10.11.0.1:5000") == ONE
+    assert images.base_to_build_from(IMAGE, DIGEST, None) == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+
+
+def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
+    """Its image's id is what goes into the name, wherever the archive lay."""
+    unknown = Recipe(LOADED, None, {"Dockerfile": SUM}, {})
+    assert unknown.wanted == (ARCHIVE,)
+    assert images.actions(unknown, {"vs001": {}}) == (
+        Action("download", "", ARCHIVE, "its sha256 is not known"),
+        Action("resolve", "", "docker.io/library/base:1", "its archive has not been looked into"),
+        Action("build", "vs001", "mine", "no node has it"),
+    )
+    known = replace(unknown, base_digest=ONE, downloads={ARCHIVE: SUM})
+    assert images.actions(known, {"vs001": {}}) == (
+        Action("download", "", ARCHIVE, "this machine does not have it yet"),
+        Action("build", "vs001", str(known.tag), "no node has it"),
+    )
+    elsewhere = LOADED.model_copy(update={"archive": "http://other.example/base.tar"})
+    assert replace(known, image=elsewhere, downloads={}).tag == known.tag
+
+
+def test_archive_is_not_missed_where_its_image_is_known() -> None:
+    """Nodes that have the image, or a bundle of it, need no base."""
+    known = Recipe(LOADED, ONE, {"Dockerfile": SUM}, {})
+    assert known.wanted == ()
+    tag = str(known.tag)
+    assert images.actions(known, {"vs001": {tag: TWO}}) == ()
+    bundled = replace(known, bundled={tag: TWO})
+    assert [each.kind for each in images.actions(bundled, {"vs001": {}})] == ["load"]

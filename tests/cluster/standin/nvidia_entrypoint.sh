@@ -2,9 +2,9 @@
 # Stand-in for the entry point of NGC's images: a banner, then the command.
 cat <<'END'
 
-=============
-== PyTorch ==
-=============
+==
+== @FRAMEWORK@
+==
 
 Stand-in of the virtual cluster for NVIDIA Release 20.03; no NVIDIA software is in it.
 

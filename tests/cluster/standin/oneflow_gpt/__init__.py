@@ -1,0 +1,1 @@
+"""Stand-in for OneFlow-Benchmark's package of GPT."""

@@ -1,0 +1,250 @@
+"""Images of all benchmarks on the virtual cluster: built, locked, bundled, and started."""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster, Completed, cluster, registry
+from tests.virtual import Desk
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+NAMES = ("ngc-tensorflow-20.03", "oneflow-0.1.9", "oneflow-gpt-0.3.5")
+GPT_BASE = f"docker.io/library/{registry.GPT}"
+IPS = "10.11.0.2,10.11.0.3"
+CODE = "/workspace/OneFlow-Benchmark"
+RN50 = (
+    f"python3 {CODE}/Classification/cnns/of_cnn_train_val.py --num_examples=30720 --num_nodes=2"
+    " --train_data_dir=/data/ofrecord/train --train_data_part_num=256 --gpu_num_per_node=2"
+    " --model_update=momentum --momentum=0.875 --label_smoothing=0.1 --learning_rate=0.001"
+    " --loss_print_every_n_iter=20 --batch_size_per_device=128 --val_batch_size_per_device=125"
+    f" --num_epoch=1 --log_dir=./log --model=resnet50 --node_ips={IPS},10.11.0.9"
+)
+BERT = (
+    f"python3 {CODE}/LanguageModeling/BERT/run_pretraining.py --gpu_num_per_node=2 --num_nodes=2"
+    f" --node_ips={IPS} --learning_rate=1e-4 --batch_size_per_device=24 --iter_num=40"
+    " --loss_print_every_n_iter=20 --seq_length=128 --data_dir=/data/wiki --data_part_num=32"
+    " --save_last_snapshot= --model_save_dir=./snapshots"
+)
+GPT = (
+    "python3 -m oneflow_gpt.training --num-layers {layers} --hidden-size 1536"
+    " --num-attention-heads 16 --micro-batch-size 2 --global-batch-size 8 --num-gpus-per-node 2"
+    " --tensor-model-parallel-size 2 --num-nodes 2 --ctrl-port {port} --train-iters 20"
+    f" --node-ips {IPS} --dataset /data/gpt/gpt_sample_dataset_text_document --seq-length 2048"
+    " --log-interval 10 --lr-decay-iters 320000 --lr-warmup-fraction 0.01 --vocab-size 50257"
+    " --load {folder} --save {folder} --fp16 --use-rdma"
+)
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Cluster]:
+    """Two nodes that the tests of this module share."""
+    with cluster(2) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def first(two: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, Any]:
+    """Where the images were prepared, and what was said."""
+    desk = Desk.made(two, tmp_path_factory.mktemp("first"))
+    return desk, desk.json("provision", str(two.inventory), "--lock", *asked(NAMES))
+
+
+@pytest.fixture
+def here(first: tuple[Desk, Any], tmp_path: Path) -> Iterator[Desk]:
+    """A fresh working folder on the provisioned nodes."""
+    fresh = Desk.made(first[0].cluster, tmp_path)
+    fresh.adopt(first[0])
+    yield fresh
+    fresh.cluster.switch()
+
+
+def asked(names: Sequence[str]) -> list[str]:
+    """The words that ask for images."""
+    return [word for name in names for word in ("--image", name)]
+
+
+def lock(of: Cluster) -> Any:
+    """The lock beside the cluster's inventory."""
+    return json.loads(of.inventory.with_name("virtual.lock.json").read_text())
+
+
+def on_both(desk: Desk, image: str, command: str, options: str = "") -> list[Completed]:
+    """A command in a container of an image on both nodes at once; the answers in rank order."""
+    site = json.loads((desk.state / "sites/virtual.json").read_text())
+    settings = "--rm --network host --shm-size 256m -v /data:/data -w /root -v /root:/root"
+    words = f"docker run {settings} {options} {site['images'][image]['id']} {command}"
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda node: node.sh(words, timeout_s=120), desk.cluster.nodes))
+
+
+def test_every_image_is_built_once_and_carried(first: tuple[Desk, Any]) -> None:
+    """From a registry or from a file, with wheels and without; one id on both nodes."""
+    desk, said = first
+    kinds = [(action["image"], action["kind"], action["node"]) for action in said["actions"]]
+    expected = [(name, "build", "vs001") for name in NAMES]
+    expected += [(name, "carry", "vs002") for name in NAMES]
+    assert sorted(each for each in kinds if each[1] != "download") == sorted(expected)
+    for name in NAMES:
+        record = said["site"]["images"][name]
+        found = {
+            node.must(f"docker inspect -f '{{{{.Id}}}}' {record['tag']}")
+            for node in desk.cluster.nodes
+        }
+        assert found == {record["id"] + "\n"}
+        assert record["locked"]
+
+
+def test_what_went_in_is_locked(first: tuple[Desk, Any]) -> None:
+    """The base that came as a file by the id that engines give it; every download by its sha256."""
+    desk, said = first
+    held = lock(desk.cluster)
+    loaded = desk.cluster.node(0).must(f"docker inspect -f '{{{{.Id}}}}' {registry.GPT}").strip()
+    assert held["images"][GPT_BASE] == loaded
+    assert said["site"]["images"]["oneflow-gpt-0.3.5"]["base_digest"] == loaded
+    served = desk.cluster.document["downloads"]
+    assert isinstance(served, dict)
+    urls = {served[name] for name in ("ofed_url", "wheel_019", "wheel_gpt", "archive_url")}
+    assert urls == set(held["downloads"])
+
+
+def test_second_provisioning_changes_nothing(here: Desk) -> None:
+    """Not even where the downloads are gone: every node has every image."""
+    before = lock(here.cluster)
+    shutil.rmtree(here.state / "downloads")
+    done = here.run("provision", str(here.cluster.inventory), *asked(NAMES))
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to do: every node has every image." in done.stdout
+    assert lock(here.cluster) == before
+
+
+def test_file_of_another_image_is_refused(here: Desk) -> None:
+    """The name in image.yaml is not in the file: both are said, and nothing is built."""
+    path = here.folder / "images/oneflow-gpt-0.3.5/image.yaml"
+    path.write_text(path.read_text().replace("cuda11.2:0.1", "cuda11.2:0.2"))
+    done = here.run("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[2:]))
+    assert done.returncode == 5
+    assert "ERROR ARCHIVE" in done.stderr + done.stdout
+    assert f"holds {registry.GPT}; needed {GPT_BASE[:-1]}2" in done.stderr + done.stdout
+
+
+def test_page_in_the_place_of_a_wheel_is_refused(here: Desk) -> None:
+    """A server may answer with a page about itself; it is never locked as a wheel."""
+    path = here.folder / "images/oneflow-0.1.9/image.yaml"
+    served = here.cluster.document["downloads"]
+    assert isinstance(served, dict)
+    page = here.cluster.folder / "www" / "wheels" / "gone-1-py3-none-any.whl"
+    page.write_text("<html>moved</html>")
+    url = served["wheel_019"].rpartition("/")[0] + f"/{page.name}"
+    path.write_text(path.read_text().replace(served["wheel_019"], url))
+    done = here.run("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[1:2]))
+    assert done.returncode == 5
+    assert "gave no wheel: it is no ZIP file" in done.stderr + done.stdout
+    assert url not in lock(here.cluster)["downloads"]
+
+
+def test_shipped_image_that_leaves_a_wheel_open_says_so(first: tuple[Desk, Any]) -> None:
+    """Nobody could say where OneFlow 0.1.9 lies: the file, the place and what to write are told."""
+    desk, _ = first
+    shutil.rmtree(desk.folder / "images/oneflow-0.2.0")
+    done = desk.run("provision", str(desk.cluster.inventory), *asked(["oneflow-0.2.0"]))
+    assert done.returncode == 2, done.stdout
+    assert "image.yaml:" in done.stderr
+    assert (
+        "left_open[0]: wheels is left to whoever uses this image; needed `wheels:` in a copy"
+        in (done.stderr)
+    )
+
+
+def test_bundle_of_a_loaded_base_holds_the_image_alone(here: Desk) -> None:
+    """The base's layers are in it already, and a wheel's + is in no path."""
+    folder = here.folder / "bundle"
+    words = ("bundle", str(here.cluster.inventory), str(folder), "--image", "oneflow-gpt-0.3.5")
+    made = here.json(*words)["bundle"]
+    assert [image["base"] for image in made["images"]] == [GPT_BASE]
+    (part,) = made["downloads"]
+    assert part["url"].endswith("oneflow-0.3.5%2Bcu112.git.0-py3-none-any.whl")
+    assert part["file"].endswith("-oneflow-0.3.5_cu112.git.0-py3-none-any.whl")
+    assert (folder / part["file"]).is_file()
+    inventory = here.folder / "other.yaml"
+    inventory.write_text(here.cluster.inventory.read_text())
+    shutil.rmtree(here.state)
+    done = here.run("provision", str(inventory), "--bundle", str(folder), *asked(NAMES[2:]))
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to do" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("image", "command", "line", "count"),
+    [
+        (NAMES[1], RN50, "train: epoch 0, iter ", 3),
+        (NAMES[1], BERT, "step: ", 2),
+        (NAMES[2], GPT.format(layers=16, port=50051, folder="/root/whole"), "| ", 4),
+    ],
+)
+def test_gang_of_oneflow_meets_by_addresses(
+    here: Desk, image: str, command: str, line: str, count: int
+) -> None:
+    """The same words on both nodes: each finds its place, and the first alone prints."""
+    leader, other = on_both(here, image, command)
+    assert (leader.returncode, other.returncode) == (0, 0), leader.stderr + other.stderr
+    assert sum(each.startswith(line) for each in leader.stdout.splitlines()) == count
+    assert line not in other.stdout
+
+
+def test_gang_of_oneflow_ends_when_a_rank_is_lost(here: Desk) -> None:
+    """On both nodes, and with a failure on both."""
+    here.cluster.switch(die={"rank": 3, "iteration": 30})
+    answers = on_both(here, NAMES[1], RN50)
+    assert [answer.returncode for answer in answers] == [1, 1]
+    assert all("a peer is lost" in answer.stderr for answer in answers)
+    assert ", iter 20," in answers[0].stdout
+
+
+def test_gang_of_oneflow_does_not_start_behind_a_proxy(here: Desk) -> None:
+    """The control channel would go to the proxy, as users of DLPerf found out."""
+    answers = on_both(here, NAMES[1], RN50, "-e https_proxy=http://10.9.9.9:3128")
+    assert [answer.returncode for answer in answers] == [1, 1]
+    assert all("['https_proxy'] set" in answer.stderr for answer in answers)
+
+
+def test_gpt_refuses_the_checkpoint_of_another_model(here: Desk) -> None:
+    """Upstream would go on from it; here a folder that was left from another case shows."""
+    whole = GPT.format(layers=16, port=50061, folder="/root/left")
+    assert [answer.returncode for answer in on_both(here, NAMES[2], whole)] == [0, 0]
+    other = GPT.format(layers=32, port=50062, folder="/root/left")
+    answers = on_both(here, NAMES[2], other)
+    assert [answer.returncode for answer in answers] == [1, 1]
+    assert all("/root/left is of num_layers 16, not 32" in each.stderr for each in answers)
+
+
+def test_tensorflow_is_a_program_of_mpi(here: Desk) -> None:
+    """Two ranks of a node meet, and rank 0 prints; an index that is missing is refused."""
+    program = (
+        "mpiexec --allow-run-as-root --bind-to socket -np 2 python3 /workspace/rn50v15_tf/main.py"
+        " --mode=train --iter_unit=batch --num_iter=30 --batch_size=128 --display_every=1"
+        " --data_dir=/data/tfrecords --use_dali --results_dir=/tmp/results --data_idx_dir="
+    )
+    for answer in on_both(here, NAMES[0], f"{program}/data/dali_idx"):
+        assert answer.returncode == 0, answer.stderr
+        lines = answer.stdout.splitlines()
+        steps = [line.split(" - ")[1].split(" imgs")[0] for line in lines if "imgs_per_sec" in line]
+        assert steps == [f"(0, {step})" for step in range(21, 31)]
+        assert lines.count("Num GPUs 2") == 1
+        assert lines.count("Current step: 0") == 2
+    for answer in on_both(here, NAMES[0], f"{program}/data/gpt"):
+        assert answer.returncode != 0
+        assert "0 indices in /data/gpt of 2 shards" in answer.stderr
+
+
+def test_ssh_server_of_an_image_brings_no_keys(here: Desk) -> None:
+    """A gang has its own: whoever has the image has none of them."""
+    for answer in on_both(here, NAMES[0], "sh -c 'ls /etc/ssh; ls -d /run/sshd'"):
+        assert answer.returncode == 0, answer.stderr
+        assert "sshd_config" in answer.stdout
+        assert "ssh_host_" not in answer.stdout
