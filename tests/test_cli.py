@@ -219,3 +219,29 @@ def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     assert "Traceback" not in done.stderr
     (kept,) = place.state.glob("traceback-*.txt")
     assert "ZeroDivisionError" in kept.read_text()
+
+
+TAGGED = """\
+workload: ngc_pytorch_rn50
+image: {image}
+method: {{repeats: 1, iterations: 151, window: [25, 125]}}
+grid: {{placement: [1x1], precision: [amp], micro_batch_size: [256]}}
+"""
+
+
+def test_a_newer_tag_is_one_line_of_a_playbook(place: Place) -> None:
+    """NAME@TAG is that image on another base; of a base that comes as a file there is no tag."""
+    words = ("sweep", "newer", "--inventory", "v100x4", "--dry-run", "--json")
+    path = place.folder / "playbooks/newer.yaml"
+    path.write_text(TAGGED.format(image="ngc-pytorch-20.03@20.12-py3"))
+    plan = json.loads(place.run(*words).stdout)["plan"]
+    assert plan["image"] == "ngc-pytorch-20.03@20.12-py3"
+    path.write_text(TAGGED.format(image="oneflow-gpt-0.3.5@0.2"))
+    refused = place.run(*words)
+    assert refused.returncode == 2
+    assert "NO-TAG" in refused.stderr
+    path.write_text(TAGGED.format(image="ngc-pytorch-20.3@20.12-py3"))
+    refused = place.run("check", str(path))
+    assert refused.returncode == 2
+    assert "there is no image 'ngc-pytorch-20.3'" in refused.stderr
+    assert "did you mean" in refused.stderr

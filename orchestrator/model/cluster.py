@@ -13,6 +13,7 @@ from orchestrator.model.text import (
     Count,
     DataPath,
     Fingerprint,
+    ImageChoice,
     Jump,
     Mirror,
     Name,
@@ -161,8 +162,8 @@ class Cluster(Noun):
     """How containers are started."""
     registry: Registry | None = None
     """Where images come from, if not from where their names say."""
-    images: tuple[Name, ...] = ()
-    """Images that provision prepares on the nodes."""
+    images: tuple[ImageChoice, ...] = ()
+    """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
     """The nodes in rank order: a case of two nodes takes the first two."""
 

@@ -9,6 +9,7 @@ from orchestrator.model.log import Rule
 from orchestrator.model.text import (
     Contradiction,
     Count,
+    ImageChoice,
     Name,
     Noun,
     PlacementText,
@@ -131,8 +132,9 @@ class Experiment(Noun):
     """What is measured, in one line; it heads the reports."""
     workload: Name
     """A workload that this program knows: `dlperf-orch list workloads`."""
-    image: Name
-    """An image definition, here or shipped: `dlperf-orch list images`."""
+    image: ImageChoice
+    """An image definition, here or shipped: `dlperf-orch list images`; NAME@TAG takes its base with
+    another tag."""
     inventory: Name | None = None
     """The inventory to use when none is named and none was provisioned."""
     device: Device | None = None

@@ -102,7 +102,8 @@ Argument = Annotated[
 
 def derived_tag(name: str, inputs: str) -> str:
     """What the image built from these inputs, ``sha256:...``, is called on every node."""
-    return f"dlperf/{name}:{inputs.removeprefix('sha256:')[:16]}"
+    repository = name.replace("@", "-").lower()  # a base's tag may have capitals
+    return f"dlperf/{repository}:{inputs.removeprefix('sha256:')[:16]}"
 
 
 def file_name(url: str) -> str:

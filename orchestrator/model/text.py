@@ -131,6 +131,13 @@ Fingerprint = Annotated[str, Matching(_FINGERPRINT, "SHA256: and the 43 characte
 ImageReference = Annotated[
     str, Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
 ]
+ImageChoice = Annotated[
+    str,
+    Matching(
+        re.compile(rf"{_NAME.pattern}(@[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"),
+        "an image's name, or NAME@TAG to take its base with another tag",
+    ),
+]
 Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
 Words = Annotated[
     str,

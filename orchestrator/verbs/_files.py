@@ -101,15 +101,26 @@ def judged_image(document: load.Document) -> Image:
     return found
 
 
-def image(name: str) -> tuple[Image, Path]:
-    """The image definition of that name, judged, and its folder.
+def image(choice: str) -> tuple[Image, Path]:
+    """The image definition of that name, judged, and its folder; of NAME@TAG with that base.
 
     Raises:
         ConfigError: all that is wrong with it.
-        UsageError: there is none.
+        UsageError: there is none, or its base has no tag to choose.
     """
+    name, _, tag = choice.partition("@")
     path = _found("images", name)
-    return judged_image(load.read(path)), path.parent.resolve()
+    found = judged_image(load.read(path))
+    if tag and found.archive is not None:
+        raise errors.UsageError(
+            f"the base of {name} comes as a file, {found.archive}; it has no other tag",
+            code="NO-TAG",
+            fix=f"give the URL of another file in a copy of images/{name}",
+        )
+    if tag:
+        base = f"{found.base.rpartition(':')[0]}:{tag}"
+        found = found.model_copy(update={"name": choice, "base": base})
+    return found, path.parent.resolve()
 
 
 def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
@@ -175,7 +186,7 @@ def _unfit_name(name: str) -> Iterator[Contradiction]:
 def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
     places = (
         ("workload", experiment.workload, workloads.names()),
-        ("image", experiment.image, tuple(shipped.names("images"))),
+        ("image", experiment.image.partition("@")[0], tuple(shipped.names("images"))),
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     )
     for key, name, known in places:

@@ -357,3 +357,10 @@ def test_bundle_cannot_name_files_outside_of_itself(part: str, key: str, value: 
     parts[part][0][key] = value
     with pytest.raises(ValueError, match=key):
         bundle(parts)
+
+
+def test_another_tag_of_a_base_is_another_image() -> None:
+    """NAME@TAG is no name that Docker takes: the tag becomes a part of it, in small letters."""
+    assert derived_tag("ngc-pytorch-20.03@20.12-PY3", ONES) == (
+        "dlperf/ngc-pytorch-20.03-20.12-py3:1111111111111111"
+    )
