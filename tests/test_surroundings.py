@@ -92,6 +92,18 @@ def test_peak_is_that_of_the_only_model_that_is_known() -> None:
     assert _surroundings.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
 
 
+def test_more_than_a_gpu_can_give_is_marked() -> None:
+    """The report of May 2021 has 49.43 TFLOP/s for 4.92 samples/s: 30 times that is no result."""
+    shape = (("hidden_size", 1536), ("num_attention_heads", 16), ("num_layers", 16))
+    (one,) = results({"1x1": (4.92,)})
+    own = replace(one.case, micro_batch_size=2, precision="amp", params=shape)
+    for factor, marks in ((1, []), (2.5, []), (30, ["IMPLAUSIBLE"])):
+        (measured,) = results({"1x1": (4.92 * factor,)})
+        report = replace(sweep((replace(measured, case=own),)), peak_tflops=125.0)
+        (found,) = gpt(report).results
+        assert [mark.code for mark in found.marks] == marks
+
+
 def test_published_results_are_of_the_same_program_only() -> None:
     """The folder that a log lies in does not matter; another model or a stray value does."""
     found = gpt(sweep(results({"1x8": (6154.66,)})), "ngc_pytorch_rn50")

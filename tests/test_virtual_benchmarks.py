@@ -36,20 +36,22 @@ def prepared(
 def swept(desk: Desk, playbook: str, *words: str) -> Any:
     """What a sweep of one repeat says; nothing of it is left on any node."""
     said = desk.json("sweep", playbook, "--repeats", "1", *desk.on(), *words)
-    for trial, outcome in desk.outcomes().items():
+    for trial, outcome in outcomes(desk, said).items():
         assert outcome["state"] == "valid", (trial, outcome["problems"])
     assert not desk.left()
     return said
 
 
+def outcomes(desk: Desk, said: Any) -> dict[str, Any]:
+    """By trial, the outcomes of a sweep."""
+    paths = (desk.state / "sweeps" / said["sweep"]).glob("logs/*/*.json")
+    found = [json.loads(path.read_text()) for path in paths]
+    return {each["trial"]: each for each in found}
+
+
 def rows(said: Any) -> dict[str, Any]:
     """Cases with a median, by placement."""
     return {each["case"]["placement"]: each for each in said["cases"] if each["median"]}
-
-
-def tasks(desk: Desk, trial: str) -> list[tuple[str, int]]:
-    """Node and rank of every task of a trial that counts."""
-    return [(end["node"], end["node_rank"]) for end in desk.outcomes()[trial]["tasks"]]
 
 
 @pytest.mark.parametrize(
@@ -83,20 +85,20 @@ def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> No
             each["case"]["global_batch_size"] / each["latency_s"], rel=1e-9
         )
         assert each["memory_mib"] > 0
-    report = (prepared.sweeps()[-1] / "report.md").read_text()
+    folder = prepared.state / "sweeps" / said["sweep"]
+    report = (folder / "report.md").read_text().replace("\\", "")
     for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):
         assert name in report
-    logs = list((prepared.sweeps()[-1] / "logs").rglob("*.log"))
-    assert len(logs) == 18
+    assert len(list((folder / "logs").rglob("*.log"))) == 18
 
 
 @pytest.mark.parametrize(
     ("playbook", "pattern"),
     [
         ("tf-rn50-fp32", "*_b128_*"),
-        ("tf-rn50-amp", "*_b208_*"),
-        ("tf-rn50-fp32-perf", "*_b160_*"),
-        ("tf-rn50-amp-perf", "*_b128_*"),
+        ("tf-rn50-amp", "*_b208_amp-xla_*"),
+        ("tf-rn50-fp32-perf", "*_b160_fp32-benchmark_*"),
+        ("tf-rn50-amp-perf", "*_b128_amp-xla-benchmark_*"),
     ],
 )
 def test_tensorflow_runs_by_mpi_over_four_nodes(
@@ -108,8 +110,11 @@ def test_tensorflow_runs_by_mpi_over_four_nodes(
     assert {"1x1", "1x8", "4x8"} <= placements
     four = [each for each in said["cases"] if each["case"]["placement"] == "4x8" and each["median"]]
     assert {each["transport"] for each in four} == {"IB mlx5_0"}
-    trial = four[0]["trials"][0]["trial"]
-    assert tasks(prepared, trial) == [(f"vs00{rank + 1}", rank) for rank in range(4)]
+    ends = outcomes(prepared, said)[four[0]["trials"][0]["trial"]]["tasks"]
+    assert [(end["node"], end["why"]) for end in ends] == [
+        ("vs001", "exited"),
+        *((f"vs00{rank}", "stopped") for rank in (2, 3, 4)),
+    ]
 
 
 def test_xla_and_no_xla_never_share_a_log(prepared: Desk) -> None:

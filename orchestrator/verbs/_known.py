@@ -6,7 +6,9 @@ from typing import TypeVar
 
 from orchestrator import published
 from orchestrator.model.case import Case
+from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.result import Result
 from orchestrator.verbs.published import known
 from orchestrator.workloads import Workload
 
@@ -21,7 +23,7 @@ def completed(report: Report, workload: Workload) -> Report:
     """
     cases = [result.case for result in report.results]
     asked = {case: own for case in cases if (own := _of_the_program(workload, case))}
-    return replace(
+    found = replace(
         report,
         layout=workload.layout,
         log_prefix=workload.log_prefix,
@@ -29,6 +31,16 @@ def completed(report: Report, workload: Workload) -> Report:
         step_flops=_each(workload.step_flops, asked),
         published=_published(workload, asked, report.image),
     )
+    return replace(found, results=tuple(_doubted(found, each) for each in found.results))
+
+
+def _doubted(report: Report, result: Result) -> Result:
+    """The result, marked if it would take more than the GPUs can give."""
+    reached, peak = report.tflops_per_gpu(result), report.peak_tflops
+    if reached is None or peak is None or reached <= peak:
+        return result
+    words = f"{reached:.2f} TFLOP/s on each GPU, of which {peak:g} can be had; look at its log"
+    return replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", words)))
 
 
 def _of_the_program(workload: Workload, case: Case) -> Case | None:

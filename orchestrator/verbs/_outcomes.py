@@ -183,9 +183,13 @@ def _last_lines(bench: Bench, attempt: Attempt, end: TaskEnd) -> bytes:
 
 
 def _changed_code(bench: Bench) -> Iterable[Problem]:
-    """A program that lies in a folder here can be edited while it is measured; an image cannot."""
+    """A program that lies in a folder here can be edited while it is measured.
+
+    An image cannot, and what was pushed to nodes lies in a folder of ours named by its digest.
+    """
     program = bench.recipe.program
-    if any(node.runtime == "docker" for node in bench.recipe.cluster.members):
+    members = bench.recipe.cluster.members
+    if any(node.runtime == "docker" or node.transport != "local" for node in members):
         return
     digest = _files.folder_digest(Path(program.code))
     if digest != program.digest:
