@@ -14,7 +14,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Interval, Measurement, Result, Statistics
 
 # A log with one of these is measured where that is possible, and shown with the mark.
-MARKS = frozenset({"GAP", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
+MARKS = frozenset({"GAP", "HEADERLESS", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
 # Between the clock over the window and the rates that the program prints: the nine recorded logs in
 # tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
 RATE_TOLERANCE = 0.03
@@ -79,9 +79,8 @@ def _reported(log: TrainingLog) -> float:
 
 
 def _mean_rate(log: TrainingLog) -> float:
-    first, last = _window(log)
-    if log.window_mean is None or log.start is None or log.end is None:
-        raise _lacking(log, first if log.start is None else last)
+    if log.window_mean is None:
+        raise _lacking(log, _window(log)[1 if log.start else 0])
     return log.window_mean
 
 
@@ -134,7 +133,9 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
         source, given = "the program's own result", log.reported.get("train_throughput")
         rate = log.rate.mean if log.rate else None
     else:
-        source, given, rate = "the clock", _by_clock(log, global_batch_size), log.window_rate
+        by: Rule = "latency" if rule == "latency" else "clock"
+        source, given = f"the {by}", _by(by, log, global_batch_size)
+        rate = log.window_rate
     if not given or rate is None or abs(rate / given - 1) <= RATE_TOLERANCE:
         return None
     return Problem(
@@ -144,9 +145,9 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
     )
 
 
-def _by_clock(log: TrainingLog, global_batch_size: int | None) -> float | None:
+def _by(rule: Rule, log: TrainingLog, global_batch_size: int | None) -> float | None:
     try:
-        return throughput(log, global_batch_size, "clock")
+        return throughput(log, global_batch_size, rule)
     except errors.LogError:
         return None
 

@@ -120,10 +120,12 @@ class TrainingLog:
         end: last iteration of the window, likewise.
         rate: over all steps; None without steps or with a rate that is not a positive number.
         window_rate: samples / sum of times, from the rates printed after the window's first
-            iteration up to its last; None unless the log has both ends.
+            iteration up to its last, and by the rule ``latency`` that of the first too; None
+            unless the log has both ends.
         reported: the numbers of the log's own summary, ``train_throughput`` among them.
-        digest: hash over the iterations and timestamps of the window, equal for copies of the
-            same evidence; empty where there are none.
+        digest: hash over the iterations of the window with their timestamps, or with what else
+            their records say where they have none; equal for copies of the same evidence, empty
+            where there are none.
         sha256: of the raw bytes.
         fabric: of the task that wrote this log; other nodes' ranks speak in their own.
         rule: how throughput is taken from it unless a method says otherwise.
@@ -133,6 +135,7 @@ class TrainingLog:
             None unless the log has both ends.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
+        lines: of the first and the last record that the window stands on, where no clock tells.
         tells: keys of ``config`` that every whole header of this program says.
     """
 
@@ -157,4 +160,10 @@ class TrainingLog:
     window_mean: float | None = None
     latency_s: float | None = None
     memory_mib: int | None = None
+    lines: tuple[int, int] | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
+
+    @property
+    def evidence(self) -> tuple[int, int] | None:
+        """First and last line that the number stands on; None where it stands on none."""
+        return (self.start.line, self.end.line) if self.start and self.end else self.lines

@@ -120,7 +120,7 @@ def _lone(lone: LoneLog) -> dict[str, JSON]:
         "memory_mib": log.memory_mib,
         "transport": known_transport(log.fabric.label),
         "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
-        "lines": [log.start.line, log.end.line] if log.start and log.end else None,
+        "lines": list(log.evidence) if log.evidence else None,
         "sha256": log.sha256,
         "problems": [{"code": each.code, "message": each.message} for each in lone.problems],
     }

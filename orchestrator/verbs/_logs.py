@@ -50,7 +50,6 @@ def of_case(
     if measure.global_batch_size(log) not in (None, case.global_batch_size):
         throughput, more = None, []  # a problem already, and no batch can be trusted
     problems += more
-    lines = (log.start.line, log.end.line) if log.start and log.end else None
     return Measurement(
         trial=name,
         repeat=repeat,
@@ -60,7 +59,7 @@ def of_case(
         rate=log.rate.mean if log.rate else None,
         problems=tuple(problems),
         marks=marks,
-        evidence=Evidence(path, lines, log.sha256, log.digest),
+        evidence=Evidence(path, log.evidence, log.sha256, log.digest),
         provenance={},
         latency_s=log.latency_s,
         memory_mib=log.memory_mib,
@@ -78,7 +77,8 @@ def value(
         value = measure.throughput(log, batch, asked)
     except errors.LogError as error:
         said = {each.code for each in log.problems}
-        again = error.code in said or (error.code == "WINDOW" and "NO-CLOCK" in said)
+        cause = {"NO-CLOCK", "NOT-FINITE"} & said
+        again = error.code in said or (error.code == "WINDOW" and cause)
         return None, [] if again else [Problem(error.code, error.cause)]
     mismatch = measure.rate_problem(log, batch, asked)
     return value, [mismatch] if mismatch else []

@@ -145,8 +145,10 @@ class Run:
             self._notes.add("TRUNCATED", f"have {self.steps} of {promised} steps")
         if lacking := self.header.lacks:
             seen = f"the header does not say {' and '.join(lacking)}"
+            # The recorded logs of 32 ranks under mpirun are whole and have no header.
             none = "no line of parameters, nor of GPUs and batch size, before the steps"
-            self._notes.add("NO-HEADER", seen if self.header.begun else none)
+            begun = self.header.begun
+            self._notes.add("NO-HEADER" if begun else "HEADERLESS", seen if begun else none)
         self._judge_mode()
 
     def _judge_beginning(self) -> None:

@@ -206,8 +206,7 @@ def test_reported_and_mean_rates_need_no_batch_size() -> None:
         ("reported", {}, 512, "NO-RESULT"),
         ("reported", {"reported": {"train_throughput": 0.0}}, 512, "NO-RESULT"),
         ("rates", {"window_mean": None}, 512, "WINDOW"),
-        ("rates", {"window_mean": 5.0, "start": None}, 512, "WINDOW"),
-        ("rates", {"window_mean": 5.0, "end": None}, 512, "WINDOW"),
+        ("rates", {"start": None}, 512, "WINDOW"),
     ],
 )
 def test_a_rule_without_what_it_needs_gives_no_number(
@@ -275,8 +274,10 @@ def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:
     """There is nothing to compare."""
     assert measure.rate_problem(replace(LOG, window_rate=None), 100, "clock") is None
     assert measure.rate_problem(LOG, None, "reported") is None
-    silent = replace(LOG, window_rate=5.0, start=None, latency_s=1.0)
+    silent = replace(LOG, window_rate=5.0, start=None, latency_s=20.0)
     assert measure.rate_problem(silent, 100, "latency") is None
+    assert measure.rate_problem(silent, 200, "latency") is not None
+    assert measure.rate_problem(silent, 100, "clock") is None
 
 
 def test_header_that_agrees_in_everything_is_no_mismatch() -> None:

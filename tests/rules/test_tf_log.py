@@ -101,7 +101,7 @@ def test_benchmark_without_a_window_is_what_the_program_reports(row: dict[str, s
         assert log.reported == {"train_throughput": float(row["reported_train_throughput"])}
         assert log.problems == ()
     else:
-        assert (log.reported, codes(log)) == ({}, {"NO-HEADER", "NO-RESULT"})
+        assert (log.reported, codes(log)) == ({}, {"HEADERLESS", "NO-RESULT"})
         assert len(problems(log, "NO-RESULT")) == 1
 
 
@@ -302,7 +302,7 @@ def test_damaged_header_names_what_it_lacks() -> None:
     log = read(ONE_GPU.partition(b"\n")[2].replace(b"Total Steps 500.0\n", b""))
     assert (log.config, log.runs) == ({"world_size": 1, "micro_batch_size": 128}, 1)
     assert problems(log, "NO-HEADER") == ["the header does not say iterations"]
-    assert problems(read(TAGGED), "NO-HEADER")[0].startswith("no line of parameters")
+    assert problems(read(TAGGED), "HEADERLESS")[0].startswith("no line of parameters")
 
 
 def test_counts_may_bear_tags() -> None:
@@ -354,7 +354,7 @@ def test_excerpt_of_a_training_has_no_window() -> None:
     assert log.rate
     assert log.rate.mean == pytest.approx((1146.8574254443538 + 1146.482712670826) / 2)
     assert (log.window, log.start, log.end, log.rule) == ((21, 120), None, None, "clock")
-    assert codes(log) == {"NO-HEADER"}
+    assert codes(log) == {"HEADERLESS"}
 
 
 def test_older_training_prints_six_lines_a_step() -> None:
@@ -379,7 +379,7 @@ def test_log_without_steps_has_no_numbers(raw: bytes, window: tuple[int, int] | 
     assert (log.runs, log.steps, log.rate, log.window_rate, log.window_mean) == (0, 0, *(None,) * 3)
     assert (log.first_iteration, log.last_iteration, log.start, log.end) == (None,) * 4
     assert (log.digest, log.size_bytes, log.reported) == ("", len(raw), {})
-    assert codes(log) == {"NO-STEPS", "NO-HEADER"}
+    assert codes(log) == {"NO-STEPS", "HEADERLESS"}
 
 
 def test_header_alone_is_a_run_without_steps() -> None:
