@@ -5,13 +5,16 @@ with Debian's OpenMPI where upstream has MPI, that train nothing and print each 
 """
 
 import json
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.virtual import Desk
+from tests.virtual import Desk, ended
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -97,7 +100,6 @@ def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> No
     [
         ("tf-rn50-fp32", "*_b128_*"),
         ("tf-rn50-amp", "*_b208_amp-xla_*"),
-        ("tf-rn50-fp32-perf", "*_b160_fp32-benchmark_*"),
         ("tf-rn50-amp-perf", "*_b128_amp-xla-benchmark_*"),
     ],
 )
@@ -115,6 +117,64 @@ def test_tensorflow_runs_by_mpi_over_four_nodes(
         ("vs001", "exited"),
         *((f"vs00{rank}", "stopped") for rank in (2, 3, 4)),
     ]
+
+
+MPI = """\
+workload: ngc_tensorflow_rn50
+image: ngc-tensorflow-20.03
+method: {repeats: 1, iterations: 120, window: [21, 120], rule: rates, time_limit_s: 120}
+grid: {placement: [2x2], precision: [fp32], micro_batch_size: [128]}
+params: {mode: train}
+"""
+SSHD = "pgrep -fc '[s]shd -D -e -f /var/tmp/dlperf' || true"
+
+
+@pytest.fixture
+def mpi(prepared: Desk) -> Iterator[str]:
+    """A playbook of one trial by mpirun on two nodes; what it leaves behind a failure is ended."""
+    yield prepared.playbook("mpi", MPI)
+    prepared.end()
+    prepared.cluster.switch()
+
+
+def serving(desk: Desk) -> list[int]:
+    """How many sshd of attempts run on each of the nodes."""
+    return [int(node.sh(SSHD).stdout.split()[0]) for node in desk.cluster.nodes[:2]]
+
+
+def leaders_log(desk: Desk) -> bytes:
+    """The raw logs of attempts that run on the first node."""
+    folder = desk.cluster.node(0).folder / "var/tmp/dlperf-root"
+    return b"".join(log.read_bytes() for log in folder.glob("*/*/a*/r0.log"))
+
+
+def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
+    """Exit 3 with the reason, and neither ranks nor sshd nor keys on any node.
+
+    mpirun ends with the signal of its rank: who sent it is not known, and it is tried again.
+    """
+    prepared.cluster.switch(die={"rank": 3, "iteration": 30})
+    done = prepared.run("sweep", mpi, *prepared.on(), "--json")
+    assert done.returncode == 3, done.stderr
+    (trial,) = json.loads(done.stdout)["cases"][0]["trials"]
+    assert (trial["state"], trial["problems"][0]["code"]) == ("infra-lost", "KILLED")
+    assert serving(prepared) == [0, 0]
+    assert not prepared.left()
+
+
+def test_ctrl_c_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
+    """Exit 130 while ranks run on both nodes; the same command then finishes the job."""
+    prepared.cluster.switch(iteration_s=0.3)
+    words = ("sweep", mpi, *prepared.on(), "--new")
+    process = prepared.start(*words)
+    wait_for(lambda: serving(prepared) == [0, 1], "an sshd of the attempt on the second node", 60)
+    wait_for(lambda: b"imgs_per_sec" in leaders_log(prepared), "steps", 60)
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 130
+    assert serving(prepared) == [0, 0]
+    assert not prepared.left()
+    prepared.cluster.switch()
+    assert prepared.run(*words[:-1]).returncode == 0
 
 
 def test_xla_and_no_xla_never_share_a_log(prepared: Desk) -> None:

@@ -65,6 +65,29 @@ def test_shipped_files_are_found_by_name(installed: Path, tmp_path: Path) -> Non
     assert '--master_addr", "10.11.0.2"' in shown.stdout
 
 
+PLAYBOOKS = {
+    *("rn50-fp32", "rn50-amp", "rn50-amp-static"),
+    *("tf-rn50-fp32", "tf-rn50-amp", "tf-rn50-fp32-perf", "tf-rn50-amp-perf"),
+    *("oneflow-rn50-fp32", "oneflow-rn50-amp", "oneflow-bert-fp32", "oneflow-bert-amp"),
+    *("oneflow-gpt", "smoke"),
+}
+
+
+def test_every_playbook_resolves_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """Workload, image and cases of each are found in the wheel, and planned on v100x4 or local."""
+    program = installed / "dlperf-orch"
+    listed = json.loads(run(program, "list", "playbooks", "--json", cwd=tmp_path).stdout)
+    assert {row["name"] for row in listed} == PLAYBOOKS
+    for name in sorted(PLAYBOOKS):
+        inventory = "local" if name == "smoke" else "v100x4"
+        words = ("sweep", name, "--inventory", inventory, "--dry-run", "--json")
+        done = run(program, *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["plan"]["trials"]
+    known = json.loads(run(program, "published", "--json", cwd=tmp_path).stdout)
+    assert "seed" not in json.dumps(known)
+
+
 def test_with_the_extra_the_training_runs(installed: Path, tmp_path: Path) -> None:
     """`sweep smoke` trains for real and gives a number."""
     pip = [str(installed / "python"), "-m", "pip", "install", "--quiet"]
