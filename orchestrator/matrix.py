@@ -233,6 +233,12 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
 
 
 def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
+    if method.rule is not None and method.rule not in workload.rules:
+        yield Contradiction(
+            ("method", "rule"),
+            f"{method.rule}; logs of {workload.name} can be measured by"
+            f" {' or '.join(sorted(workload.rules))}",
+        )
     shown = workload.last_iteration(method.iterations)
     if method.window is not None and method.window[1] > shown:
         first, last = method.window

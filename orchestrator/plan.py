@@ -88,13 +88,14 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
 
 
 def selected(trials: Iterable[TrialPlan], pattern: str | None) -> tuple[TrialPlan, ...]:
-    """The trials whose case or name fits a glob pattern, such as ``2x*`` or ``4n8g-*``."""
+    """The trials that a glob pattern fits: ``2x*``, ``4n8g-*``, or a case's own name."""
     return tuple(
         trial
         for trial in trials
         if pattern is None
         or fnmatch.fnmatchcase(trial.case.placement, pattern)
         or fnmatch.fnmatchcase(trial.name, pattern)
+        or (trial.name_of_case and fnmatch.fnmatchcase(trial.name_of_case, pattern))
     )
 
 

@@ -140,7 +140,7 @@ ROWS = (
     ("B12", INVENTORY, "/data/image}", "▶/etc/passwd}", "needed a folder that holds data"),
     ("B12", INVENTORY, "/data/image}", "▶/}", "needed a folder that holds data"),
     ("B12", INVENTORY, "/data/image}", "▶data/image}", "begins with '/' or '~/'"),
-    ("B12", PLAYBOOK, "image: reference-rn50", "image: ▶../../etc", "needed 2 to 63 letters"),
+    ("B12", PLAYBOOK, "image: reference-rn50", "image: ▶../../etc", "needed an image's name"),
     ("B12", IMAGE, "/workspace/mine", "▶/workspace/../etc", "needed a path without '..'"),
     ("B13", INVENTORY, "name: lab", "name: ▶lab;reboot", "needed 2 to 63 letters"),
     ("B13", INVENTORY, "user: root", "user: ▶$(id)", "needed 2 to 63 letters"),

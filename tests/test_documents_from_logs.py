@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,13 @@ def gpt(shape: Mapping[str, int], latency_ms: float, memory_mib: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gpt_shape(name: str) -> dict[str, int | bool]:
+def gpt_text(name: str, latency_ms: float, memory_mib: int) -> str:
+    """A log whose header is what upstream's name of a log says."""
+    text = gpt(gpt_shape(name), latency_ms, memory_mib)
+    return text.replace("  train_iters", f"  fp16 {'.' * 44} True\n  train_iters")
+
+
+def gpt_shape(name: str) -> dict[str, int]:
     """The arguments behind upstream's name of a log."""
     token, *words = name.split("_")
     said = {
@@ -139,16 +146,15 @@ def gpt_shape(name: str) -> dict[str, int | bool]:
         "hidden_size": said["h"],
         "num_attention_heads": said["nh"],
         "train_iters": 100,
-        "fp16": True,
     }
 
 
-def collected(folder: Path, workload: str) -> Any:
-    """What `collect` makes of a folder of logs; the reports lie in its folder ``out``."""
+def collected(folder: Path, workload: str, code: int = 0) -> Any:
+    """What `collect` makes of a folder of logs; the reports lie beside it."""
     words = ("collect", "--logs", str(folder), "--workload", workload, "--json")
     out = ("--out", str(folder.parent / "out"), "--state", str(folder.parent / "state"))
     done = subprocess.run((*PROGRAM, *words, *out), capture_output=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == code, done.stderr.decode()
     return json.loads(done.stdout)
 
 
@@ -196,15 +202,7 @@ def test_seed_002_comes_out_of_logs_by_their_headers(tmp_path: Path, line: str) 
     name, shape, latency_ms, memory, samples = line.split()
     folder = tmp_path / "perf_test_logs"
     folder.mkdir()
-    values = gpt_shape(shape)
-    text = gpt(
-        {key: int(value) for key, value in values.items() if key != "fp16"},
-        float(latency_ms),
-        int(memory),
-    )
-    text = text.replace(
-        "  train_iters", "  fp16 ............................................ True\n  train_iters"
-    )
+    text = gpt_text(shape, float(latency_ms), int(memory))
     (folder / f"pretrain_gpt_{shape}.log").write_text(text)
     (case,) = collected(folder, "oneflow_gpt")["cases"]
     digits = len(samples.partition(".")[2])
@@ -215,3 +213,57 @@ def test_seed_002_comes_out_of_logs_by_their_headers(tmp_path: Path, line: str) 
     )
     split = (case["case"][key] for key in ("data_parallel", "tensor_parallel", "pipeline_parallel"))
     assert "x".join(map(str, split)) in name
+
+
+def test_layouts_of_one_shape_stay_apart_by_their_names(tmp_path: Path) -> None:
+    """DP_8x1x1 and 2D_8x1x1 print equal headers; our names of their logs tell them."""
+    shape = "1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
+    folder = tmp_path / "1n8g"
+    folder.mkdir()
+    for name, latency_ms in (("DP_8x1x1_16_1536x16", 417.952), ("2D_8x1x1_16_1536x16", 417.902)):
+        log = folder / f"{name}-pretrain_gpt_{shape}_1.log"
+        log.write_text(gpt_text(shape, latency_ms, 12404))
+    cases = collected(tmp_path, "oneflow_gpt")["cases"]
+    seen = {each["case"]["params.group"]: f"{each['median']:.2f}" for each in cases}
+    assert seen == {"DP": "38.28", "2D": "38.29"}
+
+
+def test_a_log_of_another_layout_than_its_name_s_counts_for_neither(tmp_path: Path) -> None:
+    """The header says 2 x 4, the name 8 x 1: one of them is wrong."""
+    folder = tmp_path / "perf_test_logs"
+    folder.mkdir()
+    wrong = folder / "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16.log"
+    header = "1n8d_dp2_mp4_pp1_mbz8_gbz16_s2048_l16_h1536_nh16"
+    wrong.write_text(gpt_text(header, 539.696, 6366))
+    (case,) = collected(folder, "oneflow_gpt", code=3)["cases"]
+    (trial,) = case["trials"]
+    assert (trial["state"], case["median"]) == ("invalid", None)
+    assert "CASE-MISMATCH" in [each["code"] for each in trial["problems"]]
+
+
+# DLPerf's report on TensorFlow: AMP, batch 224, with XLA, one GPU.
+XLA_RATE = 1198.55
+
+
+def test_our_names_of_tensorflow_logs_find_what_was_published(tmp_path: Path) -> None:
+    """The label -xla is the case's own, whether a header says it too or there is none."""
+    head = (
+        "DLL 2020-09-01 06:00:00.000000 - PARAMETER arch : resnet50  mode : train  batch_size : 224"
+        "  num_iter : 120  iter_unit : batch  warmup_steps : 0  display_every : 1  precision : fp32"
+        "  loss_scale : 128.0  use_static_loss_scaling : True  use_xla : True  use_dali : True"
+        "  use_tf_amp : True  name : x \nNum GPUs 1\n"
+    )
+    began = datetime(2020, 9, 1, 6)
+    lines = "".join(
+        f"DLL {began + timedelta(seconds=224 * step / XLA_RATE):%Y-%m-%d %H:%M:%S.%f}"
+        f" - (0, {step}) imgs_per_sec : {XLA_RATE}  cross_entropy : 3.4  total_loss : 4.1\n"
+        for step in range(21, 121)
+    )
+    for name, header in (("told", head), ("headerless", "")):
+        folder = tmp_path / name / "logs/1n1g"
+        folder.mkdir(parents=True)
+        (folder / "r50_b224_amp-xla_1.log").write_text(header + lines)
+        (case,) = collected(folder.parent, "ngc_tensorflow_rn50")["cases"]
+        assert (case["case"]["params.xla"], case["trials_valid"]) == (True, 1)
+        assert case["median"] == pytest.approx(XLA_RATE, rel=1e-4)
+        assert case["published"][0]["throughput"] == XLA_RATE

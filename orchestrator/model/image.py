@@ -16,6 +16,7 @@ from orchestrator.model.text import (
     NodePath,
     Noun,
     ProgramName,
+    Scalar,
     Words,
     repeated,
 )
@@ -161,6 +162,9 @@ class Image(Noun):
     """The interpreter, inside the image."""
     code: NodePath = "/workspace"
     """Where the program lies, inside the image."""
+    params: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of a workload that this image decides, such as the release of its program;
+    playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
     entrypoint: tuple[Argument, ...] | None = None

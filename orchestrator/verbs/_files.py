@@ -78,6 +78,7 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
         raise AssertionError("an unknown workload is a complaint")
     refuse(document, [*unknown, *matrix.contradictions(experiment, workload, None)])
     image_, folder = image(experiment.image)
+    refuse(document, _unfit_image(experiment, workload, image_))
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
@@ -174,6 +175,22 @@ def _open_keys(found: Cluster) -> Iterator[Contradiction]:
         if mode & 0o077:
             seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
             yield Contradiction(path, f"{seen}; needed chmod 600")
+
+
+def _unfit_image(
+    experiment: Experiment, workload: Workload, chosen: Image
+) -> Iterator[Contradiction]:
+    """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
+    for case in matrix.cases(experiment):
+        said = workload.params.model_validate(dict(case.given)).model_dump()
+        for name, value in chosen.params.items():
+            if name in said and said[name] != value:
+                yield Contradiction(
+                    ("image",),
+                    f"{chosen.name} is for {name}: {value}; {case.placement} has {said[name]}."
+                    f" needed another image, or `params: {{{name}: {value!r}}}`",
+                )
+                return
 
 
 def _unfit_name(name: str) -> Iterator[Contradiction]:

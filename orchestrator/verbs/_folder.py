@@ -102,6 +102,10 @@ def _folder_report(
 
 
 def _log_files(folder: Path) -> Iterator[Path]:
+    if not folder.exists():
+        raise errors.UsageError(
+            f"there is no {folder}", code="NO-LOGS", fix="give a folder or a file of logs"
+        )
     if folder.is_file():
         yield folder
     for path in sorted(folder.rglob("*")):
@@ -151,10 +155,12 @@ def _shown(path: Path) -> str:
 def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
     """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
     token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
+    told = workload.told_by_name(path.stem)
+    header = {**header, **told}  # a header that says otherwise is a mismatch, not another case
     if token is None or name is None:
         return _told_by_header(path, header, workload)
     precision = "fp32" if name[3] == "fp32" else "amp"
-    label = (name[1] if name[1] != workload.log_prefix else "") + name[4]
+    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
     place = (int(token[1]), int(token[2]), int(name[2]))
     case = _case(place, precision, header, workload)
     if label:  # what the name says beyond the case must not be lost in a median

@@ -70,6 +70,8 @@ def _published(
     called = _each(workload.published, asked)
     everything = known() if called else ()
     found = {
-        case: published.of_case(everything, case, words, image) for case, words in called.items()
+        case: published.of_case(everything, case, words, image)
+        for case, words in called.items()
+        if words is not None
     }
     return {case: rows for case, rows in found.items() if rows}

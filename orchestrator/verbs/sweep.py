@@ -230,11 +230,12 @@ def _wanted(recipe: Recipe, wish: Wish) -> Plan:
     whole = plan.build(grown)
     wanted = plan.selected(whole.trials, wish.case)
     if not wanted:
-        known = ", ".join(dict.fromkeys(trial.case.placement for trial in whole.trials))
+        named = (trial.name_of_case or trial.case.placement for trial in whole.trials)
+        known = ", ".join(dict.fromkeys(named))
         raise errors.UsageError(
             f"no case fits {wish.case!r}; there are {known}",
             code="NO-CASE",
-            fix="a pattern such as 2x* or 4n8g-*",
+            fix="a pattern such as 2x*, 4n8g-* or one of these names",
         )
     return whole.only(wanted)
 

@@ -17,8 +17,9 @@ from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import PLAIN, Layout
-from orchestrator.model.log import Fabric, TrainingLog
+from orchestrator.model.log import Fabric, Rule, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Scalar
 
 GROUP = "dlperf_orch.workloads"
 
@@ -55,14 +56,17 @@ class Workload:
         misfits: what of a case and a method this program cannot do, each as ``seen; needed``.
         devices: where it can compute: cuda, cpu.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
+        rules: by which its logs can be measured.
         log_prefix: what DLPerf's log names begin with.
         stem: the name of a case's logs, without repeat and extension; None for DLPerf's common
             ``PREFIX_bBATCH_PRECISION``.
+        told_by_name: what the name of a log, without extension, tells of its case beyond DLPerf's
+            common form: fields of a case and parameters; empty where it tells nothing.
         case_name: what the benchmark calls a case; None where it has no names of its own.
         log_node: which task prints what is measured: the leader's, or that of the last node.
         layout: of its report.
         step_flops: floating-point operations of one optimizer step; None where nobody has counted.
-        published: how published results call a case; None where there are none.
+        published: how published results call a case; None where there are none, also for a case.
         read: chunks of a log's raw bytes and a window to what it says; where none is asked for, the
             reader takes what is usual for the program.
         progress: a block of log bytes to the last iteration and its printed rate.
@@ -85,13 +89,15 @@ class Workload:
     misfits: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     devices: frozenset[str]
     axes: frozenset[str]
+    rules: frozenset[Rule] = frozenset({"clock"})
     log_prefix: str
+    told_by_name: Callable[[str], Mapping[str, Scalar]] = lambda _stem: {}
     stem: Callable[[Case], str] | None = None
     case_name: Callable[[Case], str] | None = None
     log_node: Literal["leader", "last"] = "leader"
     layout: Layout = PLAIN
     step_flops: Callable[[Case], float] | None = None
-    published: Callable[[Case], Published] | None = None
+    published: Callable[[Case], Published | None] | None = None
     read: Reader
     progress: Callable[[bytes], tuple[int, float] | None]
     fabric: Callable[[Iterable[bytes]], Fabric] | None = None

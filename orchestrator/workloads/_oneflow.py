@@ -6,7 +6,7 @@ from typing import Literal
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Placement, Seat
-from orchestrator.workloads import _gang_env
+from orchestrator.workloads import Published, _gang_env
 
 Release = Literal["0.1.9", "0.2.0"]
 """0.1.9 measured the reports of August 2020; 0.2.0 those from October on, AMP among them."""
@@ -45,15 +45,14 @@ def misfits(case: Case, method: Method, release: Release, printed: range) -> Ite
         )
 
 
-def precisions(case: Case, release: Release) -> tuple[str, ...]:
-    """What published results of a release call the case's precision."""
-    if case.precision == "fp32":
-        return ("fp32",)
-    return ("amp", "amp-dynamic") if release == "0.2.0" else ("amp",)
+def published(case: Case, model: str) -> Published:
+    """What reports call a case of this model: of its release, or of all where none is said.
 
-
-def frameworks(release: Release) -> tuple[str, ...]:
-    """What published results call this release and, for 0.2.0, its successors."""
-    if release == "0.1.9":
-        return ("oneflow-0.1.9",)
-    return ("oneflow-0.2.0*", "oneflow-0.3.1*", "oneflow-0.4.0*")
+    Logs do not say the release that wrote them. Reports of 0.3.1 call AMP by its loss scale.
+    """
+    patterns = {
+        "0.1.9": ("oneflow-0.1.9",),
+        "0.2.0": ("oneflow-0.2.0*", "oneflow-0.3.1*", "oneflow-0.4.0*"),
+    }
+    words = ("fp32",) if case.precision == "fp32" else ("amp", "amp-dynamic")
+    return Published(patterns.get(str(case.given.get("release")), ("oneflow-*",)), model, words)

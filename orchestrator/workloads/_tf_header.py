@@ -118,9 +118,14 @@ class Header:
 
     @property
     def tells(self) -> frozenset[str]:
-        """What every whole header of this sort says; NVLOG's lacks the precision."""
+        """What every whole header of this sort says; NVLOG's lacks the precision.
+
+        Without a header nothing is told: the recorded logs of 32 ranks under mpirun have none.
+        """
+        if not self.begun:
+            return frozenset()
         counts = frozenset({"micro_batch_size", "world_size"})
-        return counts | {"precision"} if self.has_parameters or not self.begun else counts
+        return counts | {"precision"} if self.has_parameters else counts
 
     @property
     def lacks(self) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ WORKLOAD = Workload(
     data=lambda _: ("imagenet",),
     devices=frozenset({"cuda"}),
     axes=frozenset(),
+    rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
     layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
     published=published,

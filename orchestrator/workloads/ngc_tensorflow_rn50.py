@@ -6,7 +6,8 @@ seed 004 has NVIDIA's training_perf.sh run a benchmark of 500 steps, which repor
 Source: seed 004, DLPerf's single_node_train.sh and multi_node_train.sh, NVIDIA's training_perf.sh.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,13 +17,14 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
-from orchestrator.model.text import Noun
+from orchestrator.model.text import Noun, Scalar
 from orchestrator.workloads import Published, Workload, _gang_env, _nccl, _tf_log
 from orchestrator.workloads._tf_header import UNSHOWN
 
 TFRECORD = "/data/tfrecords"
 DALI_IDX = "/data/dali_idx"
 RESULTS = "./results"  # in the attempt's own folder: a checkpoint left there would be trained on
+_LABELLED = re.compile(r"r50_b\d+_(?:fp32|fp16|amp)(?P<xla>-xla)?(?P<benchmark>-benchmark)?_\d+")
 
 
 class Params(Noun):
@@ -134,8 +136,8 @@ def misfits(case: Case, method: Method) -> Iterable[str]:
             f"iterations: {method.iterations} in mode {params.mode}, which leaves out the first"
             f" {unshown}; needed more"
         )
-    if method.rule == "latency":
-        yield "rule: latency; this program prints none; needed clock, rates or reported"
+    if method.rule == "reported" and not params.is_benchmark:
+        yield "rule: reported in mode train, which reports nothing; needed clock or rates"
     yield from _window_misfits(method, params, unshown)
 
 
@@ -144,10 +146,12 @@ def _window_misfits(method: Method, params: Params, unshown: int) -> Iterator[st
         return
     first, last = method.window
     end = method.iterations - params.is_benchmark
-    if first < unshown or last > end:
+    # The first step that is shown: benchmarks count from 0, trainings print what is done.
+    begin = unshown + (not params.is_benchmark)
+    if first < begin or last > end:
         yield (
             f"window: [{first}, {last}] in mode {params.mode} with iterations:"
-            f" {method.iterations}; needed a window from {unshown} to {end}"
+            f" {method.iterations}; needed a window from {begin} to {end}"
         )
 
 
@@ -158,13 +162,26 @@ def stem(case: Case) -> str:
     return f"r50_b{case.micro_batch_size}_{case.precision}{label}"
 
 
-def published(case: Case) -> Published:
-    """What reports call this case.
+def told_by_name(stem: str) -> Mapping[str, Scalar]:
+    """What our own names of logs say beyond batch and precision; upstream's say nothing of it."""
+    found = _LABELLED.fullmatch(stem)
+    said: dict[str, Scalar] = {}
+    if found and found["xla"]:
+        said["xla"] = True
+    if found and found["benchmark"]:
+        said["mode"] = "training_benchmark"
+    return said
+
+
+def published(case: Case) -> Published | None:
+    """What reports call this case; synthetic data has been published by nobody.
 
     DLPerf published mode train, with XLA in the precision. PaddlePaddle/Perf published benchmarks,
     all of them with XLA, which is in the framework's name.
     """
     params = Params.model_validate(case.given)
+    if params.data == "synthetic":
+        return None
     if params.is_benchmark:
         frameworks = ("ngc-tf1-xla-*",) if params.xla else ()
         return Published(frameworks, "resnet50v1.5", (case.precision,))
@@ -187,7 +204,9 @@ WORKLOAD = Workload(
     misfits=misfits,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
+    rules=frozenset({"clock", "rates", "reported"}),
     log_prefix="r50",
+    told_by_name=told_by_name,
     stem=stem,
     layout=Layout(kind="gpus", framework="TensorFlow"),
     published=published,

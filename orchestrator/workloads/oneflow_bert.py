@@ -11,7 +11,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Published, Workload, _nccl, _oneflow, _oneflow_log
+from orchestrator.workloads import Workload, _nccl, _oneflow, _oneflow_log
 from orchestrator.workloads._oneflow import Release
 
 WIKI = "/datasets/bert/of_wiki_seq_len_128"
@@ -77,13 +77,6 @@ def port(case: Case) -> int:
     return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
 
 
-def published(case: Case) -> Published:
-    """What reports call this case."""
-    release = Params.model_validate(case.given).release
-    words = _oneflow.precisions(case, release)
-    return Published(_oneflow.frameworks(release), "bert-base", words)
-
-
 WORKLOAD = Workload(
     name="oneflow_bert",
     title="BERT base, OneFlow-Benchmark, OneFlow",
@@ -102,7 +95,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     log_prefix="bert_base",
     layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
-    published=published,
+    published=lambda case: _oneflow.published(case, "bert-base"),
     read=_oneflow_log.read_bert,
     fabric=_nccl.read,
     progress=_oneflow_log.progress_bert,

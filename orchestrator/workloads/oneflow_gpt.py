@@ -3,7 +3,8 @@
 Source: seed 002 and DLPerf's page on GPT, whose command line this gives.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from orchestrator.launchers import replicate
@@ -11,11 +12,20 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
-from orchestrator.model.text import Count, Noun
+from orchestrator.model.text import Count, Noun, Scalar
 from orchestrator.workloads import Published, Workload, _gpt_log, _nccl, _oneflow
 
 DATA = "/data/gpt"
 DATASET = f"{DATA}/gpt_sample_dataset_text_document"
+_STEM = re.compile(
+    r"pretrain_gpt_(?P<nodes>\d{1,5})n(?P<gpus_per_node>\d{1,5})d_dp(?P<data_parallel>\d{1,5})"
+    r"_mp(?P<tensor_parallel>\d{1,5})_pp(?P<pipeline_parallel>\d{1,5})"
+    r"_mbz(?P<micro_batch_size>\d{1,6})_gbz(?P<global_batch_size>\d{1,8})"
+    r"_s(?P<seq_length>\d{1,7})_l(?P<num_layers>\d{1,5})_h(?P<hidden_size>\d{1,6})"
+    r"_nh(?P<num_attention_heads>\d{1,5})",
+    re.ASCII,
+)
+_GROUP = re.compile(r"(?P<split>DP|MP|2D)(?P<pipeline>_PP)?_\d+x\d+x\d+_\d+_\d+x\d+-", re.ASCII)
 PADDED_VOCABULARY = 51_200
 """Words that the published TFLOP/s are reckoned with, however a case pads its own."""
 
@@ -57,6 +67,25 @@ def stem(case: Case) -> str:
         f"_mbz{case.micro_batch_size}_gbz{case.global_batch_size}_s{params.seq_length}"
         f"_l{params.num_layers}_h{params.hidden_size}_nh{params.num_attention_heads}"
     )
+
+
+def told_by_name(stem: str) -> Mapping[str, Scalar]:
+    """What upstream's name of a log says of its case, and the report's name before it."""
+    found = _STEM.search(stem)
+    if found is None:
+        return {}
+    said: dict[str, Scalar] = {name: int(text) for name, text in found.groupdict().items()}
+    nodes, gpus, tensor, pipeline = (
+        int(found[name])
+        for name in ("nodes", "gpus_per_node", "tensor_parallel", "pipeline_parallel")
+    )
+    replicas = nodes * gpus // max(tensor * pipeline, 1)
+    micro = int(found["micro_batch_size"]) * replicas
+    said["accumulation_steps"] = max(int(found["global_batch_size"]) // max(micro, 1), 1)
+    group = _GROUP.match(stem)
+    if group:
+        said["group"] = "PP" if group["pipeline"] else group["split"]
+    return said
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
@@ -152,7 +181,9 @@ WORKLOAD = Workload(
     misfits=misfits,
     devices=frozenset({"cuda"}),
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
+    rules=frozenset({"latency"}),
     log_prefix="pretrain_gpt",
+    told_by_name=told_by_name,
     stem=stem,
     case_name=case_name,
     layout=Layout(kind="groups", framework="OneFlow", throughput="throughput(sample/sec)"),

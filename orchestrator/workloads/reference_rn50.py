@@ -87,6 +87,7 @@ WORKLOAD = Workload(
     data=lambda _: (),
     devices=frozenset({"cuda", "cpu"}),
     axes=frozenset({"accumulation_steps"}),
+    rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
     layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
     read=_dllogger.reader((25, 125)),

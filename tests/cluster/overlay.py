@@ -34,8 +34,8 @@ python: python3
 code: /workspace/rn50v15_tf
 source: {{url: "{code_url}", commit: {code_commit}, path: TensorFlow/Classification/ConvNets}}
 """,
-    "oneflow-0.1.9": _OFED + _OLD + """wheels: ["{wheel_019}"]\n""",
-    "oneflow-0.2.0": _OFED + _OLD + """wheels: ["{wheel_020}"]\n""",
+    "oneflow-0.1.9": _OFED + _OLD + 'wheels: ["{wheel_019}"]\nparams: {{release: "0.1.9"}}\n',
+    "oneflow-0.2.0": _OFED + _OLD + 'wheels: ["{wheel_020}"]\nparams: {{release: "0.2.0"}}\n',
     "oneflow-gpt-0.3.5": """\
 base: docker.io/library/oneflow-manylinux2014-cuda11.2:0.1
 archive: "{archive_url}"

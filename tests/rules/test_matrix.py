@@ -224,6 +224,27 @@ def test_window_and_cases_are_judged_together() -> None:
     assert [path for path, _ in found] == [("method", "window"), ("cases", 0), ("cases", 0)]
 
 
+def test_a_rule_that_the_logs_do_not_serve_is_refused() -> None:
+    """Every trial would run and give no number."""
+    method = {"repeats": 1, "iterations": 121, "rule": "reported"}
+    needed = "reported; logs of reference_rn50 can be measured by clock or rates"
+    assert complaints(experiment(method=method, cases=[CASE])) == [(("method", "rule"), needed)]
+
+
+def test_what_the_workload_cannot_do_is_said_at_its_case() -> None:
+    """In the workload's own words; asked only where its parameters are in order."""
+    picky = replace(
+        reference_rn50.WORKLOAD, misfits=lambda case, _: (f"{case.nodes} nodes; needed 9",)
+    )
+    found = matrix.contradictions(experiment(cases=[CASE]), picky, None)
+    assert [(each.path, each.text) for each in found] == [
+        (("cases", 0), f"{CASE['placement']}: {str(CASE['placement'])[0]} nodes; needed 9")
+    ]
+    wrong = experiment(cases=[{**CASE, "params": {"image_size": "big"}}])
+    texts = [each.text for each in matrix.contradictions(wrong, picky, None)]
+    assert not any("needed 9" in text for text in texts)
+
+
 def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
     """--prof 121 logs 120 iterations: a window to 121 would find no line, after all the running."""
     method = {"repeats": 1, "iterations": 121, "window": [20, 121]}

@@ -14,7 +14,7 @@ from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.text import Scalar
 from orchestrator.plan import Recipe
-from orchestrator.workloads import Workload, oneflow_bert, oneflow_gpt, oneflow_rn50
+from orchestrator.workloads import Published, Workload, oneflow_bert, oneflow_gpt, oneflow_rn50
 
 ROOT = Path(__file__).parents[2]
 IPS = "10.11.0.2,10.11.0.3,10.11.0.4,10.11.0.5"
@@ -301,22 +301,48 @@ def test_a_reported_result_needs_no_window() -> None:
         assert list(workload.misfits(found, method)) == []
 
 
+def called(workload: Workload, found: Case) -> Published:
+    """How published results call a case."""
+    assert workload.published
+    said = workload.published(found)
+    assert said
+    return said
+
+
 def test_published_results_call_cases_by_these_words() -> None:
-    """Versions apart: 0.1.9 had no AMP, and reports of later ones call it by two names."""
-    old = oneflow_rn50.published(case())
-    assert (old.frameworks, old.model, old.precision) == (
-        ("oneflow-0.1.9",),
-        "resnet50v1.5",
-        ("fp32",),
-    )
-    new = oneflow_bert.published(case("amp", release="0.2.0"))
+    """Of the release that a playbook says; a log says none, and is compared with all of them."""
+    old = called(oneflow_rn50.WORKLOAD, case(release="0.1.9"))
+    assert (old.frameworks, old.model) == (("oneflow-0.1.9",), "resnet50v1.5")
+    assert old.precision == ("fp32",)
+    new = called(oneflow_bert.WORKLOAD, case("amp", release="0.2.0"))
     assert new.frameworks[0] == "oneflow-0.2.0*"
-    assert new.precision == ("amp", "amp-dynamic")
-    assert oneflow_rn50.published(case("amp")).precision == ("amp",)
-    gpt = oneflow_gpt.published(gpt_case(group="DP"))
-    assert (gpt.model, gpt.precision, gpt.batch) == (
-        "gpt DP_8x1x1_16_1536x16",
-        ("fp16",),
-        "gbs=16",
-    )
-    assert oneflow_gpt.published(replace(gpt_case(), precision="fp32")).precision == ("fp32",)
+    assert (new.model, new.precision) == ("bert-base", ("amp", "amp-dynamic"))
+    assert called(oneflow_rn50.WORKLOAD, case()).frameworks == ("oneflow-*",)
+    gpt = called(oneflow_gpt.WORKLOAD, gpt_case(group="DP"))
+    assert (gpt.model, gpt.batch) == ("gpt DP_8x1x1_16_1536x16", "gbs=16")
+    assert gpt.precision == ("fp16",)
+    full = replace(gpt_case(), precision="fp32")
+    assert called(oneflow_gpt.WORKLOAD, full).precision == ("fp32",)
+
+
+def test_synthetic_images_are_compared_with_nothing() -> None:
+    """What was published read ImageNet."""
+    assert oneflow_rn50.published(case(data="synthetic")) is None
+
+
+@pytest.mark.parametrize("line", PRINTED)
+def test_names_of_logs_tell_the_case_of_the_report(line: str) -> None:
+    """Every name that a sweep writes is read back, with the group that upstream's lacks."""
+    place = PRINTED.index(line)
+    found = matrix.cases(recipe("oneflow-gpt", oneflow_gpt.WORKLOAD).experiment)[place]
+    told = oneflow_gpt.told_by_name(f"{oneflow_gpt.stem(found)}_1")
+    document = {**found.document(), **found.given, "seq_length": 2048}
+    assert {name: document[name] for name in told} == told
+    assert told["group"] == found.given["group"]
+    bare = oneflow_gpt.stem(found).partition("-")[2]
+    assert oneflow_gpt.told_by_name(bare) == {k: v for k, v in told.items() if k != "group"}
+
+
+def test_a_name_of_somebody_else_s_tells_nothing() -> None:
+    """Then the header alone tells the case."""
+    assert oneflow_gpt.told_by_name("of_gpt_4n8d_dp2_mp4_pp4_full_README") == {}
