@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator import __version__, errors
+from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
     from orchestrator.console import Voice
@@ -308,6 +309,7 @@ def collect(
     logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
     workload: Annotated[str | None, typer.Option(help="What wrote those logs.")] = None,
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
+    rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
     language: Annotated[
         Literal["en", "zh"] | None, typer.Option("--lang", help="Of report.md; English else.")
@@ -317,7 +319,7 @@ def collect(
 ) -> None:
     """Logs to medians, speedups, tables and reports; the newest sweep unless one is named."""
     between = _window(window)
-    if (logs is None) != (workload is None) or (logs is None and (window or out)):
+    if (logs is None) != (workload is None) or (logs is None and (window or rule or out)):
         raise typer.BadParameter("--logs DIR and --workload NAME belong together")
     if logs is not None and sweep_id is not None:
         raise typer.BadParameter("either a sweep or --logs DIR")
@@ -326,10 +328,11 @@ def collect(
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import collect as verb
+        from orchestrator.verbs._logs import Reading
 
         if logs is not None and workload is not None:
             where = verb.Out(out, language or "en") if out else None
-            return verb.collect_logs(logs, workload, between, voice, where)
+            return verb.collect_logs(logs, Reading(workload, between, rule), voice, where)
         return verb.collect_sweep(_store(state), sweep_id, voice, language or "en")
 
     _command(as_json, work)
@@ -477,6 +480,7 @@ def log(
     file: FileOrDash,
     workload: Annotated[str, typer.Option(help="What wrote the log.")],
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
+    rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
     global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Read a training log."""
@@ -484,8 +488,10 @@ def log(
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import inspect as verb
+        from orchestrator.verbs._logs import Reading
 
-        return verb.inspect_log(file, workload, between, global_batch_size, voice)
+        reading = Reading(workload, between, rule)
+        return verb.inspect_log(file, reading, global_batch_size, voice)
 
     _command(True, work)
 

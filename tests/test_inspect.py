@@ -313,3 +313,25 @@ def test_gpus_come_out_as_printed() -> None:
     assert (gpu["index"], gpu["model"], gpu["mig"]) == (0, "Tesla T4", None)
     assert f"<driver_version>{document['driver']}</driver_version>" in path.read_text()
     assert f"<uuid>{gpu['uuid']}</uuid>" in path.read_text()
+
+
+def test_a_rule_that_is_asked_for_is_the_one_that_measures() -> None:
+    """Of one window, the clock and the mean of the printed rates; what no log serves is refused."""
+    log = LOGS.parent / "logs-tf-rn50/paddleperf_2020-12-18_be362d9_tf_gpu8_amp_bs256.txt"
+    words = ("--workload", "ngc_tensorflow_rn50", "--window", "250:450")
+    values = {
+        rule: json.loads(inspect("log", log, *words, "--rule", rule).stdout)["throughput"]
+        for rule in ("clock", "rates")
+    }
+    rates = [
+        float(line.split()[-1])
+        for line in log.read_text().splitlines()
+        if "total_ips" in line and 250 <= int(line.partition("(0, ")[2].partition(")")[0]) <= 450
+    ]
+    assert len(rates) == 201
+    assert values["rates"] == pytest.approx(sum(rates) / len(rates))
+    assert values["clock"] == pytest.approx(values["rates"], rel=0.03)
+    assert values["clock"] != values["rates"]
+    refused = inspect("log", log, *words, "--rule", "latency")
+    assert refused.returncode == 2
+    assert b"NO-RULE" in refused.stderr

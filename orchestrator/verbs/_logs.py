@@ -1,6 +1,7 @@
 """One log to one measurement: read, measured, and judged against its case."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,9 +12,46 @@ from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.plan import TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
+from orchestrator.verbs import _files
 from orchestrator.workloads import Workload
 
 CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How logs are read that belong to no sweep.
+
+    Args:
+        workload: by its name.
+        window: None for what each log's reader chooses.
+        rule: None for what is usual for each log.
+    """
+
+    workload: str
+    window: tuple[int, int] | None
+    rule: Rule | None
+
+    def found(self) -> Workload:
+        """The workload, its logs measured by the rule asked for.
+
+        Raises:
+            UsageError: there is none of that name, or its logs cannot be measured so.
+        """
+        how, rule = _files.workload(self.workload), self.rule
+        if rule is None:
+            return how
+        if rule not in how.rules:
+            raise errors.UsageError(
+                f"logs of {how.name} cannot be measured by {rule}",
+                code="NO-RULE",
+                fix=f"needed {' or '.join(sorted(how.rules))}",
+            )
+
+        def read_so(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
+            return replace(how.read(chunks, window), rule=rule)
+
+        return replace(how, read=read_so)
 
 
 def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:

@@ -18,7 +18,8 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.site import Site
 from orchestrator.report import Language
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _fabric, _files, _folder, _known, _logs, _surroundings, _written
+from orchestrator.verbs import _fabric, _folder, _known, _logs, _surroundings, _written
+from orchestrator.verbs._logs import Reading
 from orchestrator.workloads import Workload
 
 PLAN = TypeAdapter(Plan)
@@ -46,12 +47,10 @@ def collect_sweep(
     return present(sweep, measured(sweep), voice, language=language)
 
 
-def collect_logs(
-    folder: Path, workload: str, window: tuple[int, int] | None, voice: Voice, out: Out | None
-) -> int:
+def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out | None) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
-    how = _files.workload(workload)
-    found = _folder.report_on(folder, how, window)
+    how = reading.found()
+    found = _folder.report_on(folder, how, reading.window)
     found = _known.completed(found, how)
     voice.results(found)
     _say_reasons(found, voice)

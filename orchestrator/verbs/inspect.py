@@ -10,7 +10,8 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.probes import gpu, infiniband, topology
-from orchestrator.verbs import _files, _logs
+from orchestrator.verbs import _logs
+from orchestrator.verbs._logs import Reading
 
 CHUNK_BYTES = 1 << 20
 MOST_TEXT_BYTES = 64 << 20
@@ -50,25 +51,19 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
     return 3 if document["problems"] else 0
 
 
-def inspect_log(
-    file: str,
-    workload: str,
-    window: tuple[int, int] | None,
-    global_batch_size: int | None,
-    voice: Voice,
-) -> int:
+def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voice: Voice) -> int:
     """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
-    how = _files.workload(workload)
+    how = reading.found()
     with _opened(file) as content:
-        log = how.read(_chunks(content), window)
+        log = how.read(_chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
-            f"no line that {workload} prints", code="NO-STEPS", fix="look at the file"
+            f"no line that {how.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
     value, problems = _throughput(log, global_batch_size)
     found = tuple(dict.fromkeys((*log.problems, *problems)))
-    voice.document(log_document(workload, log, value, found) | {"unit": how.unit})
+    voice.document(log_document(how.name, log, value, found) | {"unit": how.unit})
     return 3 if found else 0
 
 
