@@ -54,6 +54,20 @@ def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None
     assert "attempts/2n2g-toy_b4_fp32_1/a1/r1.log" in names
 
 
+def test_a_program_that_prints_on_its_last_node_is_measured_there(place: Place) -> None:
+    """As Megatron-LM's does: the log that counts is the last node's, byte for byte."""
+    place.rewrite(workload="workload: toy_last")
+    done = place.run("sweep", "toy", "--json", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    (two,) = [each for each in json.loads(done.stdout)["cases"] if each["case"]["nodes"] == 2]
+    assert two["trials_valid"] == 1
+    kept = (place.sweep() / "logs/2n2g/toy_b4_fp32_1.log").read_bytes()
+    attempt = place.sweep() / "attempts/2n2g-toy_b4_fp32_1/a1"
+    assert kept == (attempt / "r1.log").read_bytes()
+    assert b"Iteration: 10 " in kept
+    assert b"Iteration" not in (attempt / "r0.log").read_bytes()
+
+
 def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
     """Command lines, environments and node ranks of the plan are those of the attempts."""
     shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)["plan"]["trials"]

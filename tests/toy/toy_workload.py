@@ -1,6 +1,7 @@
 """A workload of a second or less that behaves, or misbehaves, as its parameters say."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -64,3 +65,12 @@ WORKLOAD = Workload(
     read=_dllogger.reader((2, 8)),
     progress=_dllogger.progress,
 )
+
+
+def last_speaks(case: Case, method: Method, placement: Placement) -> Command:
+    """The toy whose last rank prints, as Megatron-LM's does."""
+    said = command(case, method, placement)
+    return replace(said, program=(*said.program, "--last-speaks"))
+
+
+LAST = replace(WORKLOAD, name="toy_last", command=last_speaks, log_node="last")

@@ -16,6 +16,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--master_addr", required=True)
     parser.add_argument("--behaviour", required=True)
     parser.add_argument("--step-s", type=float, required=True)
+    parser.add_argument("--last-speaks", action="store_true")
     return parser.parse_args()
 
 
@@ -65,11 +66,12 @@ def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
 
 
 def train(asked: argparse.Namespace, rank: int, world: int) -> None:
-    """One rank's steps; rank 0 prints them."""
+    """One rank's steps; rank 0 prints them, or the last one."""
+    speaks = rank == (world - 1 if asked.last_speaks else 0) and asked.behaviour != "mute"
     if asked.behaviour == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     link = join(asked, rank)
-    if rank == 0 and asked.behaviour != "mute":
+    if speaks:
         header = f"arch : toy  batch_size : {asked.batch}  prof : {asked.prof}"
         say(f"PARAMETER {header}  amp : False  world_size : {world} ")
     before = time.monotonic()
@@ -81,7 +83,7 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
             sys.exit("the meeting is over")
         now = time.monotonic()
         rate, before = world * asked.batch / (now - before), now
-        if rank == 0 and asked.behaviour != "mute":
+        if speaks:
             say(f"Epoch: 0 Iteration: {step}  train.loss : 7.1  train.total_ips : {rate:.2f} img/s")
         if asked.behaviour == "noisy":
             print(f"rank {rank} was here", file=sys.stderr)
