@@ -16,11 +16,15 @@ _MOST_BYTES = 64 << 20
 _DOWNLOADS = "downloads"
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder: Path, scripts: Path) -> dict[str, bytes]:
     """What of an image's folder goes into its build, by path in the folder.
 
     Not image.yaml, whose values go in by themselves, nor pages, caches and hidden files: who edits
     a comment builds nothing anew.
+
+    Args:
+        scripts: a folder of those that images share; one that the Dockerfile names goes in too,
+            unless the image's folder has its own.
 
     Raises:
         ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
@@ -38,6 +42,19 @@ def files(folder: Path) -> dict[str, bytes]:
         found[path.relative_to(folder).as_posix()] = content
     if "Dockerfile" not in found:
         raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
+    return {**_shared(scripts, found["Dockerfile"]), **found}
+
+
+def _shared(scripts: Path, dockerfile: bytes) -> dict[str, bytes]:
+    """The scripts that a Dockerfile copies, by name."""
+    lines = dockerfile.decode(errors="replace").splitlines()
+    copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
+    found = {}
+    for name in sorted(copied):
+        path = scripts / name
+        if path.suffix == ".sh" and path.parent == scripts and path.is_file():
+            with on_disk(path):
+                found[name] = path.read_bytes()
     return found
 
 

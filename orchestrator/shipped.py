@@ -10,6 +10,9 @@ _PACKAGE = Path(__file__).resolve().parent
 # A wheel carries the folders inside the package; a checkout has them beside it.
 _ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
 
+SCRIPTS = _ROOT / "images" / "scripts"
+"""What the Dockerfiles of several images share."""
+
 
 def find(kind: Kind, name: str) -> Path | None:
     """The file that ``name`` means: a path as it stands, else by name here, else as shipped."""

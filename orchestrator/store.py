@@ -30,7 +30,7 @@ def dumps(document: JSON, *, indent: int | None = 1) -> str:
 
 def _ours(path: Path) -> contextlib.AbstractContextManager[None]:
     """For what is done with a file of the state folder."""
-    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state")
+    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state, or --out for reports")
 
 
 def write(path: Path, content: bytes) -> None:

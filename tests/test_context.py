@@ -10,16 +10,27 @@ import pytest
 from orchestrator import context, errors
 
 SHIPPED = Path(__file__).parents[1] / "images"
+SCRIPTS = SHIPPED / "scripts"
 
 
-@pytest.mark.parametrize("image", ["ngc-pytorch-20.03", "reference-rn50"])
+@pytest.mark.parametrize("image", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
 def test_everything_that_a_dockerfile_copies_is_in_its_context(image: str) -> None:
     """Values and pages stay out: editing a comment builds nothing anew."""
-    contents = context.files(SHIPPED / image)
+    contents = context.files(SHIPPED / image, SCRIPTS)
     assert not {"image.yaml", "README.md"} & contents.keys()
     lines = contents["Dockerfile"].decode().splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     assert copied - {"downloads/"} == contents.keys() - {"Dockerfile"}
+
+
+def test_an_image_s_own_script_is_taken_before_the_shared_one(tmp_path: Path) -> None:
+    """A shared one goes in only where the Dockerfile copies it."""
+    (tmp_path / "Dockerfile").write_text("FROM x\nCOPY packages.sh source.sh /tmp/\n")
+    (tmp_path / "packages.sh").write_text("mine")
+    contents = context.files(tmp_path, SCRIPTS)
+    assert contents["packages.sh"] == b"mine"
+    assert contents["source.sh"] == (SCRIPTS / "source.sh").read_bytes()
+    assert set(contents) == {"Dockerfile", "packages.sh", "source.sh"}
 
 
 def test_context_is_the_same_whatever_the_files_look_like(tmp_path: Path) -> None:
@@ -33,7 +44,7 @@ def test_context_is_the_same_whatever_the_files_look_like(tmp_path: Path) -> Non
             (folder / each).chmod(mode)
             os.utime(folder / each, (mode, mode))
         tars.append(folder / "context.tar")
-        context.write(context.files(folder), {}, tars[-1])
+        context.write(context.files(folder, SCRIPTS), {}, tars[-1])
     first, second = (path.read_bytes() for path in tars)
     assert first == second
 
@@ -44,7 +55,7 @@ def test_context_holds_downloads_below_a_folder_of_their_own(tmp_path: Path) -> 
     for name in ("Dockerfile", "sub/x.sh", ".hidden", "image.yaml", "PAGE.md"):
         (tmp_path / "image" / name).write_text(name)
     (tmp_path / "tarball").write_bytes(b"ofed" * 1000)
-    contents = context.files(tmp_path / "image")
+    contents = context.files(tmp_path / "image", SCRIPTS)
     context.write(contents, {"ofed.tar": tmp_path / "tarball"}, tmp_path / "full.tar")
     with tarfile.open(tmp_path / "full.tar") as archive:
         seen = {member.name: (member.mode, member.uid, member.mtime) for member in archive}
@@ -68,15 +79,15 @@ def test_files_are_named_by_what_they_hold() -> None:
 def test_folder_that_cannot_be_a_context_is_refused(tmp_path: Path) -> None:
     """No Dockerfile, a link, or a file that no build needs: exit 5 with the path."""
     with pytest.raises(errors.ImageError, match="has no Dockerfile") as refused:
-        context.files(tmp_path)
+        context.files(tmp_path, SCRIPTS)
     assert refused.value.code == "IMAGE-FOLDER"
     (tmp_path / "Dockerfile").symlink_to("/etc/passwd")
     with pytest.raises(errors.ImageError, match="Dockerfile is no plain file"):
-        context.files(tmp_path)
+        context.files(tmp_path, SCRIPTS)
     (tmp_path / "Dockerfile").unlink()
     with open(tmp_path / "Dockerfile", "wb") as file:
         file.truncate(65 << 20)
     with pytest.raises(errors.ImageError, match="at most 64 MiB"):
-        context.files(tmp_path)
+        context.files(tmp_path, SCRIPTS)
     with pytest.raises(errors.LocalError, match="absent"):
-        context.files(tmp_path / "absent")
+        context.files(tmp_path / "absent", SCRIPTS)

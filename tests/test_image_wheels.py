@@ -12,7 +12,6 @@ from tests.cluster import wheels
 from tests.test_images import program
 
 IMAGES = Path(__file__).parents[1] / "images"
-SHARED = ("infiniband.sh", "packages.sh", "source.sh", "wheels.sh")
 PRESENT, ABSENT = "packaging>=1", "dlperf-is-not-there==2"
 
 
@@ -27,16 +26,6 @@ def shell(script: str, *argv: str, **env: str) -> "subprocess.CompletedProcess[s
         timeout=60,
         check=False,
     )
-
-
-@pytest.mark.parametrize("script", SHARED)
-def test_images_have_the_same_script_under_the_same_name(script: str) -> None:
-    """A build sees one folder, so scripts lie in each; CentOS's packages.sh alone is another."""
-    found = {path.parent.name: path.read_bytes() for path in sorted(IMAGES.glob(f"*/{script}"))}
-    if script == "packages.sh":
-        assert b"yum install" in found.pop("oneflow-gpt-0.3.5")
-    assert len(found) > 2
-    assert len(set(found.values())) == 1
 
 
 class Pip:
@@ -68,7 +57,7 @@ class Pip:
         """The script, told to install these files."""
         env = {"PIP_TARGET": str(self.target), "PYTHONPATH": str(self.target), "PIP_NO_INPUT": "1"}
         argv = (sys.executable, str(self.files), names)
-        return shell("oneflow-gpt-0.3.5/wheels.sh", *argv, **env)
+        return shell("scripts/wheels.sh", *argv, **env)
 
 
 @pytest.fixture
@@ -109,7 +98,7 @@ def test_file_that_is_no_wheel_for_this_python_ends_the_build(pip: Pip) -> None:
 
 def test_image_without_wheels_asks_no_pip(tmp_path: Path) -> None:
     """Not even for what is not there."""
-    done = shell("oneflow-0.1.9/wheels.sh", str(tmp_path / "no-python"), str(tmp_path), "")
+    done = shell("scripts/wheels.sh", str(tmp_path / "no-python"), str(tmp_path), "")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

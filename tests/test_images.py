@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "images" / "ngc-pytorch-20.03"
+IMAGES = Path(__file__).parents[1] / "images"
+PLACES = (IMAGES / "scripts", IMAGES / "ngc-pytorch-20.03")
 # What the installer printed in the container of the published runs.
 # Source: DLPerf, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/README.md.
 INSTALLING = """\
@@ -33,8 +34,9 @@ def program(path: Path, text: str) -> None:
 
 def shell(script: str, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run one of the shipped scripts to its end."""
+    path = next(place / script for place in PLACES if (place / script).exists())
     return subprocess.run(
-        ["sh", str(SCRIPTS / script), *argv],
+        ["sh", str(path), *argv],
         env={**os.environ, **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,

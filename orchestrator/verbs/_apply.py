@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import context, errors, images
+from orchestrator import context, errors, images, shipped
 from orchestrator.console import Voice
 from orchestrator.images import Action, Recipe
 from orchestrator.model.image import file_name
@@ -98,7 +98,7 @@ def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> 
     preparing.voice.line(f"{action.node}: build {what.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
-        context.write(context.files(folder), parts, tar)
+        context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
         say = _words(preparing.voice, f"{action.node}: build {image.name}")
         node.build(_chunks(tar), what.tag, args, say)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import context, downloads, errors, images, load
+from orchestrator import context, downloads, errors, images, load, shipped
 from orchestrator.console import Voice
 from orchestrator.downloads import Downloads
 from orchestrator.images import Action, Recipe
@@ -113,7 +113,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe
     }
     cached = frozenset(each for each in checksums.values() if preparing.downloads.cached(each))
     bundled = {each.tag: each.id for each in preparing.bundle.images} if preparing.bundle else {}
-    contents = context.files(folder)
+    contents = context.files(folder, shipped.SCRIPTS)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
         raise errors.ImageError(
