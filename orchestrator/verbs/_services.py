@@ -10,7 +10,7 @@ from orchestrator.model.plan import Task
 from orchestrator.transports import Transport, keys
 from orchestrator.verbs import _nodes
 
-PRIVATE = frozenset({"id", "host_key", "env.sh"})
+PRIVATE = frozenset({"id", "host_key"})
 REMOVE_TIMEOUT_S = 10.0
 
 
@@ -37,7 +37,7 @@ def bring(cluster: Cluster, transports: Mapping[str, Transport], attempt: Attemp
 def forget(transports: Mapping[str, Transport], attempt: Attempt) -> None:
     """Remove the attempt's keys; where a node does not answer they open nothing any more."""
     files = {
-        task.node: [f"{attempt.folder(task)}/{name}" for name in task.files if name in PRIVATE]
+        task.node: [f"{attempt.folder(task)}/{name}" for name in PRIVATE & {*task.files}]
         for task in attempt.tasks
         if task.files
     }

@@ -26,6 +26,9 @@ class Params(Noun):
         default="dynamic", union_mode="left_to_right"
     )
     """With AMP: dynamic, or a static loss scale such as 128."""
+    data_backend: Literal["dali-cpu", "dali-gpu", "pytorch", "syntetic"] = "dali-cpu"
+    """What feeds it, in the program's own spelling; syntetic makes images up, and measures no
+    input."""
 
 
 def learning_rate(case: Case) -> str:
@@ -45,7 +48,7 @@ def command(case: Case, method: Method, _: Placement) -> Command:
         agent=("python", f"{CODE}/multiproc.py"),
         program=(
             f"{CODE}/main.py",
-            *("--data-backend", "dali-cpu"),
+            *("--data-backend", Params.model_validate(case.given).data_backend),
             *("--raport-file", f"{CODE}/raport.json"),
             *("-j8", "-p", "1"),
             *("--lr", learning_rate(case)),
@@ -65,13 +68,24 @@ def command(case: Case, method: Method, _: Placement) -> Command:
     )
 
 
-def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
+def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
     """ImageNet as raw JPEGs, where the scripts look for it."""
-    return (Mount(seat.data["imagenet"], DATA, read_only=True),)
+    return tuple(Mount(seat.data[name], DATA, read_only=True) for name in data(case))
 
 
-def published(case: Case) -> Published:
-    """What reports call this case; amp alone means a dynamic loss scale in some of them."""
+def data(case: Case) -> tuple[str, ...]:
+    """ImageNet, unless the program makes its images up."""
+    synthetic = Params.model_validate(case.given).data_backend == "syntetic"
+    return () if synthetic else ("imagenet",)
+
+
+def published(case: Case) -> Published | None:
+    """What reports call this case; amp alone means a dynamic loss scale in some of them.
+
+    All of them read images, by DALI on the CPUs.
+    """
+    if Params.model_validate(case.given).data_backend == "syntetic":
+        return None
     if case.precision == "fp32":
         precision: tuple[str, ...] = ("fp32",)
     elif Params.model_validate(case.given).loss_scale == "dynamic":
@@ -92,7 +106,7 @@ WORKLOAD = Workload(
     command=command,
     env=_gang_env.environment,
     mounts=mounts,
-    data=lambda _: ("imagenet",),
+    data=data,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     rules=frozenset({"clock", "rates"}),

@@ -221,6 +221,11 @@ def test_training_data_is_mounted_where_the_scripts_look_and_cannot_be_written()
     seat = placement(1).leader
     assert NGC.mounts(case("fp32"), seat) == (Mount("/data/image", "/data/image", read_only=True),)
     assert NGC.data(case("fp32")) == ("imagenet",)
+    made_up = case("fp32", data_backend="syntetic")
+    assert (NGC.mounts(made_up, seat), NGC.data(made_up)) == ((), ())
+    assert NGC.published
+    assert NGC.published(made_up) is None
+    assert NGC.published(case("fp32"))
     assert REFERENCE.mounts(case("fp32"), seat) == ()
     assert REFERENCE.data(case("fp32")) == ()
 
