@@ -435,7 +435,7 @@ def test_wrong_parameter_is_found_wherever_it_is_given(name: str, value: object,
 
 def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
     """The workload's own parameters are named beside it."""
-    text = "unknown parameter 'epochs'; this workload has: loss_scale"
+    text = "unknown parameter 'epochs'; this workload has: data_backend, loss_scale"
     found = experiment(grid={**GRID, "params": {"epochs": [1, 2]}}, params={"epochs": 1})
     judged = matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, None)
     assert [(each.path, each.text) for each in judged] == [
