@@ -46,7 +46,9 @@ def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
 def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
     """IMAGE-MISSING names the node and no container is made; provision carries it there again."""
     node = desk.cluster.node(2)
-    tag = node.must("docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc*'").strip()
+    tag = node.must(
+        "docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc-pytorch*'"
+    ).strip()
     node.must(f"docker rmi {tag}")
     try:
         said = desk.again(code=5).stderr
@@ -62,7 +64,7 @@ def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
     """A foreign container with the name of ours: exit 5 NAME-TAKEN, and it runs on."""
     desk.again()
     node, name = desk.cluster.node(1), desk.container(1, TRIAL.replace("amp_1", "amp_2"))
-    image = node.must("docker images -q 'dlperf/ngc*'").split()[0]
+    image = node.must("docker images -q 'dlperf/ngc-pytorch*'").split()[0]
     foreign = node.must(f"docker run -d --network none --name {name} {image} sleep 600").strip()
     try:
         said = desk.run("sweep", "quick", *desk.on(), "--repeats", "2")

@@ -121,7 +121,7 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
     """Pushed by the node that has it, pulled by the one that lacks it; the canary is not heard."""
     last, inventory = desk.cluster.node(3), str(desk.inventory(**{MIRROR: LOGIN + "}"}))
     named = "docker images --format '{{.Repository}}:{{.Tag}}'"
-    tag = last.must(f"{named} 'dlperf/ngc*'").strip()
+    tag = last.must(f"{named} 'dlperf/ngc-pytorch*'").strip()
     last.must(f"docker rmi {tag}")
     with command_lines() as seen:
         done = desk.run("provision", inventory, "-v", "--json", DLPERF_REGISTRY_SECRET=SECRET)

@@ -19,7 +19,9 @@ LABELLED = "docker ps -aq --filter label=dlperf.sweep"
 
 def image(node: Node) -> str:
     """The name of the image that provisioning put on a node."""
-    return node.must("docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc*'").split()[0]
+    return node.must(
+        "docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc-pytorch*'"
+    ).split()[0]
 
 
 def has(node: Node) -> set[str]:
