@@ -13,7 +13,6 @@ from orchestrator.probes import gpu, infiniband, topology
 from orchestrator.verbs import _logs
 from orchestrator.verbs._logs import Reading
 
-CHUNK_BYTES = 1 << 20
 MOST_TEXT_BYTES = 64 << 20
 
 
@@ -55,7 +54,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
     how = reading.found()
     with _opened(file) as content:
-        log = how.read(_chunks(content), reading.window)
+        log = how.read(_logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
             f"no line that {how.name} prints", code="NO-STEPS", fix="look at the file"
@@ -101,15 +100,13 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
         words = f"the header says global batch size {said}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
     batch = given if said is None else said
-    clock = not any(each.code == "NO-CLOCK" for each in log.problems)
-    if batch is None and log.runs == 1 and log.steps and log.rule in ("clock", "latency") and clock:
+    # A log without a clock gives no number by any batch, and says so already.
+    timed = all(each.code != "NO-CLOCK" for each in log.problems)
+    needs_batch = log.rule in ("clock", "latency") and log.runs == 1 and log.steps > 0
+    if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
     return _logs.value(log, batch, None)
-
-
-def _chunks(content: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: content.read(CHUNK_BYTES), b"")
 
 
 @contextmanager
