@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Run distributed deep-learning benchmarks on a cluster and measure them so that every"
     " number can be traced to the bytes that it came from.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},  # subcommands inherit it
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -165,7 +166,9 @@ def sweep(
     playbook: Annotated[str, typer.Argument(help="A playbook: path or name.")],
     inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
-    case: Annotated[str | None, typer.Option(help="Glob over cases, such as 2x*.")] = None,
+    case: Annotated[
+        list[str] | None, typer.Option(help="Globs over cases, such as 2x*; repeat it, or commas.")
+    ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials a case.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Do not go on, start anew.")] = False,
     max_fail: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
@@ -181,7 +184,7 @@ def sweep(
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import sweep as verb
 
-        wish = verb.Wish(playbook, inventory, case, repeats, new, max_fail, nodes)
+        wish = verb.Wish(playbook, inventory, tuple(case or ()), repeats, new, max_fail, nodes)
         return (verb.dry_run if dry_run else verb.sweep)(_store(state), wish, voice)
 
     _on_nodes(as_json, state, verbose, work)

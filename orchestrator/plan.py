@@ -87,16 +87,33 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 
 
-def selected(trials: Iterable[TrialPlan], pattern: str | None) -> tuple[TrialPlan, ...]:
-    """The trials that a glob pattern fits: ``2x*``, ``4n8g-*``, or a case's own name."""
+def patterns(trials: Iterable[TrialPlan], given: Iterable[str]) -> tuple[str, ...]:
+    """What ``given`` asks for, split at commas; what is a name as it stands stays whole."""
+    names = {name for trial in trials for name in _names(trial)}
+    words = ((text,) if text in names else text.split(",") for text in given)
+    return tuple(word.strip() for each in words for word in each)
+
+
+def selected(trials: Iterable[TrialPlan], wanted: Sequence[str]) -> tuple[TrialPlan, ...]:
+    """The trials that any of the patterns fits: ``2x*``, ``4n8g-*``, or a case's own name.
+
+    Args:
+        wanted: empty for all.
+    """
     return tuple(
         trial
         for trial in trials
-        if pattern is None
-        or fnmatch.fnmatchcase(trial.case.placement, pattern)
-        or fnmatch.fnmatchcase(trial.name, pattern)
-        or (trial.name_of_case and fnmatch.fnmatchcase(trial.name_of_case, pattern))
+        if not wanted
+        or any(
+            name == pattern or fnmatch.fnmatchcase(name, pattern)
+            for name in _names(trial)
+            for pattern in wanted
+        )
     )
+
+
+def _names(trial: TrialPlan) -> tuple[str, ...]:
+    return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
 def port_after(first: int, steps: int) -> int:

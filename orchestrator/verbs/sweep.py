@@ -37,7 +37,7 @@ class Wish:
     """What the command line asks of a sweep.
 
     Args:
-        case: glob over placements and trial names; None for all.
+        cases: globs over placements, trial names and names of cases, with commas; none for all.
         repeats: instead of the playbook's; a sweep only grows by it.
         new: start a new sweep although one could go on.
         max_fail: trials without a valid outcome after which no further one is started.
@@ -46,7 +46,7 @@ class Wish:
 
     playbook: str
     inventory: str | None
-    case: str | None
+    cases: tuple[str, ...]
     repeats: int | None
     new: bool
     max_fail: int | None
@@ -228,16 +228,17 @@ def _wanted(recipe: Recipe, wish: Wish) -> Plan:
             fix="ask for fewer repeats",
         )
     whole = plan.build(grown)
-    wanted = plan.selected(whole.trials, wish.case)
-    if not wanted:
+    patterns = plan.patterns(whole.trials, wish.cases)
+    unfit = [each for each in patterns if not plan.selected(whole.trials, (each,))]
+    if unfit:
         named = (trial.name_of_case or trial.case.placement for trial in whole.trials)
         known = ", ".join(dict.fromkeys(named))
         raise errors.UsageError(
-            f"no case fits {wish.case!r}; there are {known}",
+            f"no case fits {', '.join(map(repr, unfit))}; there are {known}",
             code="NO-CASE",
             fix="a pattern such as 2x*, 4n8g-* or one of these names",
         )
-    return whole.only(wanted)
+    return whole.only(plan.selected(whole.trials, patterns))
 
 
 def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:

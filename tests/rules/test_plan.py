@@ -305,9 +305,22 @@ def test_start_skew_is_known_only_if_every_gate_opened(
 
 
 def test_trials_are_selected_by_placement_or_name() -> None:
-    """A glob over `2x8` or over `2n8g-r50_b128_fp32_1`; without one, all."""
+    """A glob over `2x8` or over `2n8g-r50_b128_fp32_1`; several add up; without one, all."""
     trials = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials
-    assert plan.selected(trials, None) == trials
-    assert {trial.case.placement for trial in plan.selected(trials, "?x8")} == {"1x8", "2x8", "4x8"}
-    assert [trial.name for trial in plan.selected(trials, "4n8g-*_2")] == ["4n8g-r50_b128_fp32_2"]
-    assert plan.selected(trials, "9x*") == ()
+    assert plan.selected(trials, ()) == trials
+    placements = {trial.case.placement for trial in plan.selected(trials, ("?x8",))}
+    assert placements == {"1x8", "2x8", "4x8"}
+    both = {trial.case.placement for trial in plan.selected(trials, ("1x1", "4x*"))}
+    assert both == {"1x1", "4x8"}
+    names = [trial.name for trial in plan.selected(trials, ("4n8g-*_2",))]
+    assert names == ["4n8g-r50_b128_fp32_2"]
+    assert plan.selected(trials, ("9x*",)) == ()
+
+
+def test_words_of_cases_are_split_at_commas_unless_they_are_a_name() -> None:
+    """A case may be called `MP_[1,2]`: that is neither two patterns nor a set of characters."""
+    trials = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials
+    named = (replace(trials[0], name_of_case="MP_[1,2]"), *trials[1:])
+    words = plan.patterns(named, ("1x8, 2x8", "MP_[1,2]", ""))
+    assert words == ("1x8", "2x8", "MP_[1,2]", "")
+    assert plan.selected(named, ("MP_[1,2]",)) == named[:1]

@@ -1,0 +1,51 @@
+"""What a user names on the command line: cases, sweeps and inventories, and what is meant by it."""
+
+import json
+
+import pytest
+
+from tests.conftest import Place
+
+
+def planned(place: Place, *words: str) -> list[str]:
+    """Placements that a dry run plans, each once."""
+    done = place.run("sweep", "toy", "--repeats", "1", "--dry-run", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    trials = json.loads(done.stdout)["plan"]["trials"]
+    return [f"{trial['case']['nodes']}x{trial['case']['gpus_per_node']}" for trial in trials]
+
+
+@pytest.mark.parametrize(
+    "words", [("--case", "1x1", "--case", "2x2"), ("--case", "1x1,2x2"), ("--case", "2x2, 1x*")]
+)
+def test_several_cases_are_several_cases(place: Place, words: tuple[str, ...]) -> None:
+    """`--case` may be repeated and take commas, as `--nodes` does; the playbook's order stays."""
+    assert planned(place, *words) == ["1x1", "2x2"]
+
+
+def test_cases_that_are_not_there_are_named(place: Place) -> None:
+    """One word that fits nothing is refused, though another fits."""
+    done = place.run("sweep", "toy", "--dry-run", "--case", "1x1,9x9", "--case", "3x*")
+    assert done.returncode == 2
+    assert "ERROR NO-CASE: no case fits '9x9', '3x*'; there are 1x1, 2x2." in done.stderr
+    assert "no case fits ''" in place.run("sweep", "toy", "--dry-run", "--case", "").stderr
+
+
+def test_a_case_of_gpt_goes_by_its_own_name(place: Place) -> None:
+    """The names of DLPerf's report, alone and in a list."""
+    done = place.run(
+        *("sweep", "oneflow-gpt", "--inventory", "v100x4", "--dry-run", "--json"),
+        *("--case", "2D_PP_2x4x4_512_2304x24,DP_1x1x1_2_1536x16"),
+    )
+    assert done.returncode == 0, done.stderr
+    names = [trial["name_of_case"] for trial in json.loads(done.stdout)["plan"]["trials"]]
+    assert names == ["DP_1x1x1_2_1536x16", "2D_PP_2x4x4_512_2304x24"]
+
+
+@pytest.mark.parametrize("words", [(), ("sweep",), ("inspect", "log"), ("data", "check")])
+def test_dash_h_is_help(place: Place, words: tuple[str, ...]) -> None:
+    """On every level, and the same as `--help`."""
+    short = place.run(*words, "-h")
+    assert short.returncode == 0, short.stderr
+    assert short.stdout == place.run(*words, "--help").stdout
+    assert "Usage: " in short.stdout
