@@ -198,7 +198,7 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     for code in seen:
         seen[code] = sum(code in {mark.code for mark in each.marks} for each in agreed)
     marks = [Problem(code, f"in {count} trial(s)") for code, count in seen.items()]
-    if said is not None and said.spread > WIDE_SPREAD:
+    if said is not None and said.spread is not None and said.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
     return Result(case, agreed, said, None, None, tuple(marks))
 
@@ -223,8 +223,8 @@ def summary(values: Sequence[float]) -> Statistics:
         mean=statistics.fmean(ordered),
         low=ordered[0],
         high=ordered[-1],
-        spread=(ordered[-1] - ordered[0]) / median,
-        interval=_interval(ordered),
+        spread=(ordered[-1] - ordered[0]) / median if len(ordered) > 1 else None,
+        interval=_interval(ordered) if len(ordered) > 1 else None,
     )
 
 
@@ -245,7 +245,7 @@ def _interval(ordered: Sequence[float]) -> Interval:
         if covered < COVERAGE:
             break
         best, coverage = k, covered
-    return Interval(ordered[best], ordered[n - 1 - best], max(coverage, 0.0))
+    return Interval(ordered[best], ordered[n - 1 - best], coverage)
 
 
 def _compared(each: Result, baseline: Result | None) -> Result:

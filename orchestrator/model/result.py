@@ -63,7 +63,8 @@ class Statistics:
     """The valid trials of a case, summed up; rates in samples per second.
 
     Args:
-        spread: (max - min) / median.
+        spread: (max - min) / median; None of a single trial, which has none.
+        interval: None of a single trial.
     """
 
     n: int
@@ -71,8 +72,8 @@ class Statistics:
     mean: float
     low: float
     high: float
-    spread: float
-    interval: Interval
+    spread: float | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)

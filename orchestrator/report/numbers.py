@@ -16,6 +16,8 @@ def counted(report: Report, result: Result, language: words.Language = "en") -> 
 def interval_words(statistics: Statistics, language: words.Language = "en") -> str:
     """The interval and what it covers."""
     interval = statistics.interval
+    if interval is None:
+        return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
     return words.said(language, "interval", low=low, high=high, coverage=coverage)
 

@@ -96,8 +96,11 @@ def _numbers(result: Result) -> tuple[Cell, ...]:
     said = result.statistics
     if said is None:
         return ("",) * 8
-    numbers = (said.median, said.mean, said.low, said.high, said.spread)
-    return (*numbers, said.interval.low, said.interval.high, said.interval.coverage)
+    numbers = (said.median, said.mean, said.low, said.high)
+    if said.spread is None or said.interval is None:
+        return (*numbers, "", "", "", "")
+    low, high, coverage = said.interval.low, said.interval.high, said.interval.coverage
+    return (*numbers, said.spread, low, high, coverage)
 
 
 def _published(report: Report, result: Result) -> tuple[Cell, ...]:

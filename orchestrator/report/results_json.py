@@ -2,7 +2,7 @@
 
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
-from orchestrator.model.result import Measurement, Result
+from orchestrator.model.result import Interval, Measurement, Result
 from orchestrator.report.upstream import exports
 
 
@@ -59,15 +59,20 @@ def _numbers(result: Result) -> dict[str, JSON]:
     said = result.statistics
     if said is None:
         return dict.fromkeys(("median", "mean", "min", "max", "spread", "interval"))
-    interval = said.interval
     return {
         "median": said.median,
         "mean": said.mean,
         "min": said.low,
         "max": said.high,
         "spread": said.spread,
-        "interval": {"low": interval.low, "high": interval.high, "coverage": interval.coverage},
+        "interval": _interval(said.interval),
     }
+
+
+def _interval(interval: Interval | None) -> JSON:
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "coverage": interval.coverage}
 
 
 def _published(known: PublishedResult, result: Result) -> dict[str, JSON]:

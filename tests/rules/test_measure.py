@@ -436,7 +436,6 @@ def test_more_than_the_ranks_can_give_is_marked_and_not_hidden(
 @pytest.mark.parametrize(
     ("n", "low", "high", "coverage"),
     [
-        (1, 1, 1, 0.0),
         (2, 1, 2, 0.5),
         (3, 1, 3, 0.75),
         (4, 1, 4, 0.875),
@@ -456,6 +455,7 @@ def test_interval_is_the_tables_own(n: int, low: int, high: int, coverage: float
     """Narrowest symmetric one that covers 95 %; with fewer values, what [min, max] does cover."""
     values = [float(value * value) for value in range(n, 0, -1)]
     found = measure.summary(values).interval
+    assert found is not None
     assert (found.low, found.high) == (low * low, high * high)
     assert found.coverage == pytest.approx(coverage, abs=0.0006)
 
@@ -466,6 +466,12 @@ def test_summary_of_the_seeds_largest_case_is_complete() -> None:
     assert (found.n, found.median, found.low, found.high) == (5, 22551.16, 22053.98, 23049.75)
     assert found.spread == (23049.75 - 22053.98) / 22551.16
     assert found.interval == Interval(22053.98, 23049.75, 0.9375)
+
+
+def test_a_single_trial_has_no_spread_and_no_interval() -> None:
+    """One number says nothing of how numbers scatter."""
+    found = measure.summary([6098.37])
+    assert (found.n, found.median, found.spread, found.interval) == (1, 6098.37, None, None)
 
 
 def test_median_of_an_even_number_lies_between_the_two_in_the_middle() -> None:

@@ -17,7 +17,9 @@ from tests.reported import (
     csv_rows,
     folder,
     results,
+    section,
     sweep,
+    tables,
 )
 
 
@@ -65,6 +67,18 @@ def test_csv_leaves_empty_what_is_not_known() -> None:
     assert (alone["median_samples_per_s"], alone["speedup"], alone["efficiency"]) == (
         *("6154.66", "", ""),
     )
+
+
+def test_a_single_trial_has_no_spread_and_no_interval_in_any_file() -> None:
+    """One number is a median, and nothing of how trials scatter."""
+    found = sweep(results({"1x1": (802.9,)}))
+    (row,) = csv_rows(found)
+    columns = ("median_samples_per_s", "spread", "interval_low", "interval_high")
+    assert [row[name] for name in (*columns, "interval_coverage")] == ["802.9", "", "", "", ""]
+    (result,) = json.loads(json.dumps(report.document(found)))["cases"]
+    assert [result[name] for name in ("median", "spread", "interval")] == [802.9, None, None]
+    (_, cells) = tables(section(report.markdown(found), "Final Result"))[0]
+    assert cells[6:9] == ["median of 1/5", "n/a", "n/a"]
 
 
 def test_csv_of_logs_has_a_row_for_each_log() -> None:

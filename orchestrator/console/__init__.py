@@ -8,26 +8,24 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Literal
 
-from rich import box
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
+from rich.console import Console
 from rich.status import Status
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator import errors, nodeset
+from orchestrator.console import tables
+from orchestrator.console.view import View, duration
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
 
-PLAIN_EVERY_S = 30.0
+__all__ = ["View", "Voice", "duration", "harmless"]
 WORKING_EVERY_S = 10.0
 PLAIN_COLUMNS = 200
+# Columns of the results that a narrow terminal goes without, in this order.
+SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
 # Control characters, and those that turn the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -125,24 +123,30 @@ class Voice:
             ]
         self.document({"exit_code": error.exit_code, "errors": problems})
 
-    def table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table as a result; numbers stand right, columns without a word are left out."""
+    def table(
+        self,
+        title: str,
+        head: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        spare: Sequence[str] = (),
+    ) -> None:
+        """A table as a result; columns without a word are left out.
+
+        Args:
+            spare: columns that a narrow terminal may go without, the first to go first.
+        """
         if self.as_json:
             return
         cells = [[harmless(cell) for cell in row] for row in rows]
-        table = Table(
-            title=Text(harmless(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-        )
-        shown = [
-            column for column in range(len(head)) if not cells or any(r[column] for r in cells)
-        ]
-        for column in shown:
-            numbers = all(re.fullmatch(r"[-+0-9.,:%x/ ]*|n/a", row[column]) for row in cells)
-            justify: Literal["left", "right"] = "right" if numbers else "left"
-            table.add_column(head[column], justify=justify, overflow="fold")
-        for row in cells:
-            table.add_row(*(Text(row[column]) for column in shown))
-        self._out.print(table, soft_wrap=False)
+        table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
+        fitting = tables.fitting(table, self._out.width, spare)
+        if fitting is None:
+            for line in tables.records(table):
+                self._out.print(Text(line))
+            return
+        self._out.print(tables.drawn(fitting), soft_wrap=False)
+        if gone := [name for name in table.head if name not in fitting.head]:
+            self.line(f"not shown, for want of width: {', '.join(gone)}; --json has everything")
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """What checks found, equal findings of several nodes in one row."""
@@ -171,10 +175,10 @@ class Voice:
     def results(self, report: Report) -> None:
         """The table of medians and speedups, or of logs."""
         if report.results:
-            head = ("case", "batch", "precision", report.unit, "speedup", "effic.")
-            more = ("trials", "spread", "interval", "cover", "transport", "marks")
+            head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
+            more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
             rows = [_row(report, result) for result in report.results]
-            self.table(report.source, (*head, *more), rows)
+            self.table(report.source, (*head, *more), rows, spare=SPARE)
             self._published(report)
         if report.lone:
             columns = ("world size", "batch", "precision", report.unit, "mean of printed")
@@ -201,11 +205,12 @@ class Voice:
         ]
         head = ("published by", "case", "precision", report.unit, "difference", "source")
         if rows:
-            self.table("Published results of these cases", head, rows)
+            self.table("Published results of these cases", head, rows, spare=("source",))
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
-        return View(self, self._err, name, total, done)
+        live = self._err.is_terminal and not self.as_json
+        return View(self.line, self._err if live else None, name, total, done)
 
 
 def _tasks(trial: TrialPlan) -> Iterable[str]:
@@ -241,9 +246,9 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
         f"{said.n if said else 0}/{report.trials_planned or len(result.trials)}",
-        f"{said.spread:.1%}" if said else "n/a",
-        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "n/a",
-        f"{interval.coverage:.1%}" if interval else "n/a",
+        f"{said.spread:.1%}" if said and said.spread is not None else "",
+        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
+        f"{interval.coverage:.1%}" if interval else "",
         result.transport.removeprefix("-"),
         " ".join(mark.code for mark in result.marks),
     )
@@ -260,88 +265,3 @@ def _published(first: PublishedResult, result: Result, others: int) -> tuple[str
         "n/a" if difference is None else f"{difference:+z.1%}",
         first.source + (f" (and {others} more in the report)" if others else ""),
     )
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as short as they can be said."""
-    whole = int(seconds)
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
-
-
-class View:
-    """A sweep while it runs: live on a terminal, plain lines elsewhere."""
-
-    def __init__(self, voice: Voice, console: Console, name: str, total: int, done: int) -> None:
-        self._voice, self._name, self._total = voice, name, total
-        self._before = self._done = done
-        self._bad = 0
-        self._trial, self._of = "", 0
-        self._iteration, self._rate = 0, 0.0
-        self._began = self._trial_began = self._said = time.monotonic()
-        live = console.is_terminal and not voice.as_json
-        self._live = Live(self, console=console, refresh_per_second=4) if live else None
-
-    def __enter__(self) -> "View":
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live:
-            self._live.stop()
-
-    def trial(self, name: str, attempt: int, iterations: int) -> None:
-        """A trial's attempt starts."""
-        self._trial, self._of = f"{name} a{attempt}", iterations
-        self._iteration, self._rate = 0, 0.0
-        self._trial_began = self._said = time.monotonic()
-        if not self._live:
-            self._voice.line(f"[{self._done + 1}/{self._total}] {self._trial}: started")
-
-    def progress(self, iteration: int, rate: float) -> None:
-        """The running trial has come to an iteration, at a rate in samples per second."""
-        self._iteration, self._rate = iteration, rate
-        if not self._live and time.monotonic() - self._said > PLAIN_EVERY_S:
-            self._said = time.monotonic()
-            self._voice.line(f"[{self._done + 1}/{self._total}] {self._trial}: {self._progress()}")
-
-    def ended(self, state: str, words: str, *, final: bool) -> None:
-        """The running attempt ended; ``final`` if its trial needs no further one."""
-        took = duration(time.monotonic() - self._trial_began)
-        number = self._done + 1
-        self._done += final
-        self._bad += final and state != "valid"
-        left = self._left()
-        line = f"[{number}/{self._total}] {self._trial}: {state}, {words}, took {took}"
-        self._voice.line(line + (f", about {duration(left)} left" if left else ""))
-        self._trial = ""
-
-    def _progress(self) -> str:
-        took = duration(time.monotonic() - self._trial_began)
-        return f"iteration {self._iteration} of {self._of}, {self._rate:.2f} samples/s, {took}"
-
-    def _left(self) -> float | None:
-        done = self._done - self._before
-        if not done or self._done >= self._total:
-            return None
-        return (time.monotonic() - self._began) / done * (self._total - self._done)
-
-    def __rich__(self) -> Group:
-        """What the terminal shows now."""
-        left = self._left()
-        head = (
-            f"{self._name}: {self._done} of {self._total} trials"
-            + (f", {self._bad} not valid" if self._bad else "")
-            + f", {duration(time.monotonic() - self._began)} elapsed"
-            + (f", about {duration(left)} left" if left else "")
-        )
-        share = self._iteration / self._of if self._of else 0.0
-        bar = ProgressBar(total=self._total, completed=min(self._done + share, self._total))
-        now = f"{self._trial}: {self._progress()}" if self._trial else ""
-        return Group(Text(head), Text(now), bar)
