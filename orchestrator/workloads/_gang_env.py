@@ -11,17 +11,20 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
 
     CUDA_DEVICE_ORDER makes CUDA count GPUs as nvidia-smi does, not the fastest first.
     NCCL_DEBUG=INFO makes the log itself prove which transport was used. A leading ``=`` makes
-    NCCL compare HCA names whole, or mlx5_1 would also take mlx5_10.
-    Source: CUDA C++ programming guide and NCCL user guide, environment variables.
+    NCCL compare names whole, or eth1 would also take eth10, and mlx5_1 mlx5_10; gloo takes one
+    whole name and knows no such sign.
+    Source: CUDA C++ programming guide; NCCL user guide, environment variables; gloo,
+    transport/tcp/device.cc, lookupAddrForIface.
     """
     env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, seat.gpus)) if case.device == "cuda" else ""}
     if case.device == "cuda":
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     several = len(placement.seats) > 1
     if seat.interface and several:
-        env["NCCL_SOCKET_IFNAME" if case.device == "cuda" else "GLOO_SOCKET_IFNAME"] = (
-            seat.interface
-        )
+        if case.device == "cuda":
+            env["NCCL_SOCKET_IFNAME"] = f"={seat.interface}"
+        else:
+            env["GLOO_SOCKET_IFNAME"] = seat.interface
     if several and case.device == "cuda":
         env["NCCL_DEBUG"] = "INFO"
         if seat.hcas:

@@ -187,7 +187,7 @@ def test_gang_of_several_nodes_is_told_its_network(workload: Workload) -> None:
     assert environment(workload, case("fp32"), placement(2)) == {
         "CUDA_VISIBLE_DEVICES": "0,1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "NCCL_SOCKET_IFNAME": "ib0",
+        "NCCL_SOCKET_IFNAME": "=ib0",
         "NCCL_DEBUG": "INFO",
         "NCCL_IB_HCA": "=mlx5_0,mlx5_1",
     }

@@ -45,10 +45,17 @@ def report(local_rank: int) -> None:
 
 
 def _interface() -> str:
-    """Name and address of the interface that NCCL would take: the named one, else the first."""
-    wanted = os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("=")
+    """Name and address of the interface that NCCL would take: the first that fits, else not lo.
+
+    A name without a leading ``=`` is a prefix: eth1 also means eth10.
+    """
+    requested = os.environ.get("NCCL_SOCKET_IFNAME", "")
     for _, name in socket.if_nameindex():
-        if name == wanted or (not wanted and name != "lo"):
+        if requested.startswith("="):
+            fits = name == requested[1:]
+        else:
+            fits = name.startswith(requested) and (requested or name != "lo")
+        if fits:
             return name + ":" + _address(name) + "<0>"
     raise RuntimeError("NCCL WARN Bootstrap : no socket interface found")
 
