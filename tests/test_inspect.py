@@ -307,7 +307,8 @@ def test_gpus_come_out_as_printed() -> None:
     (gpu,) = document["gpus"]
     keys = (
         "index uuid bus_id model memory_mib ecc_uncorrected persistence mig power_limit_w"
-        " sm_clock_mhz throttle_reasons processes"
+        " sm_clock_mhz throttle_reasons processes ecc_volatile_uncorrected ecc_sram_uncorrected"
+        " row_remap_pending row_remap_failed page_retirement_pending"
     )
     assert list(gpu) == keys.split()
     assert (gpu["index"], gpu["model"], gpu["mig"]) == (0, "Tesla T4", None)

@@ -9,6 +9,10 @@ from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.site import Finding
 
 _NVML = "Failed to initialize NVML: Driver/library version mismatch"
+# Idle, clocks that somebody set and the software power cap are normal on a sound GPU.
+_HARMFUL = frozenset(
+    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
+)
 _LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
 
 
@@ -101,15 +105,7 @@ def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Findin
 
 def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
     at = f"GPU {gpu.index}"
-    if gpu.ecc_uncorrected:
-        yield Finding(
-            "error",
-            "GPU-ECC",
-            node.name,
-            f"{at}: {gpu.ecc_uncorrected} uncorrected memory errors",
-            "none",
-            "take the GPU out of `gpus.use`, or have it replaced",
-        )
+    yield from _memory(node, gpu, at)
     if gpu.mig:
         yield Finding("error", "GPU-MIG", node.name, f"{at}: MIG is on", "off", "nvidia-smi -mig 0")
     if gpu.persistence is False:
@@ -124,8 +120,32 @@ def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
     yield from _clocks_and_processes(node, gpu, at)
 
 
+def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
+    """Errors that can spoil a run now; one of DRAM whose row was remapped long ago cannot.
+
+    Source: NVIDIA, GPU Memory Error Management; Azure's health checks gate SRAM over the GPU's
+    life, Meta's gcm what was counted since the driver was loaded, both row remapping.
+    """
+    volatile, sram = gpu.ecc_volatile_uncorrected, gpu.ecc_sram_uncorrected
+    replace = "take the GPU out of `gpus.use`, or have it replaced"
+    reset = "reset the GPU (`nvidia-smi -r`) or reboot the node"
+    seen_and_fix = (
+        (
+            volatile and f"{volatile} uncorrected memory errors since the driver was loaded",
+            f"{reset}; if they come back, {replace}",
+        ),
+        (sram and f"{sram} uncorrected SRAM errors over its life", replace),
+        (gpu.row_remap_pending and "a row remapping is pending", reset),
+        (gpu.row_remap_failed and "a row remapping has failed", replace),
+        (gpu.page_retirement_pending and "a page retirement is pending", reset),
+    )
+    for seen, fix in seen_and_fix:
+        if seen:
+            yield Finding("error", "GPU-ECC", node.name, f"{at}: {seen}", "none", fix)
+
+
 def _clocks_and_processes(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
-    slowed = [reason for reason in gpu.throttle_reasons or () if reason not in ("gpu_idle",)]
+    slowed = [reason for reason in gpu.throttle_reasons or () if reason in _HARMFUL]
     if slowed:
         yield Finding(
             "warning",

@@ -77,10 +77,13 @@ class GpuFacts:
     Args:
         index: its place in the driver's document, from 0.
         memory_mib: all of the GPU's memory, not that of a MIG slice.
-        ecc_uncorrected: over the GPU's life, not since the last boot.
+        ecc_uncorrected: in all memories over the GPU's life, not since the last boot.
         power_limit_w: in force now.
         throttle_reasons: those that are active, ``gpu_idle`` among them.
         processes: empty where no process is visible, which a container also causes.
+        ecc_volatile_uncorrected: in all memories since the driver was loaded.
+        ecc_sram_uncorrected: over the GPU's life.
+        page_retirement_pending: what GPUs before Ampere do instead of remapping rows.
     """
 
     index: int
@@ -95,6 +98,11 @@ class GpuFacts:
     sm_clock_mhz: int | None
     throttle_reasons: tuple[str, ...] | None
     processes: tuple[GpuProcess, ...] | None
+    ecc_volatile_uncorrected: int | None
+    ecc_sram_uncorrected: int | None
+    row_remap_pending: bool | None
+    row_remap_failed: bool | None
+    page_retirement_pending: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _COUNT = re.compile(r"([0-9]{1,15})")
 _MIB = re.compile(r"([0-9]{1,12}) MiB")
 _MHZ = re.compile(r"([0-9]{1,9}) MHz")
 _WATTS = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?) W")
-_SWITCH = re.compile(r"(Enabled|Disabled)")
+_SWITCH = re.compile(r"(Enabled|Disabled|Yes|No)")
 _ACTIVITY = re.compile(r"(Active|Not Active)")
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
 _POWER_LIMITS = (
@@ -42,6 +42,7 @@ _ECC_LAYOUTS = (
     ("sram_uncorrectable", "dram_uncorrectable"),
     ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable"),
 )
+_ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
 _FIX = "record it with `nvidia-smi -q -x > FILE`"
 
 
@@ -115,9 +116,9 @@ class _Reader:
         return None if text is None else int(text)
 
     def switch(self, path: str) -> bool | None:
-        """Whether it is enabled."""
+        """Whether it is enabled, or so."""
         text = self.text(_SWITCH, path)
-        return None if text is None else text == "Enabled"
+        return None if text is None else text in ("Enabled", "Yes")
 
     def doubt(self, message: str) -> None:
         """Keep a problem with this element."""
@@ -154,19 +155,25 @@ def _not_xml(text: str) -> errors.LogError:
 def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
     reader = _Reader(element, f"GPU {index}")
     watts = reader.text(_WATTS, *_POWER_LIMITS)
+    aggregate = _uncorrected(reader, "aggregate")
     gpu = GpuFacts(
         index=index,
         uuid=reader.text(_UUID, "uuid"),
         bus_id=reader.text(_BUS_ID, "pci/pci_bus_id") or _id(element),
         model=reader.text(_TEXT, "product_name"),
         memory_mib=reader.number(_MIB, "fb_memory_usage/total"),
-        ecc_uncorrected=_ecc_uncorrected(reader),
+        ecc_uncorrected=aggregate,
         persistence=reader.switch("persistence_mode"),
         mig=reader.switch("mig_mode/current_mig"),
         power_limit_w=None if watts is None else float(watts),
         sm_clock_mhz=reader.number(_MHZ, "clocks/sm_clock"),
         throttle_reasons=_throttle_reasons(reader),
         processes=_processes(reader),
+        ecc_volatile_uncorrected=_uncorrected(reader, "volatile"),
+        ecc_sram_uncorrected=_sram_uncorrected(reader, aggregate),
+        row_remap_pending=reader.switch("remapped_rows/remapped_row_pending"),
+        row_remap_failed=reader.switch("remapped_rows/remapped_row_failure"),
+        page_retirement_pending=reader.switch("retired_pages/pending_retirement"),
     )
     return gpu, reader.problems
 
@@ -176,26 +183,37 @@ def _id(element: ElementTree.Element) -> str | None:
     return name if _BUS_ID.fullmatch(name) else None
 
 
-def _ecc_uncorrected(reader: _Reader) -> int | None:
+def _uncorrected(reader: _Reader, counter: str) -> int | None:
     """The total of uncorrected errors, if it is whole and can be had in one way only."""
-    counted = reader.element.findall("ecc_errors/aggregate")
-    tags = {part.tag for aggregate in counted for part in aggregate}
+    counted = reader.element.findall(f"ecc_errors/{counter}")
+    tags = {part.tag for parts in counted for part in parts}
     known = [layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)]
     if not known and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
-        reader.doubt(f"ecc_errors/aggregate: cannot add up {', '.join(sorted(tags))}")
-    totals = {_ecc_total(reader, layout) for layout in known} - {None}
+        reader.doubt(f"ecc_errors/{counter}: cannot add up {', '.join(sorted(tags))}")
+    totals = {_ecc_total(reader, counter, layout) for layout in known} - {None}
     if len(totals) > 1:
-        reader.doubt("ecc_errors/aggregate: two ways to count that do not agree")
+        reader.doubt(f"ecc_errors/{counter}: two ways to count that do not agree")
         return None
     return totals.pop() if totals else None
 
 
-def _ecc_total(reader: _Reader, layout: Sequence[str]) -> int | None:
-    counts = [reader.number(_COUNT, f"ecc_errors/aggregate/{part}") for part in layout]
+def _ecc_total(reader: _Reader, counter: str, layout: Sequence[str]) -> int | None:
+    counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
     reported = [count for count in counts if count is not None]
     if 0 < len(reported) < len(counts):
-        reader.doubt(f"ecc_errors/aggregate: only some of {', '.join(layout)} can be read")
+        reader.doubt(f"ecc_errors/{counter}: only some of {', '.join(layout)} can be read")
     return sum(reported) if len(reported) == len(counts) else None
+
+
+def _sram_uncorrected(reader: _Reader, total: int | None) -> int | None:
+    """Those of the aggregate ``total`` that nothing says to be errors of DRAM."""
+    if total is None:
+        return None
+    dram = reader.number(_COUNT, *(f"ecc_errors/aggregate/{part}" for part in _ECC_DRAM)) or 0
+    if dram > total:
+        reader.doubt(f"ecc_errors/aggregate: {dram} errors of DRAM among {total}")
+        return None
+    return total - dram
 
 
 def _throttle_reasons(reader: _Reader) -> tuple[str, ...] | None:

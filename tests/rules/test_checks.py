@@ -36,6 +36,11 @@ V100 = GpuFacts(
     model="Tesla V100-SXM2-16GB",
     memory_mib=16160,
     ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=False,
     persistence=True,
     mig=False,
     power_limit_w=300.0,
@@ -43,7 +48,16 @@ V100 = GpuFacts(
     throttle_reasons=("gpu_idle",),
     processes=(),
 )
-SILENT = replace(V100, ecc_uncorrected=None, persistence=None, mig=None, throttle_reasons=None)
+SILENT = replace(
+    V100,
+    ecc_uncorrected=None,
+    ecc_volatile_uncorrected=None,
+    ecc_sram_uncorrected=None,
+    page_retirement_pending=None,
+    persistence=None,
+    mig=None,
+    throttle_reasons=None,
+)
 
 
 def cluster(**defaults: object) -> Cluster:
@@ -148,7 +162,7 @@ def test_gpus_of_which_nothing_is_declared_are_only_looked_at() -> None:
     """Count and model are then free; broken memory is not."""
     assert list(checks.gpus(node(), driver(V100))) == []
     assert list(checks.gpus(node(gpus={}), driver(V100))) == []
-    broken = driver(replace(V100, ecc_uncorrected=1))
+    broken = driver(replace(V100, ecc_volatile_uncorrected=1))
     assert codes(checks.gpus(node(), broken)) == ["error GPU-ECC"]
     assert codes(checks.gpus(node(gpus={}), broken)) == ["error GPU-ECC"]
 
@@ -172,13 +186,39 @@ def test_other_model_is_found_once_for_all_gpus_of_it() -> None:
 @pytest.mark.parametrize(
     ("change", "code", "seen"),
     [
-        ({"ecc_uncorrected": 1}, "error GPU-ECC", "GPU 1: 1 uncorrected memory errors"),
+        (
+            {"ecc_volatile_uncorrected": 1},
+            "error GPU-ECC",
+            "GPU 1: 1 uncorrected memory errors since the driver was loaded",
+        ),
+        (
+            {"ecc_uncorrected": 5, "ecc_sram_uncorrected": 2},
+            "error GPU-ECC",
+            "GPU 1: 2 uncorrected SRAM errors over its life",
+        ),
+        ({"row_remap_pending": True}, "error GPU-ECC", "GPU 1: a row remapping is pending"),
+        ({"row_remap_failed": True}, "error GPU-ECC", "GPU 1: a row remapping has failed"),
+        (
+            {"page_retirement_pending": True},
+            "error GPU-ECC",
+            "GPU 1: a page retirement is pending",
+        ),
         ({"mig": True}, "error GPU-MIG", "GPU 1: MIG is on"),
         ({"persistence": False}, "warning GPU-PERSISTENCE", "GPU 1: persistence mode is off"),
         (
-            {"throttle_reasons": ("gpu_idle", "hw_thermal_slowdown")},
+            {"throttle_reasons": ("sw_power_cap", "hw_slowdown", "hw_thermal_slowdown")},
             "warning GPU-THROTTLED",
-            "GPU 1: clocks held down by hw_thermal_slowdown",
+            "GPU 1: clocks held down by hw_slowdown, hw_thermal_slowdown",
+        ),
+        (
+            {"throttle_reasons": ("hw_power_brake_slowdown",)},
+            "warning GPU-THROTTLED",
+            "GPU 1: clocks held down by hw_power_brake_slowdown",
+        ),
+        (
+            {"throttle_reasons": ("sw_thermal_slowdown",)},
+            "warning GPU-THROTTLED",
+            "GPU 1: clocks held down by sw_thermal_slowdown",
         ),
         (
             {"processes": (GpuProcess(675, "/usr/lib/xorg/Xorg", 22),)},
@@ -196,9 +236,31 @@ def test_gpu_that_would_spoil_a_number_is_found(
     assert (f"{found.severity} {found.code}", found.seen) == (code, seen)
 
 
+def test_gpu_with_an_old_remapped_dram_error_is_fit() -> None:
+    """Counts over a GPU's life stay through reboots; a row that was remapped does no harm."""
+    mended = replace(V100, ecc_uncorrected=3, ecc_sram_uncorrected=0, row_remap_pending=False)
+    assert list(checks.gpus(node(gpus={"count": 1}), driver(mended))) == []
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "gpu_idle",
+        "applications_clocks_setting",
+        "sw_power_cap",
+        "sync_boost",
+        "display_clocks_setting",
+    ],
+)
+def test_reason_that_is_normal_is_no_finding(reason: str) -> None:
+    """The software power cap is at work on any GPU under full load, and on some at idle."""
+    usual = replace(V100, throttle_reasons=(reason,))
+    assert list(checks.gpus(node(gpus={"count": 1}), driver(usual))) == []
+
+
 def test_gpu_that_no_case_may_use_is_left_alone() -> None:
     """Taking a broken GPU out of gpus.use is what the finding asks for, so that must mend it."""
-    broken = replace(V100, ecc_uncorrected=7, persistence=False)
+    broken = replace(V100, ecc_volatile_uncorrected=7, persistence=False)
     facts = driver(V100, broken, V100)
     assert list(checks.gpus(node(gpus={"count": 3, "use": [0, 2]}), facts)) == []
     found = checks.gpus(node(gpus={"count": 3, "use": [2, 1]}), facts)

@@ -368,7 +368,7 @@ def test_node_is_judged_by_every_answer_at_once() -> None:
     here = cluster({}, gpus={"count": 1, "use": [0]}, hcas=[HCA], data={"set": "/data/set"})
     answer = NodeAnswer(
         host=replace(HOST, free_disk_mib=0, proxies=("http_proxy",)),
-        gpu=driver(replace(V100, ecc_uncorrected=1)),
+        gpu=driver(replace(V100, ecc_volatile_uncorrected=1)),
         topology=replace(WIRES, links={"GPU0": {"mlx5_0": "SYS"}}),
         infiniband=Silent("HUNG", ""),
         verbs=VerbsFacts((), ()),

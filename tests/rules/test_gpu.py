@@ -19,6 +19,11 @@ A100_40GB = GpuFacts(
     model="NVIDIA A100-SXM4-40GB",
     memory_mib=40960,
     ecc_uncorrected=0,
+    ecc_volatile_uncorrected=None,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
     persistence=False,
     mig=True,
     power_limit_w=400.0,
@@ -33,6 +38,11 @@ A100_80GB = GpuFacts(
     model="NVIDIA A100-SXM4-80GB",
     memory_mib=81920,
     ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
     persistence=False,
     mig=True,
     power_limit_w=500.0,
@@ -47,6 +57,11 @@ T4 = GpuFacts(
     model="Tesla T4",
     memory_mib=15360,
     ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=False,
     persistence=False,
     mig=None,
     power_limit_w=70.0,
@@ -64,6 +79,11 @@ SILENT = GpuFacts(
     model=None,
     memory_mib=None,
     ecc_uncorrected=None,
+    ecc_volatile_uncorrected=None,
+    ecc_sram_uncorrected=None,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
     persistence=None,
     mig=None,
     power_limit_w=None,
@@ -107,13 +127,16 @@ V100 = """\
 \t\t</fb_memory_usage>
 \t\t<ecc_errors>
 \t\t\t<volatile>
-\t\t\t\t<double_bit><device_memory>0</device_memory><total>0</total></double_bit>
+\t\t\t\t<double_bit><device_memory>4</device_memory><total>4</total></double_bit>
 \t\t\t</volatile>
 \t\t\t<aggregate>
 \t\t\t\t<single_bit><device_memory>9</device_memory><total>9</total></single_bit>
 \t\t\t\t<double_bit><device_memory>2</device_memory><total>3</total></double_bit>
 \t\t\t</aggregate>
 \t\t</ecc_errors>
+\t\t<retired_pages>
+\t\t\t<pending_retirement>Yes</pending_retirement>
+\t\t</retired_pages>
 \t\t<power_readings>
 \t\t\t<power_limit>300.00 W</power_limit>
 \t\t\t<default_power_limit>250.00 W</default_power_limit>
@@ -192,6 +215,11 @@ def test_the_document_has_the_promised_keys() -> None:
                 "sm_clock_mhz": 135,
                 "throttle_reasons": ["gpu_idle", "hw_slowdown"],
                 "processes": [{"pid": 1, "name": "python3 <train>", "memory_mib": 2}],
+                "ecc_volatile_uncorrected": 4,
+                "ecc_sram_uncorrected": 1,
+                "row_remap_pending": None,
+                "row_remap_failed": None,
+                "page_retirement_pending": True,
             }
         ],
         "problems": [
@@ -240,6 +268,12 @@ def test_a_gpu_that_says_nothing_is_all_null() -> None:
 @pytest.mark.parametrize(
     ("found", "becomes", "key", "says"),
     [
+        (
+            "<device_memory>2<",
+            "<device_memory>9<",
+            "ecc_sram_uncorrected",
+            "ecc_errors/aggregate: 9 errors of DRAM among 3",
+        ),
         ("16160 MiB", "16160", "memory_mib", "fb_memory_usage/total: cannot read '16160'"),
         ("16160 MiB", "16 GiB", "memory_mib", "fb_memory_usage/total: cannot read '16 GiB'"),
         ("135 MHz", "ERR!", "sm_clock_mhz", "clocks/sm_clock: cannot read 'ERR!'"),
@@ -257,8 +291,19 @@ def test_a_gpu_that_says_nothing_is_all_null() -> None:
             "uuid",
             "uuid: cannot read 'GPU-1 and GPU-2'",
         ),
+        (
+            "<pending_retirement>Yes<",
+            "<pending_retirement>1<",
+            "page_retirement_pending",
+            "retired_pages/pending_retirement: cannot read '1'",
+        ),
+        (
+            "<double_bit><device_memory>4</device_memory><total>4<",
+            "<double_bit><total>?<",
+            "ecc_volatile_uncorrected",
+            "ecc_errors/volatile/double_bit/total: cannot read '?'",
+        ),
         (">Enabled<", ">On<", "persistence", "persistence_mode: cannot read 'On'"),
-        ("<total>3<", "<total>-3<", "ecc_uncorrected", "double_bit/total: cannot read '-3'"),
         (">Not Active<", ">Maybe<", "throttle_reasons", "sw_power_cap: cannot read 'Maybe'"),
     ],
 )
@@ -307,30 +352,84 @@ NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrect
 
 
 @pytest.mark.parametrize(
-    ("counts", "total", "says"),
+    ("counts", "total", "sram", "says"),
     [
-        ({"sram_uncorrectable": "1", "dram_uncorrectable": "2", "dram_correctable": "9"}, 3, ""),
-        (dict(zip(NEW, ("1", "2", "4"), strict=True)), 7, ""),
-        (dict.fromkeys(NEW, "N/A"), None, ""),
-        ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, ""),
-        ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, PARTIAL.format(", ".join(NEW))),
-        ({"sram_uncorrectable": "0"}, None, "cannot add up sram_uncorrectable"),
+        ({"sram_uncorrectable": "1", "dram_uncorrectable": "2", "dram_correctable": "9"}, 3, 1, ""),
+        (dict(zip(NEW, ("1", "2", "4"), strict=True)), 7, 3, ""),
+        (dict.fromkeys(NEW, "N/A"), None, None, ""),
+        ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
+        ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
+        ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
         (
             {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
             None,
+            None,
             "two ways to count that do not agree",
         ),
-        ({"sram_correctable": "5"}, None, ""),
+        ({"sram_correctable": "5"}, None, None, ""),
     ],
 )
 def test_ecc_errors_are_those_of_all_memory(
-    counts: dict[str, str], total: int | None, says: str
+    counts: dict[str, str], total: int | None, sram: int | None, says: str
 ) -> None:
     """DRAM and all parts of SRAM count, correctable errors never, and a part is no total."""
     parts = "".join(f"<{tag}>{count}</{tag}>" for tag, count in counts.items())
     one, problems = only_gpu(V100.replace(ECC, parts))
-    assert one.ecc_uncorrected == total
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (total, sram)
     assert problems == ([f"UNREADABLE GPU 0: ecc_errors/aggregate: {says}"] if says else [])
+
+
+def test_total_that_is_unreadable_has_no_part() -> None:
+    """Nothing is said of SRAM where the total of all memories is not known."""
+    one, problems = only_gpu(V100.replace("<total>3<", "<total>-3<"))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (None, None)
+    said = "UNREADABLE GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'"
+    assert problems == [said]
+
+
+def test_ecc_errors_without_their_memory_count_as_those_of_sram() -> None:
+    """Where nothing says that an old total is of DRAM, it gates."""
+    one, problems = only_gpu(V100.replace("<device_memory>2</device_memory>", ""))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected, problems) == (3, 3, [])
+
+
+# As driver 575.51.02 prints them for an Ada GPU, with other counts and words.
+AMPERE = """\
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<sram_correctable>9</sram_correctable>
+\t\t\t\t<sram_uncorrectable_parity>1</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>2</sram_uncorrectable_secded>
+\t\t\t\t<dram_correctable>9</dram_correctable>
+\t\t\t\t<dram_uncorrectable>3</dram_uncorrectable>
+\t\t\t</volatile>
+\t\t\t<aggregate>
+\t\t\t\t<sram_uncorrectable_parity>4</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>5</sram_uncorrectable_secded>
+\t\t\t\t<dram_uncorrectable>6</dram_uncorrectable>
+\t\t\t\t<sram_threshold_exceeded>No</sram_threshold_exceeded>
+\t\t\t</aggregate>
+\t\t</ecc_errors>
+\t\t<retired_pages>
+\t\t\t<pending_retirement>N/A</pending_retirement>
+\t\t</retired_pages>
+\t\t<remapped_rows>
+\t\t\t<remapped_row_corr>0</remapped_row_corr>
+\t\t\t<remapped_row_unc>1</remapped_row_unc>
+\t\t\t<remapped_row_pending>Yes</remapped_row_pending>
+\t\t\t<remapped_row_failure>No</remapped_row_failure>
+\t\t</remapped_rows>
+"""
+
+
+def test_gpu_that_remaps_rows_is_read() -> None:
+    """Newer drivers count by memory and say what becomes of rows; pages are no longer retired."""
+    old = V100[V100.index("\t\t<ecc_errors>") : V100.index("\t\t<power_readings>")]
+    one, problems = only_gpu(V100.replace(old, AMPERE))
+    assert (one.ecc_volatile_uncorrected, one.ecc_uncorrected) == (6, 15)
+    assert one.ecc_sram_uncorrected == 9
+    assert (one.row_remap_pending, one.row_remap_failed) == (True, False)
+    assert (one.page_retirement_pending, problems) == (None, [])
 
 
 @pytest.mark.parametrize(

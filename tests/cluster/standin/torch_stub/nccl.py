@@ -51,11 +51,8 @@ def _interface() -> str:
     """
     requested = os.environ.get("NCCL_SOCKET_IFNAME", "")
     for _, name in socket.if_nameindex():
-        if requested.startswith("="):
-            fits = name == requested[1:]
-        else:
-            fits = name.startswith(requested) and (requested or name != "lo")
-        if fits:
+        whole = requested.startswith("=") and name == requested[1:]
+        if whole or (name.startswith(requested) and (requested or name != "lo")):
             return name + ":" + _address(name) + "<0>"
     raise RuntimeError("NCCL WARN Bootstrap : no socket interface found")
 
