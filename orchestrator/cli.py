@@ -1,5 +1,6 @@
 """The command line: arguments, exit codes, and nothing else."""
 
+import itertools
 import os
 import re
 import signal
@@ -47,8 +48,11 @@ Verbose = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="As without it: what it prints is JSON.")]
 DEFAULT_STATE = Path(".dlperf")
 _WHOLE = re.compile(r"[0-9]{1,9}")
+# The parent of all that the parser refuses; not every version of typer has a name for it.
+_WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
 
 class _Stopped(KeyboardInterrupt):
@@ -373,7 +377,9 @@ def check(
 
 
 @app.command()
-def schema(kind: Annotated[str, typer.Argument(metavar="inventory|playbook")]) -> None:
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="inventory|playbook")], as_json: Json = False
+) -> None:
     """Print the JSON Schema of a kind of file, for editors."""
 
     def work(_: "Voice") -> int:
@@ -382,7 +388,7 @@ def schema(kind: Annotated[str, typer.Argument(metavar="inventory|playbook")]) -
         sys.stdout.write(verb.schema(kind))
         return 0
 
-    _command(False, work)
+    _command(as_json, work)
 
 
 @app.command(name="list")
@@ -461,19 +467,19 @@ def _inspect(kind: str, file: str) -> None:
 
 
 @inspecting.command()
-def topology(file: FileOrDash) -> None:
+def topology(file: FileOrDash, _json: AlwaysJson = False) -> None:
     """Read `nvidia-smi topo -m`."""
     _inspect("topology", file)
 
 
 @inspecting.command()
-def ibstat(file: FileOrDash) -> None:
+def ibstat(file: FileOrDash, _json: AlwaysJson = False) -> None:
     """Read `ibstat`."""
     _inspect("ibstat", file)
 
 
 @inspecting.command()
-def gpu(file: FileOrDash) -> None:
+def gpu(file: FileOrDash, _json: AlwaysJson = False) -> None:
     """Read `nvidia-smi -q -x`."""
     _inspect("gpu", file)
 
@@ -485,6 +491,7 @@ def log(
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
     global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,
+    _json: AlwaysJson = False,
 ) -> None:
     """Read a training log."""
     between = _window(window)
@@ -502,15 +509,29 @@ def log(
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except KeyboardInterrupt:
         sys.exit(130)
+    except _WrongUsage as error:
+        error.show()
+        _wrong_usage(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
         path = _traceback(error)
         sys.stderr.write(
             f"ERROR BUG: {type(error).__name__}: {error}. Fix: report it with {path}.\n"
         )
         sys.exit(1)
+
+
+def _wrong_usage(error: typer.BadParameter) -> None:
+    """End with the exit code of wrong usage, and with a document where JSON was asked for."""
+    if "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:]):
+        from orchestrator.console import Voice
+
+        command = error.ctx.command_path if error.ctx else "dlperf-orch"
+        said = errors.UsageError(error.format_message(), code="USAGE", fix=f"see {command} --help")
+        Voice(as_json=True).document({"exit_code": 2, "errors": said.documents()})
+    sys.exit(error.exit_code)
 
 
 def _traceback(error: Exception) -> str:

@@ -47,6 +47,11 @@ class DlperfError(Exception):
         )
         return f"ERROR {self.code}{where}: {self.cause}.{fix}"
 
+    def documents(self) -> list[dict[str, object]]:
+        """Its problems for programs: code, message, what to do, and where as an object."""
+        said = {"code": self.code, "message": self.cause, "fix": self.fix}
+        return [{**said, "where": dict(self.where), **self.where}]
+
 
 class ConfigError(DlperfError):
     """Files that a user wrote do not hold; carries every complaint about them."""
@@ -59,6 +64,22 @@ class ConfigError(DlperfError):
 
     def __str__(self) -> str:
         return "\n".join(str(complaint) for complaint in self.complaints)
+
+    def documents(self) -> list[dict[str, object]]:
+        """One for each complaint."""
+        return [
+            {
+                "code": self.code,
+                "file": each.file,
+                "line": each.line,
+                "column": each.column,
+                "path": each.path,
+                "message": each.text,
+                "fix": "correct the file",
+                "where": {"file": each.file, "line": each.line},
+            }
+            for each in self.complaints
+        ]
 
 
 class UsageError(DlperfError):

@@ -466,6 +466,8 @@ def test_complaints_are_json_where_that_was_asked_for(tmp_path: Path) -> None:
                 "column": 3,
                 "path": "defaults.prot",
                 "message": "unknown key 'prot'; did you mean 'port'?",
+                "fix": "correct the file",
+                "where": {"file": "one.yaml", "line": 4},
             },
             {
                 "code": "CONFIG",
@@ -474,6 +476,8 @@ def test_complaints_are_json_where_that_was_asked_for(tmp_path: Path) -> None:
                 "column": 1,
                 "path": "",
                 "message": "a tab; needed spaces",
+                "fix": "correct the file",
+                "where": {"file": "two.yaml", "line": 2},
             },
         ],
     }

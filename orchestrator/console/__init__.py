@@ -108,20 +108,7 @@ class Voice:
         """An error in its own words on standard error, and as JSON if that was asked for."""
         for line in str(error).splitlines():
             self._err.print(Text(harmless(line)))
-        problems: list[object] = [{"code": error.code, "message": error.cause, **error.where}]
-        if isinstance(error, errors.ConfigError):
-            problems = [
-                {
-                    "code": "CONFIG",
-                    "file": each.file,
-                    "line": each.line,
-                    "column": each.column,
-                    "path": each.path,
-                    "message": each.text,
-                }
-                for each in error.complaints
-            ]
-        self.document({"exit_code": error.exit_code, "errors": problems})
+        self.document({"exit_code": error.exit_code, "errors": error.documents()})
 
     def table(
         self,

@@ -76,9 +76,10 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
         )
     _show_actions(voice, todo)
     code = _exit_code(site, failures)
-    for failure in _nodes.folded(failures):
+    said = _nodes.folded(failures)
+    for failure in said:
         voice.line(str(failure))
-    voice.document({"exit_code": code, **_document(site), "actions": _actions_json(todo)})
+    voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(todo)})
     return code
 
 
@@ -102,10 +103,11 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
-    for failure in _nodes.folded(failures):
+    said = _nodes.folded(failures)
+    for failure in said:
         voice.line(str(failure))
     code = _exit_code(site, failures)
-    voice.document({"exit_code": code, **_document(site), "actions": _actions_json(done)})
+    voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(done)})
     if code == 0:
         voice.result(f"All {len(names)} nodes are fit. Facts and findings: {kept}")
     else:
@@ -231,8 +233,9 @@ def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
     return [dict(zip(keys, row, strict=True)) for row in _images.shown(todo)]
 
 
-def _document(site: Site) -> dict[str, object]:
-    return {"site": _sites.SITE.dump_python(site, mode="json")}
+def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
+    said = [each for failure in failures for each in failure.documents()]
+    return {"site": _sites.SITE.dump_python(site, mode="json"), "errors": said}
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:

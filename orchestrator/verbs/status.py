@@ -39,7 +39,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "controller": holder,
             "trials": dict(states),
             "tasks": [_json(row) for row in rows],
-            "errors": [{"code": each.code, "message": each.cause} for each in failures],
+            "errors": [each for failure in failures for each in failure.documents()],
         }
     )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
