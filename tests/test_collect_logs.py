@@ -474,3 +474,35 @@ def test_two_campaigns_in_one_folder_do_not_share_medians(tmp_path: Path) -> Non
     assert [case["case"]["params.folder"] for case in cases] == ["monday", "tuesday"] * 2
     assert [case["trials_valid"] for case in cases] == [2, 2, 2, 2]
     assert [case["median"] for case in cases] == pytest.approx([801, 1602, 6001, 12002], abs=0.5)
+
+
+# Root reads everything; without these two capabilities the mode counts for it as for others.
+PLAIN_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+
+
+@pytest.mark.parametrize(("place", "mode"), [("", 0o600), ("1n8g", 0o600), ("1n8g", 0o000)])
+def test_a_folder_that_cannot_be_read_is_told_and_hides_no_log(
+    five: Path, place: str, mode: int
+) -> None:
+    """Exit 6 names it, whether it is the folder given or one below; never a median of the rest."""
+    closed = five if not place else five / place
+    (five / "1n1g").mkdir(exist_ok=True)
+    (five / "1n1g" / "r50_b256_fp16_1.log").write_text("a log that can be read\n")
+    closed.mkdir(exist_ok=True)
+    (closed / "r50_b256_fp16_9.log").write_text("a log that cannot\n")
+    closed.chmod(mode)
+    words = PLAIN_USER if os.geteuid() == 0 else ()
+    try:
+        done = subprocess.run(
+            [*words, PROGRAM, "collect", "--logs", str(five), "--workload", "ngc_pytorch_rn50"],
+            cwd=five.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        closed.chmod(0o700)
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert f"ERROR LOG-RIGHTS: {closed}" in done.stderr
+    assert "Permission denied. Fix: have it made readable for you." in done.stderr
+    assert done.stdout == ""

@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, measure
+from orchestrator.disk import on_disk
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -101,17 +102,33 @@ def _folder_report(
     )
 
 
-def _log_files(folder: Path) -> Iterator[Path]:
-    if not folder.exists():
-        raise errors.UsageError(
-            f"there is no {folder}", code="NO-LOGS", fix="give a folder or a file of logs"
-        )
-    if folder.is_file():
-        yield folder
-    for path in sorted(folder.rglob("*")):
-        # A link that leads nowhere is a log that is missing: it is named, not passed over.
-        if path.suffix in (".log", ".txt") and (path.is_file() or path.is_symlink()):
-            yield path
+def _log_files(folder: Path) -> list[Path]:
+    """Every log below a folder, or the one file that is given.
+
+    Raises:
+        UsageError: there is nothing of that name.
+        LocalError: some folder cannot be read; nobody knows which logs that leaves out.
+    """
+    with on_disk(folder, "LOG-RIGHTS", "have it made readable for you"):
+        if not folder.exists():
+            raise errors.UsageError(
+                f"there is no {folder}", code="NO-LOGS", fix="give a folder or a file of logs"
+            )
+        if folder.is_file():
+            return [folder]
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, onerror=_unreadable):
+        paths = [Path(place, name) for name in (*folders, *files)]
+        logs = [path for path in paths if path.suffix in (".log", ".txt")]
+        with on_disk(Path(place), "LOG-RIGHTS", "have it made readable for you"):
+            # A link that leads nowhere is a log that is missing: it is named, not passed over.
+            found += [path for path in logs if path.is_file() or path.is_symlink()]
+    return sorted(found)
+
+
+def _unreadable(error: OSError) -> None:
+    with on_disk(Path(error.filename), "LOG-RIGHTS", "have it made readable for you"):
+        raise error
 
 
 def _read_or_say(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
