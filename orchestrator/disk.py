@@ -1,11 +1,17 @@
-"""What the file system of this machine refuses, in errors that say what to do."""
+"""Files on this machine: put in place whole or not at all, and errors that say what to do."""
 
 import contextlib
 import errno
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from orchestrator import errors
+
+# What is being written: NAME.PID.new, by the process with that id.
+_ASIDE = re.compile(r".+\.([0-9]{1,7})\.new")
 
 
 @contextlib.contextmanager
@@ -27,3 +33,64 @@ def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[Non
                 f"no space left to write {path}", code="STORE-FULL", fix="free some disk"
             ) from error
         raise errors.LocalError(f"{path}: {error.strerror}", code=code, fix=fix) from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of ``path`` when the block ends well: synced, then renamed.
+
+    Whatever goes wrong leaves what was there. A folder in its place is moved aside, never removed.
+
+    Raises:
+        OSError: nothing was replaced.
+    """
+    make_folder(path.parent)
+    aside = path.with_name(f"{path.name}.{os.getpid()}.new")  # two may write the same report
+    try:
+        with open(aside, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if path.is_dir():
+            path.rename(path.with_name(f"{path.name}.{os.getpid()}.folder"))
+        aside.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of the user's alone, and those above it, so that they outlive a power cut.
+
+    Raises:
+        OSError: some of them may have been made.
+    """
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was made, renamed or removed in a folder outlives a power cut from now on.
+
+    Raises:
+        OSError: nobody knows whether it does.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_unfinished(files: Iterable[Path]) -> None:
+    """Remove what processes that are no more were writing when they ended."""
+    for path in files:
+        named = _ASIDE.fullmatch(path.name)
+        if named and not Path("/proc", named[1]).exists():
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -6,16 +6,17 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator import errors
+from orchestrator import disk, errors
 from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 
 VERSION = 1
+PIECE_BYTES = 1 << 20
 
 
 def now() -> str:
@@ -39,23 +40,19 @@ def write(path: Path, content: bytes) -> None:
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.
     """
-    aside = path.with_name(f"{path.name}.{os.getpid()}.new")  # two may write the same report
-    with _ours(path):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(path)
-        _sync_folder(path.parent)
+    with replacing(path) as file:
+        file.write(content)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file of ours that takes the place of ``path`` when the block ends well.
+
+    Raises:
+        StoreError, LocalError: the old file, if any, is untouched.
+    """
+    with _ours(path), disk.replacing(path) as file:
+        yield file
 
 
 def _cut_torn_line(file: BinaryIO) -> None:
@@ -84,7 +81,7 @@ class Lock:
             StoreError: LOCKED, by whom and since when.
         """
         with _ours(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            disk.make_folder(self._path.parent)
             self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,8 +93,9 @@ class Lock:
                 code="LOCKED",
                 fix="wait for it, or stop it with Ctrl-C where it runs",
             ) from None
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, f"pid {os.getpid()} since {now()}\n".encode(), 0)
+        with _ours(self._path):
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"pid {os.getpid()} since {now()}\n".encode(), 0)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -135,6 +133,10 @@ class Sweep:
         """The lock that a process holds while it runs this sweep."""
         return Lock(self.folder / "lock", f"sweep {self.id}")
 
+    def remove_unfinished(self) -> None:
+        """Remove what killed processes were writing here; for whoever holds the lock."""
+        disk.remove_unfinished(self.folder.rglob("*.new"))
+
     def record(self) -> dict[str, JSON]:
         """sweep.json as it stands.
 
@@ -167,7 +169,7 @@ class Sweep:
                 file.flush()
                 os.fsync(file.fileno())
             if new:
-                _sync_folder(self.folder)
+                disk.sync_folder(self.folder)
 
     def events(self) -> list[dict[str, JSON]]:
         """Every event so far; a last line that a crash cut short was never acknowledged.
@@ -205,17 +207,8 @@ class Sweep:
             StoreError, LocalError: the place holds what it held before.
         """
         target = self.log(name)
-        aside = target.with_name(f"{target.name}.new")
-        with _ours(target):
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            shutil.copyfile(source, aside)
-            handle = os.open(aside, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            aside.rename(target)
-            _sync_folder(target.parent)
+        with _ours(source), open(source, "rb") as log, replacing(target) as file:
+            shutil.copyfileobj(log, file, PIECE_BYTES)
 
     def outcome(self, name: str) -> dict[str, JSON] | None:
         """The outcome that lies beside a log, or None."""
@@ -267,7 +260,7 @@ class Store:
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.root / "sweeps" / f"{experiment}-{moment}-{secrets.token_hex(3)}"
         with _ours(folder):
-            folder.mkdir(parents=True, mode=0o700)
+            disk.make_folder(folder)
         sweep = Sweep(folder)
         sweep.keep_record({"id": sweep.id, "created": now(), **document})
         return sweep
@@ -286,6 +279,7 @@ class Store:
         """Write what provisioning found out about a cluster."""
         path = self.root / "sites" / f"{cluster}.json"
         write(path, content)
+        disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
         return path
 
     def sites(self) -> list[bytes]:

@@ -107,6 +107,7 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
         with pytest.raises(errors.StoreError) as raised:
             write(small / "big", b"x" * 1_000_000)
         assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
+        assert [path.name for path in small.iterdir()] == ["sweeps"]  # no half of it takes room
         assert [event["event"] for event in sweep.events()] == ["intent"]
     finally:
         subprocess.run(["umount", str(small)], check=True)

@@ -465,6 +465,22 @@ def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:
     assert states == ["valid"] * 4
 
 
+def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> None:
+    """SIGKILL just before a rename: the next to hold the sweep's lock removes what was not done."""
+    inject = "inject=rename:signal=KILL:when=3"
+    killed = subprocess.run(
+        ["strace", "-qq", "-e", "trace=rename", "-e", inject, *PROGRAM, "sweep", "toy"],
+        cwd=place.folder,
+        env=place.env(),
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert list(place.state.rglob("*.new")) != []
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    assert list(place.state.rglob("*.new")) == []
+
+
 def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
     """SIGKILL of the sweep, 40 times: the same set of trials, each once, and nothing left."""
     seed = random.SystemRandom().randrange(1 << 32)

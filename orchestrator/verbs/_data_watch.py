@@ -8,6 +8,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.datasets import Way, _progress
 from orchestrator.datasets._progress import Progress
+from orchestrator.disk import on_disk
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime
@@ -55,9 +56,11 @@ class Watch:
         Raises:
             NodeError: the node is silent; the work goes on there.
             UnfitError: it was removed while it ran.
+        StoreError, LocalError: its log cannot be kept here; the work goes on there.
         """
-        self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._log.write_bytes(b"")
+        with on_disk(self._log):
+            self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._log.write_bytes(b"")
         while True:
             try:
                 found = self._look()
@@ -102,7 +105,7 @@ class Watch:
             runtime.remove(attempt, task)
 
     def _keep(self, piece: bytes) -> None:
-        with self._log.open("ab") as file:
+        with on_disk(self._log), self._log.open("ab") as file:
             file.write(piece)
         self._size += len(piece)
         if now := _progress.last(piece.decode(errors="replace")):

@@ -1,5 +1,6 @@
 """The files of an attempt, brought here from the nodes, byte for byte, and removed there."""
 
+import contextlib
 import hashlib
 import posixpath
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
-from orchestrator.store import Sweep
+from orchestrator.store import Sweep, replacing, write
 from orchestrator.transports import Transport
 from orchestrator.verbs import _nodes
 
@@ -18,13 +19,28 @@ SMALL = ("err", "exit", "end", "go")
 REMOVE_TIMEOUT_S = 30.0
 Nodes = Mapping[str, Transport]
 
+# $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
+FORGET = """
+[ -f "$1" ] && [ ! -L "$1" ] && exit 0
+rm -rf -- "$2" && rmdir -- "$3" "$4" 2>/dev/null
+true
+"""
+
+
+class _Torn(Exception):
+    """A log that came otherwise than its supervisor saw it."""
+
 
 def bring(
     sweep: Sweep, nodes: Nodes, attempt: Attempt, ends: tuple[TaskEnd, ...]
 ) -> tuple[Problem, ...]:
     """Copy every task's files into the sweep's folder; what did not come whole is a problem.
 
-    The sha256 that the supervisor took on the node decides whether a log is whole.
+    The sha256 that the supervisor took on the node decides whether a log is whole. When this
+    returns, what came outlives a power cut: the nodes may forget it.
+
+    Raises:
+        StoreError, LocalError: this machine cannot keep them; those on the nodes are untouched.
     """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
     tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
@@ -34,6 +50,10 @@ def bring(
         _copy(nodes[node], attempt, tasks[node], (known.get(node), target))
 
     answers = _nodes.each(list(tasks), copy)
+    for answer in answers:
+        if answer.error is not None and answer.error.code.startswith("STORE-"):
+            answer.error.where.pop("node", None)  # it is this machine that cannot keep it
+            raise answer.error
     return tuple(
         Problem("LOG-COPY", f"node {each.node}: {each.error.cause}")
         for each in answers
@@ -42,22 +62,21 @@ def bring(
 
 
 def forget(sweep: Sweep, nodes: Nodes, attempt: Attempt) -> None:
-    """Remove the attempt's folders from nodes that are elsewhere; `clean` does it later else."""
+    """Remove the attempt's folders from nodes that are elsewhere; `clean` does it later else.
+
+    A folder whose log did not come here stays: it is the only one.
+    """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
-    folders = {
-        task.node: attempt.folder(task)
-        for task in attempt.tasks
-        if _elsewhere(attempt, task, target)
-    }
+    tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
 
     def remove(node: str) -> None:
-        folder = folders[node]
+        folder, log = attempt.folder(tasks[node]), f"r{tasks[node].node_rank}.log"
         trial = posixpath.dirname(folder)
-        script = 'rm -rf -- "$1" && rmdir -- "$2" "$3" 2>/dev/null; true'
-        words = ("sh", "-c", script, "sh", folder, trial, posixpath.dirname(trial))
+        only = "" if (target / log).is_file() else f"{folder}/{log}"
+        words = ("sh", "-c", FORGET, "sh", only, folder, trial, posixpath.dirname(trial))
         nodes[node].run(words, timeout_s=REMOVE_TIMEOUT_S)
 
-    _nodes.each(list(folders), remove)
+    _nodes.each(list(tasks), remove)
 
 
 def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:
@@ -69,33 +88,30 @@ def _copy(
 ) -> None:
     end, target = what
     base = f"{attempt.folder(task)}/r{task.node_rank}"
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in SMALL:
         content = transport.get(f"{base}.{name}")
         if content is not None:
-            (target / f"r{task.node_rank}.{name}").write_bytes(content)
+            write(target / f"r{task.node_rank}.{name}", content)
     if end is None and transport.get(f"{base}.log") is None:
         return  # it never came to its program
     log = target / f"r{task.node_rank}.log"
-    for _ in range(TRIES):
-        came = _fetch(transport, f"{base}.log", log)
-        if end is None or not end.sha256 or came == (end.size_bytes, end.sha256):
-            return
-    raise errors.NodeError(
-        f"{base}.log came {TRIES} times otherwise than its supervisor saw it",
-        code="LOG-COPY",
-        node=task.node,
-    )
+    if not any(_fetch(transport, f"{base}.log", log, end) for _ in range(TRIES)):
+        raise errors.NodeError(
+            f"{base}.log came {TRIES} times otherwise than its supervisor saw it",
+            code="LOG-COPY",
+            node=task.node,
+        )
 
 
-def _fetch(transport: Transport, path: str, target: Path) -> tuple[int, str]:
-    """Copy a file in pieces; its size and sha256 as they came."""
+def _fetch(transport: Transport, path: str, target: Path, end: TaskEnd | None) -> bool:
+    """Copy a file in pieces; whether it came as its supervisor saw it, and only then is kept."""
     digest, offset = hashlib.sha256(), 0
-    aside = target.with_name(f"{target.name}.new")
-    with open(aside, "wb") as file:
+    with contextlib.suppress(_Torn), replacing(target) as file:
         while piece := transport.get(path, offset):
             digest.update(piece)
             file.write(piece)
             offset += len(piece)
-    aside.rename(target)
-    return offset, digest.hexdigest()
+        if end and end.sha256 and (offset, digest.hexdigest()) != (end.size_bytes, end.sha256):
+            raise _Torn
+        return True
+    return False

@@ -53,6 +53,7 @@ class Opened:
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
         self._lock = opened.lock()
         self._lock.__enter__()
+        opened.remove_unfinished()
         self._grow(opened, inputs, identity)
         return opened
 

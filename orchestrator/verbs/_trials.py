@@ -79,6 +79,7 @@ def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]
                 sweep.append(
                     "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
                 )
+            _gather.bring(sweep, bench.transports, left, ())
             _gather.forget(sweep, bench.transports, left)
             bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
 
@@ -162,11 +163,10 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
 
 
 def _close(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
-    """Keep the outcome; only then may the nodes forget what it came from, if all of it came."""
+    """Keep the outcome; only then may the nodes forget what came here of its attempt."""
     said = _outcomes.keep(bench, trial, attempt, verdict)
     _services.forget(bench.transports, attempt)
-    if not any(each.code == "LOG-COPY" for each in verdict.problems):
-        _gather.forget(bench.sweep, bench.transports, attempt)
+    _gather.forget(bench.sweep, bench.transports, attempt)
     return said
 
 

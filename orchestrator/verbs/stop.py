@@ -63,8 +63,7 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
         with Fanout(runtimes, lambda: False) as fanout:
             for attempt in left:
                 fanout.clear(attempt)
-                if not _gather.bring(running.sweep, fleet.transports, attempt, ()):
-                    _gather.forget(running.sweep, fleet.transports, attempt)
+                _gather.bring(running.sweep, fleet.transports, attempt, ())
                 running.sweep.append(
                     "outcome",
                     trial=attempt.trial,
@@ -72,4 +71,5 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
                     state="interrupted",
                     code="STOPPED",
                 )
+                _gather.forget(running.sweep, fleet.transports, attempt)
                 voice.line(f"ended {attempt.trial} a{attempt.number}")
