@@ -16,9 +16,11 @@ GRACE_S = 2
 # its limit and SIGKILL too; it then holds a file and not the pipe that the controller reads.
 SCRIPT = r"""
 nonce=$1; shift
-work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null || mktemp -d) || exit 1
+work=
 trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT TERM PIPE # dash runs no EXIT trap when one of these ends it
+work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null) ||
+    work=$(mktemp -d "/tmp/dlperf-$nonce.XXXXXX") || exit 1
 start() {
     while [ $# -ge 3 ]; do
         (
@@ -49,6 +51,16 @@ ticks=0
 start "$@"
 tell "$@"
 printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
+"""
+# Folders of ours that a SIGKILL left: of questions whose shell, which has the nonce among its
+# arguments, is gone. Without -q, a process that ends while grep looks makes a match a failure.
+STALE = """
+for each in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
+    [ -d "$each" ] && [ ! -L "$each" ] && [ -O "$each" ] || continue
+    nonce=${each##*/dlperf-}
+    grep -qszxF -e "${nonce%.*}" /proc/[0-9]*/cmdline || printf '%s\\n' "$each"
+done
+true
 """
 _HUNG = ("hung", "124", "137")  # 124 and 137 are timeout's words for TERM and KILL
 _NOT_FOUND = 127

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster, Node
+from orchestrator.probes import sections
 from orchestrator.store import Store
+from orchestrator.transports import Transport
 from orchestrator.verbs import _inside, _locks, _nodes, _sites
 from orchestrator.verbs._running import Running
 
@@ -21,7 +23,7 @@ for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done
 for each in "$folder"/prepare/*; do
     [ -d "$each" ] || continue
     name=${each##*/}
-    grep -lsz "=dlp-data-$name-a" /proc/[0-9]*/environ >/dev/null || echo "prepare/$name"
+    grep -qsz "=dlp-data-$name-a" /proc/[0-9]*/environ || echo "prepare/$name"
 done
 true
 """
@@ -110,11 +112,11 @@ def _needed(store: Store) -> frozenset[str]:
 def _look(
     fleet: "_nodes.Fleet", node: Node, sweeps: tuple[str, ...], needed: frozenset[str] | None
 ) -> _Found:
-    folders: tuple[str, ...] = ()
+    transport = fleet.transports[node.name]
+    folders = tuple(_lines(transport, sections.STALE))
     if node.transport != "local":
-        words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweeps)
-        done = fleet.transports[node.name].run(words, timeout_s=TIMEOUT_S)
-        folders = tuple(f"{node.folder}/{each}" for each in done.stdout.decode().split())
+        left = _lines(transport, FOLDERS, node.folder, *sweeps)
+        folders += tuple(f"{node.folder}/{each}" for each in left)
     if node.name not in fleet.engines:
         return _Found(folders, (), ())
     engine = fleet.containers[node.name]
@@ -129,6 +131,11 @@ def _look(
     containers = tuple(each.name for each in (*tasks, *looked))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
+
+
+def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
+    done = transport.run(("sh", "-c", script, "sh", *arguments), timeout_s=TIMEOUT_S)
+    return done.stdout.decode(errors="replace").splitlines()
 
 
 def _remove(fleet: "_nodes.Fleet", node: Node, found: _Found) -> None:

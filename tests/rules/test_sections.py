@@ -13,6 +13,7 @@ from orchestrator import errors
 from orchestrator.model.facts import Silent
 from orchestrator.probes import sections
 from orchestrator.probes.sections import Said, Section
+from tests.waiting import wait_for
 
 NONCE = f"c0ffee{os.getpid()}"
 
@@ -100,6 +101,28 @@ def test_answer_that_broke_off_is_refused(lost: int) -> None:
     with pytest.raises(errors.LogError, match="not whole") as raised:
         sections.split(text[:-lost], [*asked] if lost > 1 else [*asked, *asked], nonce=NONCE)
     assert raised.value.code == "ANSWER-CUT"
+
+
+@pytest.mark.parametrize("shell_signal", [None, signal.SIGHUP])
+def test_nothing_stays_behind_when_nobody_reads_the_answer(
+    shell_signal: signal.Signals | None,
+) -> None:
+    """A controller that was killed reads no more; the shell then ends by SIGPIPE."""
+    nonce = f"{NONCE}{shell_signal or 0:d}"
+    asked = [shell("one", "sleep 0.5; yes | head -c 1000000"), shell("two", "echo so")]
+    process = subprocess.Popen(sections.argv(asked, nonce=nonce), stdout=subprocess.PIPE)
+    assert process.stdout
+    wait_for(lambda: left_by(nonce), "its folder")
+    process.stdout.close()
+    if shell_signal:
+        process.send_signal(shell_signal)
+    process.wait(20)
+    assert left_by(nonce) == []
+
+
+def left_by(nonce: str) -> list[Path]:
+    """Folders that questions with this nonce have made."""
+    return [*Path("/dev/shm").glob(f"dlperf-{nonce}.*"), *Path("/tmp").glob(f"dlperf-{nonce}.*")]
 
 
 @pytest.mark.parametrize(
