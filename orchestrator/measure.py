@@ -9,12 +9,12 @@ from dataclasses import replace
 from orchestrator import errors
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Rule, TrainingLog
+from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Interval, Measurement, Result, Statistics
 
 # A log with one of these is measured where that is possible, and shown with the mark.
-MARKS = frozenset({"GAP", "HEADERLESS", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
+MARKS = frozenset({"COARSE-CLOCK", "GAP", "HEADERLESS", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
 # Between the clock over the window and the rates that the program prints: the nine recorded logs in
 # tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
 RATE_TOLERANCE = 0.03
@@ -52,20 +52,22 @@ def throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> f
         raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
     if rule == "latency":
         return global_batch_size / _latency_s(log)
-    return global_batch_size * _steps_per_s(log)
+    return _by_clock(log, global_batch_size)
 
 
-def _steps_per_s(log: TrainingLog) -> float:
+def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
+    """From whole numbers, so that the quotient is the only thing that is rounded."""
     first, last = _window(log)
     if log.start is None or log.end is None:
         raise _lacking(log, first if log.start is None else last)
-    seconds = log.end.clock_s - log.start.clock_s
-    if seconds <= 0:
+    lasted_ns = log.end.clock_ns - log.start.clock_ns
+    if lasted_ns <= 0:
         raise errors.LogError(
-            f"iterations {first} and {last} are {seconds:g} s apart; needed a clock that goes on",
+            f"iterations {first} and {last} are {lasted_ns / SECOND_NS:g} s apart;"
+            " needed a clock that goes on",
             code="CLOCK-STEP",
         )
-    return (last - first) / seconds
+    return global_batch_size * (last - first) * SECOND_NS / lasted_ns
 
 
 def _reported(log: TrainingLog) -> float:

@@ -15,19 +15,21 @@ the rates printed from the first to the last iteration of the window. reported: 
 itself reports at its end. latency: global batch size / mean seconds per step in the window.
 """
 
+SECOND_NS = 1_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """When an iteration was printed.
 
     Args:
-        clock_s: seconds since 1970 with the log's own clock face read as UTC; only differences
-            have a meaning, and they are good to a quarter of a microsecond.
+        clock_ns: nanoseconds since the first step that the log prints, by its own clock and to its
+            last digit.
         line: counts from 1, by line feeds.
     """
 
     iteration: int
-    clock_s: float
+    clock_ns: int
     line: int
 
 

@@ -2,25 +2,16 @@
 
 import hashlib
 from collections import deque
-from datetime import datetime
-from math import isfinite
+from math import inf, isfinite, nan
 from statistics import median
 
-from orchestrator.model.log import Moment
+from orchestrator.model.log import SECOND_NS, Moment
+from orchestrator.workloads import _clock
 from orchestrator.workloads._dll_line import Step
 from orchestrator.workloads._dll_notes import Notes
 from orchestrator.workloads._dll_rates import Rates
 
 _RECENT = 100_000
-_EPOCH = datetime(1970, 1, 1)
-
-
-def _clock_s(stamp: bytes) -> float | None:
-    """Seconds since 1970 of a timestamp read as UTC; None if there is no such time."""
-    try:
-        return (datetime.fromisoformat(stamp.decode("ascii")) - _EPOCH).total_seconds()
-    except ValueError:
-        return None
 
 
 class Window:
@@ -33,59 +24,66 @@ class Window:
         self._notes = notes
         self._hash = hashlib.sha256()
         self._steps = 0
-        self._before: float | None = None
-        self._gaps = deque[float](maxlen=_RECENT)
-        self._widest = (0.0, 0, 0)
+        self._origin_ns: int | None = None
+        self._before_ns: int | None = None
+        self._gaps_ns = deque[int](maxlen=_RECENT)
+        self._widest = (0, 0, 0)
         self._rated = 0
         self._times = 0.0
         self._rates = Rates()
 
     def add(self, step: Step) -> None:
-        """Take the next step of the first epoch, if it lies inside."""
+        """Take the next step of the first epoch, if it lies inside; clocks count from the first."""
+        if self._origin_ns is None:
+            self._origin_ns = _clock.of_stamp(step.stamp)
         if not self.first <= step.number <= self.last:
             return
         self._steps += 1
         self._hash.update(b"%d %s\n" % (step.number, step.stamp))
-        clock_s = _clock_s(step.stamp)
-        if clock_s is None:
+        clock_ns = _clock.of_stamp(step.stamp)
+        if clock_ns is None:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
         else:
-            self._at(step, clock_s)
-        self._before = clock_s
+            self._at(step, clock_ns)
+        self._before_ns = clock_ns
         self._rates.append(step.rate)
         if step.number > self.first:
             self._rated += 1
-            usable = isfinite(step.rate) and step.rate > 0
-            self._times += 1 / step.rate if usable else float("nan")
+            self._times += 1 / step.rate if 0 < step.rate < inf else nan
 
-    def _at(self, step: Step, clock_s: float) -> None:
+    def _at(self, step: Step, clock_ns: int) -> None:
         if step.number == self.first:
-            self.start = Moment(step.number, clock_s, step.line)
+            self.start = self._moment(step, clock_ns)
         if step.number == self.last:
-            self.end = Moment(step.number, clock_s, step.line)
-        if self._before is not None:
-            gap = clock_s - self._before
-            self._gaps.append(gap)
+            self.end = self._moment(step, clock_ns)
+        if self._before_ns is not None:
+            gap = clock_ns - self._before_ns
+            self._gaps_ns.append(gap)
             if gap >= self._widest[0]:
                 self._widest = (gap, step.number, step.line)
 
+    def _moment(self, step: Step, clock_ns: int) -> Moment:
+        return Moment(step.number, clock_ns - (self._origin_ns or 0), step.line)
+
     def repeat(self, step: Step) -> None:
         """Give up an end of the window that is printed again with another time."""
-        clock_s = _clock_s(step.stamp)
-        if self.start and step.number == self.first and clock_s != self.start.clock_s:
+        clock_ns = _clock.of_stamp(step.stamp)
+        again = None if clock_ns is None else self._moment(step, clock_ns).clock_ns
+        if self.start and step.number == self.first and again != self.start.clock_ns:
             self.start = None
-        if self.end and step.number == self.last and clock_s != self.end.clock_s:
+        if self.end and step.number == self.last and again != self.end.clock_ns:
             self.end = None
 
     def judge(self) -> None:
-        """Note a step that took more than 5 times the median of the last ``_RECENT``."""
+        """Note a step of more than 5 times the median of the last ``_RECENT``, a coarse clock."""
+        _clock.judge(self.start, self.end, self._origin_ns, self._notes)
         gap, number, line = self._widest
-        usual = median(self._gaps) if self._gaps else 0.0
+        usual = median(self._gaps_ns) if self._gaps_ns else 0
         if usual > 0 and gap > 5 * usual:
             self._notes.add(
                 "GAP",
-                f"line {line}: iteration {number}, inside the window, took {gap:.3f} s;"
-                f" the median step takes {usual:.3f} s",
+                f"line {line}: iteration {number}, inside the window, took"
+                f" {gap / SECOND_NS:.3f} s; the median step takes {usual / SECOND_NS:.3f} s",
             )
 
     @property

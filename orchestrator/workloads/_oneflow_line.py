@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.workloads import _arguments, _lines
+from orchestrator.workloads import _arguments, _clock, _lines
 from orchestrator.workloads._arguments import Table
 from orchestrator.workloads._oneflow_run import Step
 from orchestrator.workloads._order import Place
@@ -72,8 +72,8 @@ class Format:
         if not found:
             return None
         place = Place(int(found.groupdict().get("epoch", 0)), int(found["number"]))
-        clock_s = float(found["clock"]) if found["clock"] else None
-        return Step(place, float(found["rate"]), clock_s, line, found[0].rstrip())
+        clock_ns = _clock.of_seconds(found["clock"]) if found["clock"] else None
+        return Step(place, float(found["rate"]), clock_ns, line, found[0].rstrip())
 
     def is_broken(self, text: bytes) -> bool:
         """Whether a line that is no step begins as one, or holds the end of one."""

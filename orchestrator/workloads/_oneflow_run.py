@@ -6,7 +6,8 @@ from math import isfinite
 from statistics import median
 from typing import NamedTuple
 
-from orchestrator.model.log import Moment
+from orchestrator.model.log import SECOND_NS, Moment
+from orchestrator.workloads import _clock
 from orchestrator.workloads._arguments import Arguments, Table
 from orchestrator.workloads._dll_notes import Notes
 from orchestrator.workloads._dll_rates import Rates
@@ -16,11 +17,11 @@ _RECENT = 100_000
 
 
 class Step(NamedTuple):
-    """A step as it was printed; ``words`` are all of it, ``clock_s`` is None in old versions."""
+    """A step as it was printed; ``words`` are all of it, ``clock_ns`` is None in old versions."""
 
     place: Place
     rate: float
-    clock_s: float | None
+    clock_ns: int | None
     line: int
     words: bytes
 
@@ -34,6 +35,7 @@ class Window:
         self._start: Step | None = None
         self._end: Step | None = None
         self._hash = hashlib.sha256()
+        self._origin_ns: int | None = None
         self._before: Step | None = None
         self._gaps = deque[float](maxlen=_RECENT)
         self._widest = (0.0, 0, 0)
@@ -42,8 +44,10 @@ class Window:
         self._times = 0.0
 
     def add(self, step: Step) -> None:
-        """Take the next step of the first epoch, if it lies inside."""
+        """Take the next step of the first epoch, if it lies inside; clocks count from the first."""
         number = step.place.number
+        if self._origin_ns is None:
+            self._origin_ns = step.clock_ns
         if not self.first <= number <= self.last:
             return
         self._hash.update(step.words + b"\n")
@@ -62,9 +66,10 @@ class Window:
     def _gap(self, step: Step) -> None:
         """Take the time of an iteration since the step before."""
         before = self._before
-        if before is None or before.clock_s is None or step.clock_s is None:
+        if before is None or before.clock_ns is None or step.clock_ns is None:
             return
-        gap = (step.clock_s - before.clock_s) / (step.place.number - before.place.number)
+        iterations = step.place.number - before.place.number
+        gap = (step.clock_ns - before.clock_ns) / (iterations * SECOND_NS)
         self._gaps.append(gap)
         if gap >= self._widest[0]:
             self._widest = (gap, step.place.number, step.line)
@@ -77,7 +82,8 @@ class Window:
             self._end = None
 
     def judge(self) -> None:
-        """Note iterations that took more than 5 times the median of the last ``_RECENT``."""
+        """Note iterations of more than 5 times the last ones' median, and a coarse clock."""
+        _clock.judge(self.start, self.end, self._origin_ns, self._notes)
         gap, number, line = self._widest
         usual = median(self._gaps) if self._gaps else 0.0
         if usual > 0 and gap > 5 * usual:
@@ -89,11 +95,16 @@ class Window:
 
     @property
     def start(self) -> Moment | None:
-        return _moment(self._start)
+        return self._moment(self._start)
 
     @property
     def end(self) -> Moment | None:
-        return _moment(self._end)
+        return self._moment(self._end)
+
+    def _moment(self, step: Step | None) -> Moment | None:
+        if step is None or step.clock_ns is None:
+            return None
+        return Moment(step.place.number, step.clock_ns - (self._origin_ns or 0), step.line)
 
     @property
     def rate(self) -> float | None:
@@ -115,12 +126,6 @@ class Window:
         return self._hash.hexdigest() if self._before else ""
 
 
-def _moment(step: Step | None) -> Moment | None:
-    if step is None or step.clock_s is None:
-        return None
-    return Moment(step.place.number, step.clock_s, step.line)
-
-
 class Run:
     """One run of the program: what its header and its steps say."""
 
@@ -130,7 +135,7 @@ class Run:
         self.order = Order(base, notes)
         self.window = Window(ends, notes)
         self.loaded: set[str] = set()
-        self._clock_s: float | None = None
+        self._clock_ns: int | None = None
         self._damage = ("", 0)
 
     @property
@@ -145,13 +150,13 @@ class Run:
     def add(self, step: Step) -> None:
         """Take the next step."""
         self.order.add(step.place, step.rate, step.line)
-        if step.clock_s is None:
+        if step.clock_ns is None:
             seen = f"line {step.line}: iteration {step.place.number} without the time of its print"
             self._notes.add("NO-CLOCK", seen)
-        elif self._clock_s is not None and step.clock_s < self._clock_s:
+        elif self._clock_ns is not None and step.clock_ns < self._clock_ns:
             seen = f"line {step.line}: iteration {step.place.number}: the clock goes backwards"
             self._notes.add("CLOCK-STEP", seen)
-        self._clock_s = self._clock_s if step.clock_s is None else step.clock_s
+        self._clock_ns = self._clock_ns if step.clock_ns is None else step.clock_ns
         inside = self.window.first < step.place.number <= self.window.last
         self._blame(inside=inside and self.order.in_first_epoch)
         if self.order.in_first_epoch:

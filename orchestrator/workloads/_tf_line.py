@@ -32,7 +32,7 @@ _DLL_OTHER = re.compile(
     rb"|(?!PARAM)[A-Za-z])"
 )
 _NVLOG = re.compile(
-    _RANK + rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<whole>\d{1,10})\.(?P<part>\d{6})\d{0,3}"
+    _RANK + rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<whole>\d{1,10})\.(?P<part>\d{6,9})"
     rb" \([\w.]{1,80}:\d{1,9}\) (?:iteration: (?P<number>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total)(?P<text>.*))"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import SECOND_NS, TrainingLog
 from orchestrator.workloads import _dll_rates, _dllogger
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "logs-pytorch-rn50"
@@ -60,7 +60,7 @@ def throughput(log: TrainingLog, samples: int) -> float:
     assert log.start
     assert log.end
     iterations = log.end.iteration - log.start.iteration
-    return samples * iterations / (log.end.clock_s - log.start.clock_s)
+    return samples * iterations * SECOND_NS / (log.end.clock_ns - log.start.clock_ns)
 
 
 def steps(numbers: Sequence[int], *, rate: str = "100.00", epoch: int = 0) -> bytes:
@@ -636,10 +636,25 @@ def test_seed_lines_are_read() -> None:
     log = read(SEED % 32, (1, 4))
     assert log.start
     assert log.end
-    assert log.end.clock_s - log.start.clock_s == pytest.approx(1.913286, abs=5e-7)
+    assert log.end.clock_ns - log.start.clock_ns == 1_913_286_000
     assert log.window_rate == pytest.approx(3 / (1 / 4294.91 + 1 / 6928.79 + 1 / 11124.52))
     assert problems(log, "TRUNCATED") == ["have 4 of 120 steps"]
     assert "loss_scale" not in log.config
+
+
+def test_a_clock_of_whole_seconds_is_marked() -> None:
+    """The number is good to one part in its seconds; with fractions there is nothing to say."""
+    log = read(re.sub(rb"(DLL \S+ \S+)\.\d{6} ", rb"\1 ", SEED % 32), (1, 4))
+    assert problems(log, "COARSE-CLOCK") == [
+        "lines 2 and 5: the clock shows whole seconds; the 2 s between them are good to 1 s"
+    ]
+    assert problems(read(SEED % 32, (1, 4)), "COARSE-CLOCK") == []
+
+
+def test_one_end_on_a_whole_second_is_no_coarse_clock() -> None:
+    """Python prints no fraction where there is none, once in a million lines."""
+    log = read((SEED % 32).replace(b"14:29:15.387051", b"14:29:15"), (1, 4))
+    assert problems(log, "COARSE-CLOCK") == []
 
 
 def test_window_off_the_log_has_no_end() -> None:

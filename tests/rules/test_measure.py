@@ -9,7 +9,7 @@ import pytest
 from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Fabric, Moment, Rate, Rule, TrainingLog
+from orchestrator.model.log import SECOND_NS, Fabric, Moment, Rate, Rule, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval, Measurement, Result
 from orchestrator.workloads import ngc_pytorch_rn50
@@ -66,9 +66,10 @@ LOG = TrainingLog(
     first_iteration=1,
     last_iteration=120,
     config={},
-    # DLPerf prints these two times in extract_cnn_result.py, of a run of 2 x 8 GPUs, batch 128.
-    start=Moment(20, 1597933942.9863544, 40),
-    end=Moment(120, 1597933977.6064055, 140),
+    # DLPerf prints 1597933942.9863544 and 1597933977.6064055 in extract_cnn_result.py, of a run
+    # of 2 x 8 GPUs, batch 128.
+    start=Moment(20, 0, 40),
+    end=Moment(120, 34_620_051_100, 140),
     rate=None,
     window_rate=None,
     unit="images/s",
@@ -80,7 +81,6 @@ LOG = TrainingLog(
     problems=(),
     window=(20, 120),
 )
-LOG_BEGAN_S = 1597933942.9863544
 METHOD = Method(repeats=5, iterations=121, window=(20, 120))
 AGREEING: Mapping[str, str | int | float | bool] = {
     "micro_batch_size": 256,
@@ -169,10 +169,10 @@ def test_window_off_the_log_names_the_iteration(lost: str, words: str) -> None:
     assert raised.value.code == "WINDOW"
 
 
-@pytest.mark.parametrize("seconds", [0.0, -34.6])
-def test_clock_that_stands_still_or_goes_back_is_an_error(seconds: float) -> None:
+@pytest.mark.parametrize("lasted_ns", [0, -34_600_000_000])
+def test_clock_that_stands_still_or_goes_back_is_an_error(lasted_ns: int) -> None:
     """Neither an infinite nor a negative rate is ever a number of ours."""
-    log = replace(LOG, start=Moment(20, 100.0, 40), end=Moment(120, 100.0 + seconds, 140))
+    log = replace(LOG, start=Moment(20, 10**11, 40), end=Moment(120, 10**11 + lasted_ns, 140))
     with pytest.raises(errors.LogError, match="needed a clock that goes on") as raised:
         measure.throughput(log, 2048, "clock")
     assert raised.value.code == "CLOCK-STEP"
@@ -262,7 +262,7 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
 )
 def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees: bool) -> None:
     """Both ways; beyond it the log is of another gang."""
-    by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, LOG_BEGAN_S + 100, 140))
+    by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, 100 * SECOND_NS, 140))
     for rule in ("clock", "rates"):
         assert (measure.rate_problem(by_clock, 100, rule) is None) == agrees
     rate = Rate(100, window_rate, None)

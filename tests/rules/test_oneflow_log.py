@@ -1,6 +1,8 @@
 """The readers of OneFlow's ResNet-50 and BERT: recorded logs, and logs with one fault put in."""
 
 import random
+import re
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -106,13 +108,21 @@ def problems(log: TrainingLog, code: str) -> list[str]:
 def test_recorded_resnet_gives_the_reported_throughput() -> None:
     """The two lines behind the report's 5915.6 samples/s give 5915.65 (facts: 204800 / 34.62 s)."""
     log = read(RN50)
-    assert throughput(log) == pytest.approx(
-        2048 * 100 / (1597933977.6064055 - 1597933942.9863544), abs=1e-6
-    )
+    assert throughput(log) == float(2048 * 100 / Fraction("34.6200511"))
     assert throughput(log) == pytest.approx(5915.65, abs=0.005)
     assert (log.unit, log.runs, log.steps, log.window) == ("images/s", 1, 2, (20, 120))
     assert (log.first_iteration, log.last_iteration) == (20, 120)
     assert (log.rule, log.problems) == ("clock", ())
+
+
+def test_a_clock_of_whole_seconds_is_marked() -> None:
+    """What was rounded before it was printed is good to a second."""
+    log = read(re.sub(rb"(159793\d{4})\.\d+$", rb"\1.0", RN50, flags=re.MULTILINE))
+    assert log.end
+    assert log.end.clock_ns == 35_000_000_000
+    assert problems(log, "COARSE-CLOCK") == [
+        "lines 5 and 6: the clock shows whole seconds; the 35 s between them are good to 1 s"
+    ]
 
 
 def test_recorded_resnet_says_where_its_evidence_is() -> None:
@@ -120,8 +130,8 @@ def test_recorded_resnet_says_where_its_evidence_is() -> None:
     log = read(RN50)
     assert log.start
     assert log.end
-    assert (log.start.iteration, log.start.clock_s, log.start.line) == (20, 1597933942.9863544, 5)
-    assert (log.end.iteration, log.end.clock_s, log.end.line) == (120, 1597933977.6064055, 6)
+    assert (log.start.iteration, log.start.clock_ns, log.start.line) == (20, 0, 5)
+    assert (log.end.iteration, log.end.clock_ns, log.end.line) == (120, 34_620_051_100, 6)
     assert log.window_rate == pytest.approx(5917.583)
     assert log.window_mean == pytest.approx((3988.891 + 5917.583) / 2)
     assert log.rate

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import pytest
 
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import SECOND_NS, TrainingLog
 from orchestrator.workloads import _tf_log
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "logs-tf-rn50"
@@ -63,7 +63,7 @@ def rate(log: TrainingLog, samples: int) -> float:
     assert log.start
     assert log.end
     iterations = log.end.iteration - log.start.iteration
-    return samples * iterations / (log.end.clock_s - log.start.clock_s)
+    return samples * iterations * SECOND_NS / (log.end.clock_ns - log.start.clock_ns)
 
 
 def steps(numbers: Iterable[int], *, rate: str = "1280.0", tag: str = "") -> bytes:
