@@ -245,3 +245,55 @@ def test_a_newer_tag_is_one_line_of_a_playbook(place: Place) -> None:
     assert refused.returncode == 2
     assert "there is no image 'ngc-pytorch-20.3'" in refused.stderr
     assert "did you mean" in refused.stderr
+
+
+MISMATCHED = """\
+workload: {workload}
+image: {image}
+method: {{repeats: 1, iterations: 20, window: [5, 15]}}
+grid: {{placement: [1x1], precision: [fp32], micro_batch_size: [4]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "image", "serves", "needed"),
+    [
+        ("reference_rn50", "ngc-pytorch-20.03", "ngc_pytorch_rn50", "reference-rn50"),
+        ("ngc_pytorch_rn50", "reference-rn50", "reference_rn50", "ngc-pytorch-20.03"),
+    ],
+)
+def test_image_of_another_workload_is_refused(
+    place: Place, workload: str, image: str, serves: str, needed: str
+) -> None:
+    """Its program does not lie in there: check, a dry run and a sweep say so, and what does."""
+    path = place.folder / "playbooks/mixed.yaml"
+    path.write_text(MISMATCHED.format(workload=workload, image=image))
+    on = ("--inventory", "local")
+    for words in (("check", str(path)), ("sweep", "mixed", "--dry-run", *on), ("sweep", "mixed")):
+        refused = place.run(*words)
+        assert refused.returncode == 2, words
+        (line,) = [each for each in refused.stderr.splitlines() if "mixed.yaml:" in each]
+        assert line.endswith(
+            f"mixed.yaml:2:8: image: {image} serves {serves}, not {workload}; needed {needed}"
+        )
+    assert not place.state.exists() or not list(place.state.glob("sweeps/*"))
+
+
+def test_image_that_names_no_workload_serves_any(place: Place) -> None:
+    """So does one of a workload that no image claims; a name that no workload has is an error."""
+    folder = place.folder / "images/mine"
+    folder.mkdir(parents=True)
+    path = place.folder / "playbooks/mixed.yaml"
+    path.write_text(MISMATCHED.format(workload="reference_rn50", image="mine"))
+    (folder / "image.yaml").write_text("name: mine\nbase: registry.example/mine:1\n")
+    assert place.run("check", str(path)).returncode == 0
+    (folder / "image.yaml").write_text(
+        "name: mine\nbase: registry.example/mine:1\nworkloads: [referenc_rn50]\n"
+    )
+    refused = place.run("check", str(folder / "image.yaml"))
+    assert refused.returncode == 2
+    assert "workloads[0]: there is no workload 'referenc_rn50'; needed one of" in refused.stderr
+    assert "did you mean 'reference_rn50'?" in refused.stderr
+    (place.folder / "images/toy/image.yaml").write_text("name: toy\nbase: registry.example/toy:1\n")
+    path.write_text(MISMATCHED.format(workload="toy", image="reference-rn50") + "device: cpu\n")
+    assert place.run("check", str(path)).returncode == 0

@@ -154,6 +154,9 @@ class Image(Noun):
     """What it is built from; the digest belongs to the lock, never to this file."""
     archive: FileUrl | None = None
     """A file of `docker save` that holds the base, where no registry has it."""
+    workloads: tuple[Name, ...] = ()
+    """Workloads whose programs lie in it; empty where it does not say. A playbook that wants one of
+    another image is refused."""
     requires: tuple[Module, ...] = ()
     """Python modules that must be importable where the program runs as a plain process."""
     extra: Name | None = None

@@ -1,5 +1,6 @@
 """The files that a user writes, found, read and judged, with every complaint at once."""
 
+import contextlib
 import difflib
 import hashlib
 import os
@@ -78,7 +79,7 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
         raise AssertionError("an unknown workload is a complaint")
     refuse(document, [*unknown, *matrix.contradictions(experiment, workload, None)])
     image_, folder = image(experiment.image)
-    refuse(document, _unfit_image(experiment, workload, image_))
+    refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
@@ -98,7 +99,7 @@ def judged_image(document: load.Document) -> Image:
         ConfigError: all that is wrong with it.
     """
     found = load.validated(document, Image)
-    refuse(document, found.contradictions())
+    refuse(document, [*found.contradictions(), *_no_workloads(found)])
     return found
 
 
@@ -177,6 +178,32 @@ def _open_keys(found: Cluster) -> Iterator[Contradiction]:
             yield Contradiction(path, f"{seen}; needed chmod 600")
 
 
+def _no_workloads(found: Image) -> Iterator[Contradiction]:
+    known = workloads.names()
+    for index, name in enumerate(found.workloads):
+        if name not in known:
+            yield Contradiction(("workloads", index), _is_none("workload", name, known))
+
+
+def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Contradiction]:
+    """An image without the workload's program, where another image has it."""
+    wanted = experiment.workload
+    serving = [] if wanted in chosen.workloads or not chosen.workloads else _serving(wanted)
+    if serving:
+        said = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {wanted}"
+        yield Contradiction(("image",), f"{said}; needed {' or '.join(serving)}")
+
+
+def _serving(wanted: str) -> list[str]:
+    """Images, here and shipped, that serve a workload; unreadable ones are left out."""
+    found = []
+    for name, path in shipped.names("images").items():
+        with contextlib.suppress(errors.ConfigError):
+            if wanted in load.validated(load.read(path), Image).workloads:
+                found.append(name)
+    return found
+
+
 def _unfit_image(
     experiment: Experiment, workload: Workload, chosen: Image
 ) -> Iterator[Contradiction]:
@@ -208,10 +235,14 @@ def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
     )
     for key, name, known in places:
         if name is not None and name not in known:
-            question = words.did_you_mean(name, known)
-            also = f"; {question}" if question else ""
-            needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
-            yield Contradiction((key,), f"there is no {key} {name!r}; {needed}{also}")
+            yield Contradiction((key,), _is_none(key, name, known))
+
+
+def _is_none(kind: str, name: str, known: tuple[str, ...]) -> str:
+    question = words.did_you_mean(name, known)
+    also = f"; {question}" if question else ""
+    needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
+    return f"there is no {kind} {name!r}; {needed}{also}"
 
 
 def _found(kind: shipped.Kind, name: str) -> Path:
