@@ -16,6 +16,10 @@ from orchestrator.workloads import Published, Workload, _nccl, _oneflow, _oneflo
 from orchestrator.workloads._oneflow import Release
 
 OFRECORD = "/datasets/ImageNet/ofrecord"
+# OneFlow-Benchmark renamed these between the commits of 0.1.9 and 0.2.0; a spelling of the other
+# one ends the program with a usage error.
+OPTIMIZER_OF_0_1_9 = ("--model_update=momentum", "--mom=0.875", "--label-smoothing=0.1")
+OPTIMIZER = ("--optimizer=sgd", "--momentum=0.875", "--label_smoothing=0.1")
 AMP = (
     *("--use_fp16", "--channel_last=True", "--pad_output"),
     *("--fuse_bn_relu=True", "--fuse_bn_add_relu=True"),
@@ -53,8 +57,8 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *(data if params.data == "ofrecord" else ()),
             f"--num_nodes={case.nodes}",
             f"--gpu_num_per_node={case.gpus_per_node}",
-            "--model_update=momentum" if old else "--optimizer=sgd",
-            *("--momentum=0.875", "--label_smoothing=0.1", "--learning_rate=0.001"),
+            *(OPTIMIZER_OF_0_1_9 if old else OPTIMIZER),
+            "--learning_rate=0.001",
             f"--loss_print_every_n_iter={params.print_every}",
             f"--batch_size_per_device={case.micro_batch_size}",
             *("--val_batch_size_per_device=125", "--num_epoch=1", "--log_dir=./log"),

@@ -93,8 +93,8 @@ def test_rn50_is_started_as_rn50_train_sh_does() -> None:
     assert words(found.tasks[0].argv) == (
         f"python3 {CODE}/Classification/cnns/of_cnn_train_val.py --num_examples=491520"
         " --train_data_dir=/datasets/ImageNet/ofrecord/train --train_data_part_num=256"
-        " --num_nodes=4 --gpu_num_per_node=8 --model_update=momentum --momentum=0.875"
-        " --label_smoothing=0.1 --learning_rate=0.001 --loss_print_every_n_iter=20"
+        " --num_nodes=4 --gpu_num_per_node=8 --model_update=momentum --mom=0.875"
+        " --label-smoothing=0.1 --learning_rate=0.001 --loss_print_every_n_iter=20"
         " --batch_size_per_device=128 --val_batch_size_per_device=125 --num_epoch=1"
         f" --log_dir=./log --node_ips={IPS} --model=resnet50"
     )
