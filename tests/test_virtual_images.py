@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import forms
 from tests.cluster import Cluster, Completed, cluster, registry
 from tests.virtual import Desk
 
@@ -21,7 +22,7 @@ CODE = "/workspace/OneFlow-Benchmark"
 RN50 = (
     f"python3 {CODE}/Classification/cnns/of_cnn_train_val.py --num_examples=30720 --num_nodes=2"
     " --train_data_dir=/data/ofrecord/train --train_data_part_num=256 --gpu_num_per_node=2"
-    " --model_update=momentum --momentum=0.875 --label_smoothing=0.1 --learning_rate=0.001"
+    " --model_update=momentum --mom=0.875 --label-smoothing=0.1 --learning_rate=0.001"
     " --loss_print_every_n_iter=20 --batch_size_per_device=128 --val_batch_size_per_device=125"
     f" --num_epoch=1 --log_dir=./log --model=resnet50 --node_ips={IPS},10.11.0.9"
 )
@@ -236,10 +237,37 @@ def test_tensorflow_is_a_program_of_mpi(here: Desk) -> None:
         steps = [line.split(" - ")[1].split(" imgs")[0] for line in lines if "imgs_per_sec" in line]
         assert steps == [f"(0, {step})" for step in range(21, 31)]
         assert lines.count("Num GPUs 2") == 1
-        assert lines.count("Current step: 0") == 2
+        assert lines.count("Using step learning rate schedule") == 2
     for answer in on_both(here, NAMES[0], f"{program}/data/gpt"):
         assert answer.returncode != 0
         assert "0 indices in /data/gpt of 2 shards" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("log", "program"),
+    [
+        (
+            "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log",
+            "python3 {main} --mode=train --num_iter=45 --warmup_steps=10000 --use_cosine_lr"
+            " --weight_init=fan_in --use_dali --data_idx_dir=/data/dali_idx",
+        ),
+        (
+            "tensorflow_fed7ba99_1n2g_r50_b1_fp32-benchmark_1.log",
+            "mpiexec --allow-run-as-root -np 2 python3 {main} --mode=training_benchmark"
+            " --num_iter 25 --warmup_steps 5",
+        ),
+    ],
+)
+def test_tensorflow_prints_what_the_real_program_prints(here: Desk, log: str, program: str) -> None:
+    """In both modes, line by line, but for numbers and paths."""
+    common = "--iter_unit=batch --batch_size=1 --data_format=NHWC --data_dir=/data/tfrecords"
+    line = (
+        f"{program.format(main='/workspace/rn50v15_tf/main.py')} {common} --results_dir=./results"
+    )
+    for answer in on_both(here, NAMES[0], line, "-w /tmp"):
+        assert answer.returncode == 0, answer.stderr
+        _, header, rest = answer.stdout.partition("DLL ")
+        assert forms.of(header + rest) == forms.recorded(log)
 
 
 def test_ssh_server_of_an_image_brings_no_keys(here: Desk) -> None:

@@ -12,6 +12,8 @@ from tests.cluster import registry, stubs, wheels
 from tests.cluster.place import WEB, Place
 
 _HERE = Path(__file__).parent
+_STANDIN = _HERE / "standin"
+_TABLES = _HERE.parent / "samples" / "options"
 CODE_PATH = "PyTorch/Classification/ConvNets"
 OFED_VERSION = "4.9-0.1.7.0"
 _OFED = f"MLNX_OFED_LINUX-{OFED_VERSION}-ubuntu18.04-x86_64"
@@ -65,26 +67,48 @@ def write(place: Place) -> Downloads:
     )
 
 
-def _nvidia() -> dict[str, str]:
+def programs() -> dict[str, Path]:
+    """The stand-ins of all benchmarks, by path in upstream's repositories."""
+    return {**_nvidia(), **_oneflow()}
+
+
+def _nvidia() -> dict[str, Path]:
     """By path in the repository, the file of ours that stands in."""
+    tensorflow = "TensorFlow/Classification/ConvNets"
     return {
-        f"{CODE_PATH}/main.py": "main.py",
-        f"{CODE_PATH}/multiproc.py": "multiproc.py",
-        "TensorFlow/Classification/ConvNets/main.py": "tf_main.py",
+        f"{CODE_PATH}/main.py": _STANDIN / "main.py",
+        f"{CODE_PATH}/multiproc.py": _STANDIN / "multiproc.py",
+        **_options(CODE_PATH, {"options": "ngc_pytorch_rn50@5cc03ca"}),
+        f"{tensorflow}/main.py": _STANDIN / "tf_main.py",
+        **_options(tensorflow, {"options": "ngc_tensorflow_rn50@fed7ba99"}),
     }
 
 
-def _oneflow() -> dict[str, str]:
-    gpt = "LanguageModeling/GPT"
+def _oneflow() -> dict[str, Path]:
+    cnns, bert, gpt = "Classification/cnns", "LanguageModeling/BERT", "LanguageModeling/GPT"
     return {
-        "Classification/cnns/of_cnn_train_val.py": "of_cnn_train_val.py",
-        "LanguageModeling/BERT/run_pretraining.py": "run_pretraining.py",
-        f"{gpt}/setup.py": "oneflow_gpt/setup.py",
+        f"{cnns}/of_cnn_train_val.py": _STANDIN / "of_cnn_train_val.py",
+        **_options(cnns, _releases("oneflow_rn50")),
+        f"{bert}/run_pretraining.py": _STANDIN / "run_pretraining.py",
+        **_options(bert, _releases("oneflow_bert")),
+        f"{gpt}/setup.py": _STANDIN / "oneflow_gpt/setup.py",
         **{
-            f"{gpt}/oneflow_gpt/{name}.py": f"oneflow_gpt/{name}.py"
+            f"{gpt}/oneflow_gpt/{name}.py": _STANDIN / f"oneflow_gpt/{name}.py"
             for name in ("__init__", "config", "training")
         },
+        **_options(f"{gpt}/oneflow_gpt", {"options": "oneflow_gpt@8da0250"}),
     }
+
+
+def _releases(program: str) -> dict[str, str]:
+    """By file name, the tables of the commits that the two releases are measured with."""
+    return {"options-0.1.9": f"{program}@637bb9c", "options-0.2.0": f"{program}@638d8f4"}
+
+
+def _options(folder: str, tables: Mapping[str, str]) -> dict[str, Path]:
+    """What a stand-in takes its options from: the upstream program's own, as they were dumped."""
+    found = {f"{folder}/{name}.csv": _TABLES / f"{table}.csv" for name, table in tables.items()}
+    return {**found, f"{folder}/options.py": _STANDIN / "options.py"}
 
 
 def _wheel(www: Path, project: str, version: str) -> str:
@@ -95,14 +119,14 @@ def _wheel(www: Path, project: str, version: str) -> str:
     return f"http://{WEB}/wheels/{name.replace('+', '%2B')}"
 
 
-def _repository(bare: Path, files: Mapping[str, str]) -> str:
+def _repository(bare: Path, files: Mapping[str, Path]) -> str:
     """Make a repository that holds these files of ours; its one commit."""
     bare.mkdir(parents=True)
     work = bare.with_suffix(".work")
     work.mkdir()
-    for path, name in files.items():
+    for path, source in files.items():
         (work / path).parent.mkdir(parents=True, exist_ok=True)
-        (work / path).write_bytes((_HERE / "standin" / name).read_bytes())
+        (work / path).write_bytes(source.read_bytes())
     _git(bare, work, "init", "--quiet", "--bare", "--initial-branch=master")
     # As GitHub does: a client may ask for any commit by its hash.
     _git(bare, work, "config", "uploadpack.allowAnySHA1InWant", "true")

@@ -14,15 +14,18 @@ import sys
 import time
 from datetime import datetime
 
+import options  # type: ignore[import-not-found]  # beside it, in the image alone
 import torch
 import torch.distributed as dist
 
 ITERATION_S = 0.010
 NOTES = (
-    "Version: {'net': <class 'image_classification.resnet.ResNet'>, 'layers': [3, 4, 6, 3],"
+    "Version: {'net': <class 'image_classification.resnet.ResNet'>,"
+    " 'block': <class 'image_classification.resnet.Bottleneck'>, 'layers': [3, 4, 6, 3],"
     " 'widths': [64, 128, 256, 512], 'expansion': 4}",
     "Config: {'conv': <class 'torch.nn.modules.conv.Conv2d'>, 'conv_init': 'fan_in',"
-    " 'nonlinearity': 'relu', 'last_bn_0_init': False}",
+    " 'nonlinearity': 'relu', 'last_bn_0_init': False,"
+    " 'activation': <function <lambda> at 0x7f2280a6d7a0>}",
 )
 
 
@@ -39,47 +42,12 @@ def dll(text: str) -> None:
 
 def parse() -> argparse.Namespace:
     """The benchmark's options, in the order in which its log names them."""
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add("data")
-    add("--data-backend", default="dali-cpu")
-    add("--arch", default="resnet50")
-    add("--model-config", "-c", default="classic")
-    add("--num-classes", type=int, default=1000)
-    add("-j", "--workers", type=int, default=5)
-    add("--epochs", type=int, default=90)
-    add("--run-epochs", type=int, default=-1)
-    add("-b", "--batch-size", type=int, default=256)
-    add("--optimizer-batch-size", type=int, default=-1)
-    add("--lr", type=float, default=0.1)
-    add("--lr-schedule", default="step")
-    add("--warmup", type=int, default=0)
-    add("--label-smoothing", type=float, default=0.0)
-    add("--mixup", type=float, default=0.0)
-    add("--momentum", "--mom", type=float, default=0.9)
-    add("--weight-decay", "--wd", type=float, default=1e-4)
-    add("--bn-weight-decay", action="store_true")
-    add("--nesterov", action="store_true")
-    add("--print-freq", "-p", type=int, default=10)
-    add("--resume", default=None)
-    add("--pretrained-weights", default="")
-    add("--fp16", action="store_true")
-    add("--static-loss-scale", type=float, default=1)
-    add("--dynamic-loss-scale", action="store_true")
-    add("--prof", type=int, default=-1)
-    add("--amp", action="store_true")
-    add("--seed", type=int, default=None)
-    add("--gather-checkpoints", action="store_true")
-    add("--raport-file", default="experiment_raport.json")
-    add("--evaluate", action="store_true")
-    add("--training-only", action="store_true")
-    add("--no-checkpoints", dest="save_checkpoints", action="store_false")
-    add("--checkpoint-filename", default="checkpoint.pth.tar")
-    add("--workspace", default="./")
-    add("--memory-format", default="nchw")
-    add("--distributed", default=False)
-    add("--local_rank", type=int, default=0)
-    return parser.parse_args()
+    table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "options.csv")
+    parser = options.parser(table, {"--no-checkpoints": "save_checkpoints"})
+    parser.set_defaults(pretrained_weights="")
+    parsed = parser.parse_args()
+    assert isinstance(parsed, argparse.Namespace)
+    return parsed
 
 
 def count(folder: str) -> str:
@@ -109,8 +77,10 @@ def header(args: argparse.Namespace) -> None:
     say("=> creating model '" + str((args.arch, args.model_config, args.num_classes)) + "'")
     for note in NOTES:
         say(note)
-    for part in ("train", "val"):
-        say(count(os.path.join(args.data, part)))
+    say("Num classes: " + str(args.num_classes))
+    if args.data_backend.startswith("dali"):
+        for part in ("train", "val"):
+            say(count(os.path.join(args.data, part)))
     if args.rank == 0:
         shown = {key: value for key, value in vars(args).items() if key != "rank"}
         dll(
@@ -144,8 +114,13 @@ def train(args: argparse.Namespace) -> None:
     if args.rank == 0:
         mean = images * (args.prof - 1) / (last - begin)
         words = f"train.loss : {loss:.5f}  train.total_ips : {mean:.2f} img/s"
-        dll(f"Epoch: 0  {words}")
-        dll(f"Summary: {words}")
+        more = (
+            f"lr : {args.lr}  train.compute_ips : {mean:.2f} img/s train.data_time : 0.00100 s"
+            f" train.compute_time : {images / mean:.5f} s"
+        )
+        for step in ("Epoch: 0  ", "Summary: "):
+            dll(step + words)
+            dll(step + more)
 
 
 def main() -> None:
@@ -153,6 +128,7 @@ def main() -> None:
     args = parse()
     args.rank = int(os.environ.get("RANK", "0"))
     args.distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    args.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     args.gpu = 0
     args.world_size = 1
 

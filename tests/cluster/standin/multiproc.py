@@ -49,8 +49,7 @@ def start(args: argparse.Namespace, local_rank: int, wanted: str) -> "subprocess
         NNODES=str(args.nnodes),
         STANDIN_SWITCH=wanted,
     )
-    script = [args.training_script, f"--local_rank={local_rank}"]
-    command = [sys.executable, "-u", *script, *args.training_script_args]
+    command = [sys.executable, "-u", args.training_script, *args.training_script_args]
     sys.stdout.write(str(command) + "\n")
     sys.stdout.flush()
     if local_rank == 0:

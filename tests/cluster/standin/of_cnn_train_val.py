@@ -1,12 +1,15 @@
 """Stand-in for OneFlow-Benchmark's ResNet-50: takes its command line, and logs in its format."""
 
 import argparse
+import math
 import os
+import pprint
 import sys
 import time
 from datetime import datetime
 
 import oneflow as flow  # type: ignore[import-not-found]  # the stub wheel, in the image alone
+import options  # type: ignore[import-not-found]  # beside it, in the image alone
 
 OLD_PORT = 12138  # written into the benchmark's code before it had an option
 
@@ -18,91 +21,110 @@ def say(line: str) -> None:
 
 
 def parse() -> argparse.Namespace:
-    """The benchmark's options; a port to meet at came with OneFlow 0.2."""
-    parser = argparse.ArgumentParser("flags for cnn benchmark")
-    add = parser.add_argument
-    add("--dtype", default="float32")
-    add("--gpu_num_per_node", type=int, default=1)
-    add("--num_nodes", type=int, default=1)
-    add("--node_ips", default="192.168.1.13,192.168.1.14")
-    if flow.__version__ >= "0.2":
-        add("--ctrl_port", type=int, default=50051)
-    add("--model", default="resnet50")
-    for switch in ("use_fp16", "use_xla", "channel_last", "pad_output"):
-        add("--" + switch, nargs="?", const=True, default=None)
-    for switch in ("fuse_bn_relu", "fuse_bn_add_relu", "gpu_image_decoder"):
-        add("--" + switch, default=False)
-    add("--num_epochs", type=int, default=90)
-    add("--model_load_dir", default=None)
-    add("--batch_size_per_device", type=int, default=64)
-    add("--val_batch_size_per_device", type=int, default=8)
-    add("--nccl_fusion_threshold_mb", type=int, default=0)
-    add("--nccl_fusion_max_ops", type=int, default=0)
-    add("--num_examples", type=int, default=1281167)
-    add("--num_val_examples", type=int, default=50000)
-    add("--label_smoothing", type=float, default=0.1)
-    add("--log_dir", default="./output")
-    add("--loss_print_every_n_iter", type=int, default=1)
-    add("--train_data_dir", default=None)
-    add("--train_data_part_num", type=int, default=256)
-    add("--val_data_dir", default=None)
-    add("--val_data_part_num", type=int, default=256)
-    add("--optimizer", "--model_update", default="sgd")
-    add("--learning_rate", type=float, default=0.256)
-    add("--momentum", type=float, default=0.875)
-    return parser.parse_args()
+    """The benchmark's options, which differ between the releases of OneFlow."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    parser = options.parser(os.path.join(folder, f"options-{flow.__version__}.csv"))
+    parser.set_defaults(model_save_dir="./output/snapshots/model_save-" + now("%Y%m%d%H%M%S"))
+    parsed = parser.parse_args()
+    assert isinstance(parsed, argparse.Namespace)
+    return parsed
+
+
+def now(form: str) -> str:
+    """The local time."""
+    return datetime.now().strftime(form)
 
 
 def header(args: argparse.Namespace) -> None:
-    """Everything that is said before the first iteration; data that is not there is refused."""
-    say("=" * 66)
+    """What every node says of its options."""
     gpus, nodes = args.gpu_num_per_node, args.num_nodes
+    say("=" * 66)
     say(f"Running {args.model}: num_gpu_per_node = {gpus}, num_nodes = {nodes}.")
-    for name, value in sorted(vars(args).items()):
-        say(f"{name:>45} = {value}")
+    say("=" * 66)
+    for name, value in vars(args).items():
+        say(f"{name} = {value}")
     say("-" * 66)
-    say("Time stamp: " + datetime.now().strftime("%Y-%m-%d-%H:%M:%S"))
+    say("Time stamp: " + now("%Y-%m-%d-%H:%M:%S"))
+    if flow.__version__ == "0.1.9":
+        say(pprint.pformat(updates(args)))
+
+
+def updates(args: argparse.Namespace) -> "dict[str, dict[str, object]]":
+    """How the model is updated, as the release of 0.1.9 shows it; for the options that are planned.
+
+    The warm-up is longer than the whole run, so the decay has less than no steps: upstream's too.
+    """
+    epoch = math.ceil(args.num_examples / samples(args))
+    warmup = epoch * args.warmup_epochs
+    return {
+        "momentum_conf": {"beta": args.mom},
+        "warmup_conf": {"linear_conf": {"warmup_batches": warmup, "start_multiplier": 0}},
+        "learning_rate_decay": {
+            "cosine_conf": {"decay_batches": epoch * args.num_epochs - warmup},
+        },
+        "weight_decay_conf": {"weight_decay_rate": args.wd, "excludes": {"pattern": ["_bn-"]}},
+    }
+
+
+def samples(args: argparse.Namespace) -> int:
+    """The global batch size."""
+    return int(args.batch_size_per_device * args.gpu_num_per_node * args.num_nodes)
+
+
+def save(args: argparse.Namespace, name: str) -> None:
+    """An empty snapshot, and the line about it."""
+    path = os.path.join(args.model_save_dir, "snapshot_" + name)
+    os.makedirs(path, exist_ok=True)
+    say(f"Saving model to {path}.")
+
+
+def load(args: argparse.Namespace) -> None:
+    """What is said of the data when the first step is compiled; refuses data that is not there."""
     if args.train_data_dir is None:
         say("Loading synthetic data.")
-        return
-    say("Loading data from " + args.train_data_dir)
-    parts = [f"part-{index:05d}" for index in range(args.train_data_part_num)]
-    missing = [
-        part for part in parts if not os.path.exists(os.path.join(args.train_data_dir, part))
-    ]
-    if missing:
-        flow.gang.fail(f"{args.train_data_dir} has no {missing[0]}; needed {len(parts)} parts")
+    else:
+        say("Loading data from " + args.train_data_dir)
+        parts = [f"part-{index:05d}" for index in range(args.train_data_part_num)]
+        missing = [
+            part for part in parts if not os.path.exists(os.path.join(args.train_data_dir, part))
+        ]
+        if missing:
+            flow.gang.fail(f"{args.train_data_dir} has no {missing[0]}; needed {len(parts)} parts")
+    if flow.__version__ != "0.1.9":
+        say("Optimizer:  SGD")
 
 
 def train(args: argparse.Namespace, gang: "flow.gang.Gang", begin: float) -> None:
     """All iterations of one epoch; the first printed rate has the start in it, as upstream's."""
-    samples = args.batch_size_per_device * gang.world_size
+    batch = samples(args)
     every, last = args.loss_print_every_n_iter, begin
-    for iteration in range(1, args.num_examples // samples + 1):
+    for iteration in range(1, args.num_examples // batch + 1):
         gang.step()
         if iteration % every == 0 and gang.is_leader:
-            now = time.time()
+            at = time.time()
             loss = 1.05 + 6.0 / (1 + iteration / 20)
-            rate, last = samples * every / (now - last), now
+            rate, last = batch * every / (at - last), at
             say(
                 f"train: epoch 0, iter {iteration}, loss: {loss:.6f}, top_1: 0.000000,"
-                f" top_k: 0.000000, samples/s: {rate:.3f} {now!r}"
+                f" top_k: 0.000000, samples/s: {rate:.3f} {at!r}"
             )
 
 
 def main() -> None:
     """Join the gang, log, and leave together."""
     args, begin = parse(), time.time()
-    known = flow.gang.addresses(args.node_ips, args.num_nodes)
+    header(args)
+    known = flow.gang.addresses(",".join(args.node_ips), args.num_nodes)
     port = getattr(args, "ctrl_port", OLD_PORT)
     gang = flow.gang.Gang(flow.gang.Plan(known, args.gpu_num_per_node, port))
     if gang.is_leader:
-        header(args)
+        save(args, "initial_model")
         say("Init model on demand.")
+        load(args)
     train(args, gang, begin)
     gang.leave()
     if gang.is_leader:
-        say("Saving model to ./output/snapshots/model_save/snapshot_last.")
+        save(args, "epoch_0")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 import time
+from datetime import datetime
 
 import oneflow as flow  # type: ignore[import-not-found]  # the stub wheel, in the image alone
+import options  # type: ignore[import-not-found]  # beside it, in the image alone
 
 OLD_PORT = 12138  # written into the benchmark's code before it had an option
 
@@ -17,45 +19,34 @@ def say(line: str) -> None:
 
 
 def parse() -> argparse.Namespace:
-    """The benchmark's options; a port to meet at came with OneFlow 0.2."""
-    parser = argparse.ArgumentParser("flags for bert")
-    add = parser.add_argument
-    add("--gpu_num_per_node", type=int, default=1)
-    add("--num_nodes", type=int, default=1)
-    add("--node_ips", default="192.168.1.13,192.168.1.14")
-    if flow.__version__ >= "0.2":
-        add("--ctrl_port", type=int, default=50051)
-    add("--learning_rate", type=float, default=1e-4)
-    add("--weight_decay_rate", type=float, default=0.01)
-    add("--batch_size_per_device", type=int, default=64)
-    add("--iter_num", type=int, default=1144000)
-    add("--loss_print_every_n_iter", type=int, default=10)
-    add("--data_dir", default=None)
-    add("--data_part_num", type=int, default=32)
-    add("--use_fp16", nargs="?", const=True, default=None)
-    add("--use_xla", nargs="?", const=True, default=None)
-    add("--log_dir", default="./output")
-    add("--model_save_every_n_iter", type=int, default=10000)
-    add("--model_save_dir", default="./snapshots")
-    # As in the benchmark of 2020: any word is true, False too.
-    add("--save_last_snapshot", type=bool, default=False)
-    for name in ("seq_length", "max_predictions_per_seq", "num_hidden_layers"):
-        add("--" + name, type=int, default=0)
-    for name in ("num_attention_heads", "max_position_embeddings", "type_vocab_size"):
-        add("--" + name, type=int, default=0)
-    for name in ("vocab_size", "hidden_size_per_head"):
-        add("--" + name, type=int, default=0)
-    for name in ("attention_probs_dropout_prob", "hidden_dropout_prob"):
-        add("--" + name, type=float, default=0.1)
-    return parser.parse_args()
+    """The benchmark's options, which differ between the releases of OneFlow."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    parsed = options.parser(os.path.join(folder, f"options-{flow.__version__}.csv")).parse_args()
+    assert isinstance(parsed, argparse.Namespace)
+    return parsed
 
 
 def header(args: argparse.Namespace) -> None:
-    """Everything that is said before the first step; data that is not there is refused."""
+    """What every node says of its options."""
+    gpus, nodes = args.gpu_num_per_node, args.num_nodes
     say("=" * 66)
-    for name, value in sorted(vars(args).items()):
-        say(f"{name:>45} = {value}")
+    say(f"Running {args.model}: num_gpu_per_node = {gpus}, num_nodes = {nodes}.")
+    say("=" * 66)
+    for name, value in vars(args).items():
+        say(f"{name} = {value}")
     say("-" * 66)
+    say("Time stamp: " + datetime.now().strftime("%Y-%m-%d-%H:%M:%S"))
+
+
+def save(args: argparse.Namespace, name: str) -> None:
+    """An empty snapshot, and the line about it."""
+    path = os.path.join(args.model_save_dir, "snapshot_" + name)
+    os.makedirs(path, exist_ok=True)
+    say(f"Saving model to {path}.")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse data that is not there."""
     if args.data_dir is None or not os.path.isdir(args.data_dir):
         flow.gang.fail(f"there is no folder {args.data_dir}")
     parts = [name for name in os.listdir(args.data_dir) if name.startswith("part-")]
@@ -82,17 +73,18 @@ def train(args: argparse.Namespace, gang: "flow.gang.Gang", begin: float) -> Non
 def main() -> None:
     """Join the gang, log, and leave together."""
     args, begin = parse(), time.time()
-    known = flow.gang.addresses(args.node_ips, args.num_nodes)
+    header(args)
+    known = flow.gang.addresses(",".join(args.node_ips), args.num_nodes)
     port = getattr(args, "ctrl_port", OLD_PORT)
     gang = flow.gang.Gang(flow.gang.Plan(known, args.gpu_num_per_node, port))
     if gang.is_leader:
-        header(args)
+        check(args)
+        save(args, "initial_model")
+        say("Init model on demand.")
     train(args, gang, begin)
     gang.leave()
     if gang.is_leader and args.save_last_snapshot:
-        folder = os.path.join(args.model_save_dir, "last_snapshot")
-        say("Saving model to " + folder)
-        os.makedirs(folder)
+        save(args, "last_snapshot")
 
 
 if __name__ == "__main__":

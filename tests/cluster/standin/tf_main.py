@@ -10,6 +10,7 @@ import time
 from datetime import datetime
 
 import horovod.tensorflow as hvd  # type: ignore[import-not-found]  # the stub, in the image alone
+import options  # type: ignore[import-not-found]  # beside it, in the image alone
 
 ITERATION_S = 0.010
 NOT_TIMED = 20  # steps before the first that training logs
@@ -28,37 +29,13 @@ def dll(text: str) -> None:
 
 def parse() -> argparse.Namespace:
     """The benchmark's options, in the order in which its log names them."""
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add("--arch", default="resnet50")
-    add("--mode", default="train_and_evaluate")
-    for name in ("data_dir", "data_idx_dir", "export_dir", "to_predict"):
-        add("--" + name, default=None)
-    add("--batch_size", type=int, required=True)
-    add("--num_iter", type=int, default=1)
-    add("--run_iter", type=int, default=-1)
-    add("--iter_unit", default="epoch", choices=["epoch", "batch"])
-    add("--warmup_steps", type=int, default=50)
-    add("--data_format", default="NCHW")
-    add("--model_dir", default=None)
-    add("--results_dir", default=".")
-    add("--log_filename", default="log.json")
-    add("--display_every", type=int, default=10)
-    add("--lr_init", type=float, default=0.1)
-    add("--lr_warmup_epochs", type=int, default=5)
-    add("--weight_decay", type=float, default=1e-4)
-    add("--weight_init", default="fan_out")
-    add("--momentum", type=float, default=0.9)
-    add("--precision", default="fp32", choices=["fp32", "fp16"])
-    add("--loss_scale", type=float, default=256.0)
-    add("--label_smoothing", type=float, default=0.0)
-    add("--mixup", type=float, default=0.0)
-    for name in ("use_static_loss_scaling", "use_xla", "use_dali", "use_tf_amp", "use_cosine_lr"):
-        add("--" + name, action="store_true")
-    add("--seed", type=int, default=None)
-    add("--gpu_memory_fraction", type=float, default=0.7)
-    add("--gpu_id", type=int, default=0)
-    return parser.parse_args()
+    table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "options.csv")
+    switches = ("static_loss_scaling", "xla", "dali", "tf_amp", "cosine_lr")
+    parser = options.parser(table, {"--nouse_" + name: "use_" + name for name in switches})
+    parser.set_defaults(name=False)  # the benchmark's own slip, which its log shows
+    parsed = parser.parse_args()
+    assert isinstance(parsed, argparse.Namespace)
+    return parsed
 
 
 def check(args: argparse.Namespace) -> None:
@@ -89,14 +66,24 @@ def header(args: argparse.Namespace) -> None:
         "Name " + args.arch,
         "Number of classes 1001",
         "Compute_format " + args.data_format,
+        "Input_format NHWC",
+        "dtype <dtype: 'float32'>",
         "Starting Model Training...",
         "Training Epochs 1",
         f"Total Steps {args.num_iter:.1f}",
         f"Steps per Epoch {args.num_iter:.1f}",
+        f"Decay Steps {args.num_iter * 90:.1f}",
+        f"Weight Decay Factor {args.weight_decay}",
+        f"Init Learning Rate {args.lr_init}",
+        f"Momentum {args.momentum}",
         f"Num GPUs {hvd.size()}",
         f"Per-GPU Batch Size {args.batch_size}",
     ):
         say(line)
+    if args.use_dali:
+        say("Using DALI input... ")
+    elif args.data_dir is None:
+        say("Using Synthetic Data ...")
 
 
 def act(wanted: "dict[str, object]", step: int) -> None:
@@ -115,7 +102,7 @@ def log(args: argparse.Namespace, step: int, rate: float) -> None:
     loss = 6.6 + 0.5 / step
     return dll(
         f"(0, {step}) imgs_per_sec : {rate!r}  cross_entropy : {loss!r}  l2_loss : 0.67"
-        f"  total_loss : {loss + 0.67!r}  learning_rate : {args.lr_init!r}"
+        f"  total_loss : {loss + 0.67!r}  learning_rate : {args.lr_init!r} "
     )
 
 
@@ -137,7 +124,7 @@ def train(args: argparse.Namespace, wanted: "dict[str, object]") -> "list[float]
         rate, last = args.batch_size * hvd.size() / (now - last), now
         if step > before:
             rates.append(rate)
-            if hvd.rank() == 0 and step % args.display_every == 0:
+            if hvd.rank() == 0:
                 log(args, step, rate)
     return rates
 
@@ -149,12 +136,11 @@ def main() -> None:
     if hvd.rank() == 0:
         os.makedirs(args.results_dir, exist_ok=True)
         header(args)
-    say("Current step: 0")
+    say(f"Using {'cosine' if args.use_cosine_lr else 'step'} learning rate schedule")
     rates = train(args, wanted)
     if hvd.rank() == 0:
         say("Ending Model Training ...")
-        if args.mode == "training_benchmark":
-            dll(f"() train_throughput : {sum(rates) / len(rates)!r}")
+        dll(f"() train_throughput : {sum(rates) / len(rates)!r} ")
 
 
 if __name__ == "__main__":

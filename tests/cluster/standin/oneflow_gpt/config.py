@@ -1,17 +1,19 @@
 """The options of GPT's stand-in, what follows from them, and how its log shows them."""
 
 import argparse
+import os
 import sys
 
-_DEFAULTS = (
-    *(("adam_beta1", 0.9), ("adam_beta2", 0.999), ("adam_eps", 1e-08)),
-    *(("apply_query_key_layer_scaling", True), ("attention_dropout", 0.1)),
-    *(("bias_dropout_fusion", True), ("bias_gelu_fusion", True)),
-    *(("hidden_dropout", 0.1), ("init_method_std", 0.02), ("log", "./output")),
-    *(("loss_scale", None), ("loss_scale_window", 1000), ("make_vocab_size_divisible_by", 128)),
-    *(("profile_transformer_layer", False), ("scale_tril_softmax_dropout_fusion", True)),
-    *(("seed", 12345), ("use_external_dataset", False)),
-)
+from . import options  # type: ignore[attr-defined]  # beside it, in the image alone
+
+_NAMES = {
+    "--learning-rate": "lr",
+    "--no-query-key-layer-scaling": "apply_query_key_layer_scaling",
+    **{
+        f"--no-{name}": name.replace("-", "_")
+        for name in ("scale-tril-softmax-dropout-fusion", "bias-gelu-fusion", "bias-dropout-fusion")
+    },
+}
 
 
 def say(line: str) -> None:
@@ -26,9 +28,9 @@ def parse() -> argparse.Namespace:
     Raises:
         ValueError: they cannot hold together.
     """
-    args = _parser().parse_args()
-    for name, value in _DEFAULTS:
-        setattr(args, name, value)
+    table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "options.csv")
+    args = options.parser(table, _NAMES, abbreviated=False).parse_args()
+    assert isinstance(args, argparse.Namespace)
     args.data_parallel_size = _divided(
         args.num_gpus_per_node * args.num_nodes,
         args.tensor_model_parallel_size * args.pipeline_model_parallel_size,
@@ -62,41 +64,3 @@ def _divided(whole: int, part: int) -> int:
     if whole % part:
         raise ValueError(f"{whole} must be divisible by {part}")
     return whole // part
-
-
-def _numbers(text: str) -> "list[int]":
-    return [int(word) for word in text.split(",")]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    add = parser.add_argument
-    for name in ("num-layers", "hidden-size", "num-attention-heads", "micro-batch-size"):
-        add("--" + name, type=int, required=True)
-    for name in ("global-batch-size", "train-iters", "lr-decay-iters", "vocab-size"):
-        add("--" + name, type=int, required=True)
-    for name in ("tensor-model-parallel-size", "pipeline-model-parallel-size", "num-nodes"):
-        add("--" + name, type=int, default=1)
-    add("--num-gpus-per-node", type=int, default=1)
-    add("--node-ips", type=lambda text: text.split(","), default=["127.0.0.1"])
-    add("--ctrl-port", type=int, default=50051)
-    add("--dataset", required=True)
-    add("--seq-length", type=int, default=1024)
-    add("--split", type=_numbers, default=[949, 50, 1])
-    add("--log-interval", type=int, default=100)
-    add("--learning-rate", type=float, default=1e-3, dest="lr")
-    for name, number in (("min-lr", 0.0), ("lr-warmup-fraction", 0.0), ("weight-decay", 0.01)):
-        add("--" + name, type=float, default=number)
-    add("--clip-grad", type=float, default=1.0)
-    add("--initial-loss-scale", type=int, default=2**32)
-    add("--lr-decay-style", default="linear")
-    add("--optimizer", default="adamw")
-    add("--load", default=None)
-    add("--save", default=None)
-    add("--save-interval", type=int, default=None)
-    add("--metric-print-format", default="table", choices=["normal", "table"])
-    for name in ("save-last", "checkpoint-activations", "multihead-attention-fusion"):
-        add("--" + name, action="store_true")
-    for name in ("fp16", "use-rdma"):
-        add("--" + name, action="store_true")
-    return parser

@@ -2,4 +2,9 @@
 
 import setuptools  # type: ignore[import-untyped]  # it brings no types
 
-setuptools.setup(name="oneflow_gpt", version="0.0.1", packages=["oneflow_gpt"])
+setuptools.setup(
+    name="oneflow_gpt",
+    version="0.0.1",
+    packages=["oneflow_gpt"],
+    package_data={"oneflow_gpt": ["*.csv"]},
+)

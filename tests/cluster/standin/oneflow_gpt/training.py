@@ -12,6 +12,7 @@ from .config import parse, say, show
 WIDTHS = (8, 15, 15, 10, 10, 10)
 HEADS = ("step", "micro_batches", "samples", "throughput", "latency", "loss")
 SHAPE = ("num_layers", "hidden_size", "num_attention_heads", "padded_vocab_size")
+LOOKS_AT = 10
 LOADS = "nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv"
 
 
@@ -49,14 +50,17 @@ def saved(args: argparse.Namespace) -> None:
 
 def train(args: argparse.Namespace, gang: "flow.gang.Gang", first: int) -> None:
     """All steps that are left; a row a log interval, and once what nvidia-smi says of this node."""
-    begin, every = time.time(), args.log_interval
+    begin, every, titled = time.time(), args.log_interval, False
     for step in range(first + 1, args.train_iters + 1):
         gang.step()
-        if step % every or not gang.is_leader:
+        if gang.is_leader and step == LOOKS_AT:
+            os.system(LOADS)
+            titled = False
+        if not gang.is_leader or (step % every and step != args.train_iters):
             continue
         latency = (time.time() - begin) / every
-        if step == every:
-            os.system(LOADS)
+        if not titled:
+            titled = True
             row(HEADS)
             row(tuple("-" * width for width in WIDTHS))
         samples = step * args.global_batch_size
@@ -68,6 +72,7 @@ def train(args: argparse.Namespace, gang: "flow.gang.Gang", first: int) -> None:
 def main() -> None:
     """Join the gang, log, and leave together."""
     args = parse()
+    show(args)
     for end in (".bin", ".idx"):
         if not os.path.exists(args.dataset + end):
             flow.gang.fail(f"there is no {args.dataset}{end}")
@@ -75,7 +80,6 @@ def main() -> None:
     known = flow.gang.addresses(",".join(args.node_ips), args.num_nodes)
     gang = flow.gang.Gang(flow.gang.Plan(known, args.num_gpus_per_node, args.ctrl_port))
     if gang.is_leader:
-        show(args)
         say("Training...")
     train(args, gang, first)
     gang.leave()

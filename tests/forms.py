@@ -1,0 +1,27 @@
+"""The form of a program's log: its lines with numbers, paths and repetitions left out."""
+
+import re
+from pathlib import Path
+
+SAMPLES = Path(__file__).parent / "samples" / "real-upstream"
+_MASKS = (
+    (re.compile(r"0x[0-9a-f]+"), "N"),
+    (re.compile(r"(?<![\w.])\.{0,2}/[\w./:-]+"), "PATH"),
+    (re.compile(r"(?<![A-Za-z_\d])-?\d+(?:[.:-]\d+)*(?:e-?\d+)?"), "N"),
+)
+
+
+def of(text: str) -> list[str]:
+    """The lines, each once where it is repeated at once with other numbers."""
+    found: list[str] = []
+    for line in text.splitlines():
+        for pattern, word in _MASKS:
+            line = pattern.sub(word, line)
+        if found[-1:] != [line]:
+            found.append(line)
+    return found
+
+
+def recorded(name: str) -> list[str]:
+    """The form of a recorded log of a real program."""
+    return of((SAMPLES / name).read_text())
