@@ -1,6 +1,7 @@
 """NVIDIA's TensorFlow ResNet-50: the command lines of its two procedures, and what it cannot do."""
 
 import fnmatch
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from orchestrator.model.plan import Mount, Placement, Seat
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import _tf_log, ngc_tensorflow_rn50
 
+REAL = Path(__file__).parents[1] / "samples" / "real-upstream"
 WORKLOAD = ngc_tensorflow_rn50.WORKLOAD
 TRAIN = Method(repeats=5, iterations=120, window=(21, 120), rule="rates")
 BENCHMARK = Method(repeats=5, iterations=500, rule="reported")
@@ -200,11 +202,6 @@ def test_what_the_program_can_do_is_not_refused(of: Case, method: Method) -> Non
         ),
         (
             case(),
-            Method(repeats=1, iterations=120, rule="reported"),
-            "rule: reported in mode train, which reports nothing",
-        ),
-        (
-            case(),
             Method(repeats=1, iterations=120, window=(19, 119)),
             "window: [19, 119] in mode train with iterations: 120; needed a window from 21 to 120",
         ),
@@ -220,6 +217,15 @@ def test_what_the_program_cannot_do_is_refused(of: Case, method: Method, seen: s
     (said,) = WORKLOAD.misfits(of, method)
     assert seen in said
     assert "; needed" in said or "; this program" in said
+
+
+def test_both_modes_report_a_result_of_their_own() -> None:
+    """The real program ends a training, too, with the mean of the rates that it printed."""
+    assert list(WORKLOAD.misfits(case(), Method(repeats=1, iterations=45, rule="reported"))) == []
+    content = (REAL / "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log").read_bytes()
+    log = _tf_log.read([content], None)
+    assert measure.throughput(log, None, "reported") == 0.6804357877819132
+    assert measure.rate_problem(log, 1, "reported") is None
 
 
 def test_names_of_logs_tell_xla_and_mode() -> None:
