@@ -29,6 +29,11 @@ ALIKE = (
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
+def keeps_out(problem: Problem) -> bool:
+    """Whether a trial with this problem stays out of every median; else it is a mark."""
+    return problem.code not in MARKS
+
+
 def throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
     """Samples per second of the whole gang, taken from its log as ``rule`` says.
 

@@ -3,9 +3,10 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def without_header(log: Path) -> bytes:
 
 @pytest.mark.parametrize("row", EXPECTED, ids=[row["file"] for row in EXPECTED])
 def test_a_real_log_says_what_was_worked_out_by_hand(row: dict[str, str]) -> None:
-    """Every key in its place, throughput and rates to 0.01; exit 3 for a log that was cut."""
+    """Every key in its place, numbers to 0.01; a log that was cut has no throughput, and exit 3."""
     done = inspect_log(LOGS / row["file"], "--window", "20:60")
     document = json.loads(done.stdout)
     cut = row["last_iter"] != "99"
@@ -92,7 +93,7 @@ def test_a_real_log_says_what_was_worked_out_by_hand(row: dict[str, str]) -> Non
     assert document["config"]["micro_batch_size"] == int(row["batch_size"])
     assert document["config"]["world_size"] == int(row["world_size"])
     assert document["config"]["precision"] == ("amp" if row["amp"] == "True" else "fp32")
-    expected = float(row["time_based_iter20_to_iter60"])
+    expected = None if cut else float(row["time_based_iter20_to_iter60"])
     assert document["throughput"] == pytest.approx(expected, abs=0.01)
     assert list(document["rate"]) == ["count", "mean", "median"]
     rates = (int(row["n_iter_lines"]), float(row["mean_total_ips"]), float(row["median_total_ips"]))
@@ -187,14 +188,68 @@ def test_several_runs_in_a_file_give_null() -> None:
     assert (document["steps"], *list(document["rate"].values())[1:]) == rate
 
 
-def test_a_log_that_covers_its_window_but_breaks_off_has_both() -> None:
-    """The number stands, and so does the problem."""
-    cut = EIGHT.read_bytes().partition(b"Iteration: 70 ")[0].rpartition(b"\n")[0] + b"\n"
-    done = inspect_log("-", "--window", "20:60", stdin=cut)
+def _cut(log: bytes) -> bytes:
+    return log.partition(b"Iteration: 70 ")[0].rpartition(b"\n")[0] + b"\n"
+
+
+def test_a_log_that_covers_its_window_but_breaks_off_gives_null() -> None:
+    """As a trial it would not count, so it is no number here either."""
+    done = inspect_log("-", "--window", "20:60", stdin=_cut(EIGHT.read_bytes()))
     document = json.loads(done.stdout)
-    assert (done.returncode, round(document["throughput"], 2)) == (3, 6098.37)
+    assert (done.returncode, document["throughput"]) == (3, None)
     (problem,) = document["problems"]
     assert (problem["code"], problem["message"]) == ("TRUNCATED", "have 69 of 99 steps")
+
+
+BROKEN: dict[str, Callable[[bytes], bytes]] = {
+    "cut after the window": _cut,
+    "cut inside a record": lambda log: log[: log.index(b"Iteration: 70 ") + 9],
+    "a step lost": lambda log: re.sub(rb"DLL .*Iteration: 40 .*\n", b"", log),
+    "a step twice": lambda log: re.sub(rb"(DLL .*Iteration: 40 .*\n)", rb"\1\1", log),
+    "a step in pieces": lambda log: log.replace(b"Iteration: 40 ", b"Iter\nation: 40 "),
+    "a step in pieces, later": lambda log: log.replace(b"Iteration: 90 ", b"Iter\nation: 90 "),
+    "a rate that is no number": lambda log: re.sub(rb"(ion: 40 .*ips : )\S+", rb"\1nan", log),
+    "another gang's header": lambda log: log.replace(b"world_size : 8", b"world_size : 16"),
+    "a clock that goes back": lambda log: re.sub(
+        rb"DLL \S+ (\S+ - Epoch: 0 Iteration: 40 )", rb"DLL 2020-12-15 \1", log
+    ),
+    "a loss that is no number": lambda log: re.sub(rb"(ion: 40 .*loss : )\S+", rb"\1nan", log),
+    "words of others": lambda log: log.replace(b"\nDLL", b"\nWarning\nDLL"),
+}
+MARKS = {
+    "a loss that is no number": {"LOSS-NOT-FINITE"},
+    "words of others": set[str](),
+}
+
+
+def test_a_clock_without_fractions_is_said_beside_the_number() -> None:
+    """35 s by whole seconds are a number that a reader should know more of."""
+    log = LOGS / "paddleperf_2020-12-18_be362d9_pytorch_gpu1_fp32_bs128.txt"
+    whole = re.sub(rb"(DLL \S+ [\d:]{8})\.\d+", rb"\1", log.read_bytes())
+    done = inspect_log("-", "--window", "1:99", stdin=whole)
+    document = json.loads(done.stdout)
+    (problem,) = document["problems"]
+    assert (done.returncode, problem["code"]) == (3, "COARSE-CLOCK")
+    assert document["throughput"] == pytest.approx(98 * 128 / 35)
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_keeps_a_trial_out_of_a_median_gives_null(how: str, tmp_path: Path) -> None:
+    """`inspect log` and `collect --logs` judge by one rule; marks leave the number."""
+    broken = BROKEN[how](EIGHT.read_bytes())
+    document = json.loads(inspect_log("-", "--window", "20:60", stdin=broken).stdout)
+    codes = {problem["code"] for problem in document["problems"]}
+    assert (document["throughput"] is not None) == (how in MARKS), codes
+    if how in MARKS:
+        assert codes == MARKS[how]
+    log = tmp_path / "1n8g" / "r50_b128_amp_1.log"
+    log.parent.mkdir()
+    log.write_bytes(broken)
+    words = ("--logs", str(tmp_path), "--workload", "ngc_pytorch_rn50", "--window", "20:60")
+    argv = (PROGRAM, "collect", *words, "--json")
+    done = subprocess.run(argv, capture_output=True, check=False)
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["median"] == document["throughput"]
 
 
 def test_a_header_alone_is_read_with_problems() -> None:

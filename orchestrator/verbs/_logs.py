@@ -81,8 +81,8 @@ def of_case(
     log: TrainingLog, case: Case, method: Method | None, who: tuple[str, int, str]
 ) -> Measurement:
     name, repeat, path = who
-    marks = tuple(each for each in log.problems if each.code in measure.MARKS)
-    problems = [each for each in log.problems if each.code not in measure.MARKS]
+    marks = tuple(each for each in log.problems if not measure.keeps_out(each))
+    problems = [each for each in log.problems if measure.keeps_out(each)]
     problems += measure.mismatches(log, case, method)
     throughput, more = value(log, case.global_batch_size, method.rule if method else None)
     if measure.global_batch_size(log) not in (None, case.global_batch_size):

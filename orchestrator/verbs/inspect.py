@@ -62,6 +62,10 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         raise _unreadable(nothing, file)
     value, problems = _throughput(log, global_batch_size)
     found = tuple(dict.fromkeys((*log.problems, *problems)))
+    # A batch size that was given says what the number needs of a header.
+    answered = {"NO-HEADER"} if global_batch_size is not None else set()
+    if any(measure.keeps_out(each) and each.code not in answered for each in found):
+        value = None
     voice.document(log_document(how.name, log, value, found) | {"unit": how.unit})
     return 3 if found else 0
 
