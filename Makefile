@@ -1,26 +1,35 @@
 # Everything sets itself up in .venv; run any target on a fresh machine, and again.
 PYTHON ?= python3
 VENV := .venv
+# Gangs wait more than they compute: more workers than processors.
+WORKERS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check lint quick gangs lock clean
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
 	$(BIN)/dlperf-orch sweep smoke --inventory local
 
-test: $(READY)
-	sh tests/cluster/install.sh
-	$(BIN)/python -m pytest
+# `make check test` runs no test twice: what both need is made once.
+check: lint quick
 
-check: $(READY)
+test: quick gangs
+
+lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m coverage run -m pytest -m "not cluster"
-	$(BIN)/python -m coverage report
+
+quick: $(READY)
+	$(PYTEST) -n auto -m "not cluster" --cov
+
+gangs: $(READY)
+	sh tests/cluster/install.sh
+	$(PYTEST) -n $(WORKERS) -m cluster
 
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
@@ -28,7 +37,7 @@ lock: $(READY)
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --unsafe-package torch --no-header \
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-annotate --no-config \
 	    --extra dev --extra demo --output-file requirements.lock pyproject.toml
-	sed -i '/^# WARNING/,$$d' requirements.lock # it warns of torch, which is left out on purpose
+	sed -i -e '/^$$/d' -e '/^# WARNING/,$$d' requirements.lock # it warns of torch, which is left out on purpose
 
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)

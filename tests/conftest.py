@@ -1,10 +1,12 @@
 """What tests of the whole program share: the command line, and a place with the toy workload."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +17,24 @@ from orchestrator.runtimes.engine import Engine
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
+from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.virtual import Desk
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 PATIENCE_S = 60.0
+
+DEAR = {"four", "two"}  # fixtures that bring up a virtual cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that need a virtual cluster first: workers take whole files, in this order."""
+    dear = {
+        item.path
+        for item in items
+        if isinstance(item, pytest.Function) and DEAR & set(item.fixturenames)
+    }
+    items.sort(key=lambda item: item.path not in dear)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -108,8 +123,19 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def machine() -> Iterator[None]:
+    """This machine as a node, which is one test's at a time: other workers and checkouts wait."""
+    lock = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A fresh place; whatever a test leaves running in it is ended."""
+    if request.node.get_closest_marker("cluster"):
+        request.getfixturevalue("machine")
     folder = tmp_path / "place"
     shutil.copytree(TESTS / "toy" / "place", folder)
     here = Place(folder)

@@ -1,5 +1,6 @@
 """The virtual cluster itself: separate runs, nodes that are nodes, faults that are faults."""
 
+import os
 import shutil
 import subprocess
 import threading
@@ -102,7 +103,7 @@ def test_a_name_that_is_taken_is_refused(two: Cluster) -> None:
 
 def test_a_run_that_broke_off_is_removed() -> None:
     """What a killed `up` leaves behind is found and removed by its name alone."""
-    broken = Place("tbroken")
+    broken = Place(f"tbroken{os.getpid()}")
     subprocess.run(["ip", "netns", "add", broken.netns], check=True)
     subprocess.run(["ip", "netns", "add", f"{broken.netns}-vs001"], check=True)
     broken.folder.mkdir(parents=True)
