@@ -3,18 +3,17 @@
 import itertools
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from orchestrator import __version__, errors
 from orchestrator.model.log import Rule
+from orchestrator.signals import Signals, Stopped
 
 if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
     from orchestrator.console import Voice
@@ -50,17 +49,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 AlwaysJson = Annotated[bool, typer.Option("--json", help="As without it: what it prints is JSON.")]
 DEFAULT_STATE = Path(".dlperf")
+SIGNALS = Signals()
 _WHOLE = re.compile(r"[0-9]{1,9}")
 # The parent of all that the parser refuses; not every version of typer has a name for it.
 _WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
-
-
-class _Stopped(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: a command ends in as good order as by Ctrl-C."""
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise _Stopped
 
 
 def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
@@ -68,18 +60,19 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
     from orchestrator.console import Voice
 
     voice = Voice(as_json=as_json)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
-            signal.signal(number, _stop)
     try:
         code = work(voice)
+        SIGNALS.leave()
     except errors.DlperfError as error:
+        SIGNALS.leave()
         voice.error(error)
         code = error.exit_code
-    except KeyboardInterrupt as error:
+    except Stopped as stopped:
         voice.line("stopped; the same command goes on")
-        code = 143 if isinstance(error, _Stopped) else 130
-    except BrokenPipeError:
+        code = stopped.exit_code
+    except OSError as error:
+        if not voice.is_unheard(error):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     finally:
@@ -189,7 +182,9 @@ def sweep(
         from orchestrator.verbs import sweep as verb
 
         wish = verb.Wish(playbook, inventory, tuple(case or ()), repeats, new, max_fail, nodes)
-        return (verb.dry_run if dry_run else verb.sweep)(_store(state), wish, voice)
+        if dry_run:
+            return verb.dry_run(_store(state), wish, voice)
+        return verb.sweep(_store(state), wish, voice, SIGNALS)
 
     _on_nodes(as_json, state, verbose, work)
 
@@ -452,7 +447,9 @@ def data_prepare(
         from orchestrator.verbs import data as verb
 
         wish = verb.Wish(name, inventory, nodes, source, labels)
-        return (verb.dry_run if dry_run else verb.prepare)(_store(state), wish, voice)
+        if dry_run:
+            return verb.dry_run(_store(state), wish, voice)
+        return verb.prepare(_store(state), wish, voice, SIGNALS)
 
     _on_nodes(as_json, state, verbose, work)
 
@@ -508,10 +505,11 @@ def log(
 
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
+    SIGNALS.take()
     try:
         sys.exit(app(standalone_mode=False))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Stopped as stopped:
+        sys.exit(stopped.exit_code)
     except _WrongUsage as error:
         error.show()
         _wrong_usage(error)
@@ -521,6 +519,8 @@ def main() -> None:
             f"ERROR BUG: {type(error).__name__}: {error}. Fix: report it with {path}.\n"
         )
         sys.exit(1)
+    finally:
+        SIGNALS.ignore()
 
 
 def _wrong_usage(error: typer.BadParameter) -> None:

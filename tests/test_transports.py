@@ -70,6 +70,12 @@ def test_a_program_that_a_signal_ends_has_a_status_too(transport: Transport) -> 
     assert transport.run(("sh", "-c", "kill -KILL $$"), timeout_s=10).exit_code == 137
 
 
+def test_a_command_is_out_of_reach_of_the_terminal(transport: Transport) -> None:
+    """Ctrl-C and a hang-up go to the foreground's processes: what ends a gang is not among them."""
+    done = transport.run(("cut", "-d", " ", "-f", "6", "/proc/self/stat"), timeout_s=10)
+    assert int(done.stdout) != os.getsid(0)
+
+
 def test_the_deadline_is_kept(transport: Transport) -> None:
     """A command without an answer is given up in time, and the node is named."""
     began = time.monotonic()

@@ -1,6 +1,7 @@
 """What people see: lines, tables and the live view of a sweep. The home of rich."""
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -71,6 +72,12 @@ class Voice:
         self._err = Console(file=quiet, highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._worked = time.monotonic()
+        self._on_terminal = sys.stdout.isatty()
+
+    def is_unheard(self, error: OSError) -> bool:
+        """Whether it says that nobody reads standard output any more: no reader, no terminal."""
+        hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
+        return isinstance(error, BrokenPipeError) or hung_up
 
     def line(self, text: str) -> None:
         """One line on the way."""

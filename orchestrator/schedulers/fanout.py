@@ -138,7 +138,7 @@ def _leftover(
     return errors.LeftoverError(
         f"it is not proved that {names} has ended ({causes})",
         code="LEFTOVER",
-        fix="; ".join(fixes) or "run the same command again when the node answers: it ends them",
+        fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
         node=",".join(task.node for task, _ in left),
         trial=attempt.trial,
     )

@@ -51,7 +51,12 @@ class LocalTransport:
         """
         try:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,  # out of reach of Ctrl-C and of a terminal that closes
             )
         except subprocess.TimeoutExpired as error:
             raise errors.CommandTimedOut(

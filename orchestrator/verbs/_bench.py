@@ -10,10 +10,10 @@ from orchestrator.model.plan import TrialPlan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.signals import Signals
 from orchestrator.store import Sweep
 from orchestrator.transports import Transport
 from orchestrator.verbs._locks import Locks
-from orchestrator.verbs._signals import Signals
 
 
 @dataclass(slots=True)

@@ -110,7 +110,6 @@ def _one(work: Work, planned: Planned, running: Running | None) -> Outcome:
     except errors.DlperfError as error:
         error.where.setdefault("node", planned.node.name)
         if work.stopping() and not isinstance(error, errors.NodeError):
-            # Ctrl-C ends commands of this machine too: what failed then is no finding.
             return Outcome("stopped", "ended before it was done")
         return _of(error)
     finally:

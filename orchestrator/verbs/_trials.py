@@ -13,11 +13,11 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.runtimes.process import inherited_environment
+from orchestrator.signals import Abandoned
 from orchestrator.store import Sweep, dumps, write
 from orchestrator.verbs import _gather, _nodes, _outcomes, _services
 from orchestrator.verbs._bench import Bench, History, attempt_of, histories
 from orchestrator.verbs._outcomes import Verdict
-from orchestrator.verbs._signals import Abandoned
 
 GRACE_S = 10.0
 CREATE_S = 60.0

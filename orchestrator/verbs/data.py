@@ -8,6 +8,7 @@ from orchestrator import datasets, errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
+from orchestrator.signals import Abandoned, Signals
 from orchestrator.store import Store
 from orchestrator.verbs import (
     _data_held,
@@ -23,7 +24,6 @@ from orchestrator.verbs._data_held import Verdict
 from orchestrator.verbs._data_plan import Asked, Plans
 from orchestrator.verbs._data_run import Outcome
 from orchestrator.verbs._data_work import Work
-from orchestrator.verbs._signals import Abandoned, Signals
 
 GOOD = ("prepared", "there", "shared")
 
@@ -74,7 +74,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     return _data_show.dry_run(voice, asked, plans)
 
 
-def prepare(store: Store, wish: Wish, voice: Voice) -> int:
+def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     """Bring a data set onto every node that has it not, then look at it there; exit code.
 
     Nothing that lies at its path is replaced. What an earlier run began is gone on with.
@@ -89,7 +89,7 @@ def prepare(store: Store, wish: Wish, voice: Voice) -> int:
         store.lock(whole.name),
         _nodes.reach(asked.cluster) as fleet,
         _locks.held(asked.cluster, fleet.transports),
-        Signals() as signals,
+        signals,
     ):
         plans = _plans(fleet, asked, given)
         _data_show.plans(voice, asked, plans)
@@ -169,7 +169,6 @@ def _afterwards(
     if signals.received:
         return nothing
     found = _data_held.verdict(fleet, asked.dataset, good)
-    # Ctrl-C ends commands of this machine too: what they then say is no finding.
     return nothing if signals.received else found
 
 

@@ -1,5 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from orchestrator.model.site import Finding, Site
 from orchestrator.plan import Recipe
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.signals import Abandoned, Signals, Stopped
 from orchestrator.store import Store, Sweep
 from orchestrator.verbs import (
     _bench,
@@ -27,7 +29,6 @@ from orchestrator.verbs import (
     collect,
 )
 from orchestrator.verbs._opened import Choice, Opened
-from orchestrator.verbs._signals import Abandoned, Signals
 
 LOG_BYTES_PER_ITERATION = 120
 
@@ -75,15 +76,28 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     return 0
 
 
-def sweep(store: Store, wish: Wish, voice: Voice) -> int:
+def sweep(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     """Run every wanted trial that has no valid outcome yet, then collect; exit code.
 
     Raises:
-        Interrupted: a signal ended it in good order.
-        LeftoverError: something that was started would not go.
+        Stopped, Interrupted: it was ended in good order.
+        LeftoverError: something that was started may still run.
     """
-    asked = _asked(store, wish)
-    wanted = _wanted(asked.recipe, wish)
+    asked = None
+    try:
+        asked = _asked(store, wish)
+        return _swept(store, asked, (_wanted(asked.recipe, wish), wish, voice), signals)
+    except (Abandoned, Stopped) as end:
+        left = _left(store, asked)
+        if left:
+            raise _leftover(left) from None
+        if isinstance(end, Stopped):
+            raise
+        raise errors.Interrupted(signals.received) from None
+
+
+def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish, Voice], signals: Signals) -> int:
+    wanted, wish, voice = what
     cluster = asked.recipe.cluster
     settings = _settings(asked)
     _say_too_big(asked, voice)
@@ -95,14 +109,11 @@ def sweep(store: Store, wish: Wish, voice: Voice) -> int:
         site = _fit(store, asked, fleet, voice)
         choice = Choice(wish.new, wish.repeats)
         with Opened(store, asked.recipe, site, choice, voice) as opened:
-            with Signals() as signals:
-                try:
-                    where = (site, fleet, settings, locks)
-                    _run(opened, asked, where, (wanted, wish, voice), signals)
-                except Abandoned:
-                    raise _abandoned(opened) from None
-                if signals.received:
-                    raise errors.Interrupted(signals.received)
+            with signals:
+                where = (site, fleet, settings, locks)
+                _run(opened, asked, where, what, signals)
+            if signals.received:
+                raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in wanted.trials)
             return collect.present(opened, collect.measured(opened), voice, names)
 
@@ -153,11 +164,13 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
 
 def _others(asked: _Asked, opened: Sweep) -> list[Sweep]:
     """Other sweeps of this state folder on the same cluster, newest first."""
-    return [
-        each
-        for each in Store(opened.folder.parent.parent).sweeps()
-        if each.id != opened.id and each.record().get("cluster") == asked.recipe.cluster.name
-    ]
+    store = Store(opened.folder.parent.parent)
+    sweeps = _sweeps_on(store, asked.recipe.cluster.name)
+    return [sweep for sweep in sweeps if sweep.id != opened.id]
+
+
+def _sweeps_on(store: Store, cluster: str) -> list[Sweep]:
+    return [sweep for sweep in store.sweeps() if sweep.record().get("cluster") == cluster]
 
 
 def _settings(asked: _Asked) -> ContainerSettings | None:
@@ -185,16 +198,27 @@ def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
     )
 
 
-def _abandoned(opened: Sweep) -> errors.LeftoverError:
-    started = [
-        f"{attempt.token(task)} on {task.node}"
-        for attempt in _running.Running.from_sweep(opened).open_attempts()
-        for task in attempt.tasks
-    ]
+def _left(store: Store, asked: _Asked | None) -> list[str]:
+    """Tasks that may still run and that no controller watches.
+
+    Args:
+        asked: they are of its cluster; None for any, while that is not known yet.
+    """
+    sweeps = _sweeps_on(store, asked.recipe.cluster.name) if asked else store.sweeps()
+    left: list[str] = []
+    for sweep in sweeps:
+        with contextlib.suppress(errors.StoreError):  # of a damaged one nobody knows
+            if sweep.lock().holder() is None:
+                attempts = _running.Running.from_sweep(sweep).open_attempts()
+                left += [f"{it.token(task)} on {task.node}" for it in attempts for task in it.tasks]
+    return left
+
+
+def _leftover(left: list[str]) -> errors.LeftoverError:
     return errors.LeftoverError(
-        f"left at once; {', '.join(started) or 'nothing'} may still run",
+        f"left at once; {', '.join(left)} may still run",
         code="LEFTOVER",
-        fix="run the same command again: it ends or adopts them; or wait for their deadline",
+        fix="end it with `dlperf-orch stop`, or run the same command again: it adopts what runs",
     )
 
 

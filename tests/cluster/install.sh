@@ -21,6 +21,7 @@ need runc runc
 need git git
 need nsenter util-linux
 need perl perl-base
+need tmux tmux
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -1,0 +1,104 @@
+"""Signals that ask this program to end: the first one in good order, a second one at once."""
+
+import contextlib
+import os
+import signal
+import time
+from types import FrameType, TracebackType
+
+REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LEFTOVER = 7
+SAME_S = 0.5  # `timeout` sends its SIGTERM to the process and to its group: that is one request
+PATIENCE_S = 5.0  # for closing connections and giving locks back
+CUT = (
+    b"left at once: `dlperf-orch status` shows what may still run, `dlperf-orch stop` ends it,"
+    b" the same command resumes\n"
+)
+
+
+class Stopped(BaseException):
+    """The first request, where nothing has been started that must be ended in order."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 130 if number == signal.SIGINT else 143
+
+
+class Abandoned(BaseException):
+    """A further request while started tasks are being ended: leave now, whatever runs."""
+
+
+class Signals:
+    """The requests to end that this process was sent.
+
+    A request raises ``Stopped``. Within the context it is only remembered, in ``received``, and a
+    further SIGINT or SIGTERM raises ``Abandoned``. Either is raised once: what comes while the
+    program leaves waits, unless leaving takes too long. A terminal that closes sends SIGHUP twice,
+    by its shell and by the kernel: a further SIGHUP never asks for more.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._at = 0.0
+        self._in_order = self._abandoned = self._leaving = False
+
+    def take(self) -> None:
+        """Handle them from now on; what was ignored at the start, as by nohup, stays ignored."""
+        for number in REQUESTS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._come)
+
+    def __enter__(self) -> "Signals":
+        self._in_order = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._in_order = False
+
+    def stopping(self) -> bool:
+        """Whether a request has come."""
+        return bool(self.received)
+
+    def leave(self) -> None:
+        """The work is over: a request changes nothing any more."""
+        self._leaving, self._at = True, time.monotonic()
+
+    def ignore(self) -> None:
+        """Let none come between the last statement of the program and its exit code."""
+        for number in REQUESTS:
+            signal.signal(number, signal.SIG_IGN)
+
+    def _come(self, number: int, _: FrameType | None) -> None:
+        first = not self.received
+        if first:
+            self.received = number
+        elif number == signal.SIGHUP or self._is_same(number):
+            return
+        if self._leaving:
+            self._perhaps_cut()
+        elif self._in_order and first:
+            self._at = time.monotonic()
+        elif self._in_order:
+            self.leave()
+            self._abandoned = True
+            raise Abandoned
+        elif first:
+            self.leave()
+            raise Stopped(number)
+
+    def _is_same(self, number: int) -> bool:
+        soon = time.monotonic() - self._at < SAME_S
+        return number == self.received == signal.SIGTERM and soon
+
+    def _perhaps_cut(self) -> None:
+        """End without the rest of leaving once that has taken too long."""
+        if time.monotonic() - self._at < PATIENCE_S:
+            return
+        with contextlib.suppress(OSError):
+            os.write(2, CUT)
+        os._exit(LEFTOVER if self._abandoned else Stopped(self.received).exit_code)

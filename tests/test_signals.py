@@ -1,0 +1,188 @@
+"""Ctrl-C, SIGTERM, closed terminals: nothing runs on, or it is named; nothing is lost."""
+
+import contextlib
+import json
+import os
+import pty
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROGRAM, Place
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+SLOW = "params: {step_s: 0.3}"
+
+
+def outcomes(place: Place) -> list[str]:
+    """States of all attempts that have an outcome, in order."""
+    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
+    return [event["state"] for event in map(json.loads, lines) if event["event"] == "outcome"]
+
+
+def runs(place: Place) -> bool:
+    """Whether a task's gate has opened and the task has not ended."""
+    opened = place.state.glob("sweeps/*/attempts/*/*/r0.go")
+    return any(not path.with_suffix(".end").exists() for path in opened)
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (mask,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
+    return bool(mask >> number - 1 & 1)
+
+
+def is_over(place: Place) -> bool:
+    """Whether the sweep ended what it ran, and said so in its events."""
+    return bool(outcomes(place)) and not place.pids()
+
+
+def goes_on(place: Place) -> None:
+    """The same command finishes the sweep, every trial valid once."""
+    done = place.run("sweep", "toy")
+    assert done.returncode == 0, done.stderr
+    assert outcomes(place).count("valid") == 4
+
+
+def typed(*words: str) -> str:
+    """The command as a person types it into a shell."""
+    return shlex.join([*PROGRAM, *words])
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.05, 0.5])
+def test_two_hangups_are_one_request(place: Place, pause_s: float) -> None:
+    """A terminal that closes sends SIGHUP by its shell and by the kernel: the sweep ends well."""
+    place.rewrite(params=SLOW)
+    process = place.start("sweep", "toy")
+    wait_for(lambda: runs(place), "a task runs")
+    for _ in range(3):
+        process.send_signal(signal.SIGHUP)
+        time.sleep(pause_s)
+    assert process.wait(30) == 143
+    assert place.pids() == []
+    assert outcomes(place) == ["interrupted"]
+    goes_on(place)
+
+
+def test_timeouts_two_sigterms_are_one_request(place: Place) -> None:
+    """`timeout` sends one to the program and one to its own group."""
+    place.rewrite(params=SLOW)
+    process = place.start("sweep", "toy")
+    wait_for(lambda: runs(place), "a task runs")
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.02)
+    assert process.wait(30) == 143
+    assert outcomes(place) == ["interrupted"]
+
+
+def test_a_sweep_under_nohup_runs_to_its_end(place: Place) -> None:
+    """A SIGHUP that was ignored at the start stays ignored."""
+    process = subprocess.Popen(
+        ["nohup", *PROGRAM, "sweep", "toy"],
+        cwd=place.folder,
+        env=place.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(lambda: runs(place), "a task runs")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
+    assert outcomes(place) == ["valid"] * 4
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="tmux, a terminal emulator, is not installed")
+def test_a_terminal_emulator_closed_in_the_middle_leaves_nothing_running(place: Place) -> None:
+    """tmux ends with its windows: the sweep ends its gang, and the same command goes on."""
+    place.rewrite(params=SLOW)
+    name = f"dlperf-{os.getpid()}-{place.folder.parent.name}"
+    tmux = ("tmux", "-L", name, "-f", "/dev/null")
+    shell = ("bash", "--norc", "--noprofile", "-i")
+    subprocess.run(
+        [*tmux, "new-session", "-d", "-x", "100", "-y", "30", "-c", place.folder, *shell],
+        env=place.env(),
+        check=True,
+    )
+    try:
+        words = typed("sweep", "toy")
+        subprocess.run([*tmux, "send-keys", words, "Enter"], check=True)
+        wait_for(lambda: runs(place), "a task runs")
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)
+    wait_for(lambda: is_over(place), "the sweep has ended what it ran", 30)
+    assert outcomes(place) == ["interrupted"]
+    goes_on(place)
+
+
+def test_a_shells_terminal_that_vanishes_leaves_nothing_running(place: Place) -> None:
+    """The shell leads the session and passes the hang-up on to its jobs, as the kernel does."""
+    place.rewrite(params=SLOW)
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.chdir(place.folder)
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], place.env())
+    os.write(terminal, typed("sweep", "toy").encode() + b"\n")
+    os.set_blocking(terminal, False)
+
+    def seen() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        return runs(place)
+
+    wait_for(seen, "a task runs")
+    os.close(terminal)
+    os.waitpid(shell, 0)
+    wait_for(lambda: is_over(place), "the sweep has ended what it ran", 30)
+    assert outcomes(place) == ["interrupted"]
+    goes_on(place)
+
+
+@pytest.mark.parametrize("times", [2, 5, 8])
+@pytest.mark.parametrize("behaviour", ["good", "deaf"])
+def test_many_ctrl_c_end_in_good_order_or_with_the_list_of_what_is_left(
+    place: Place, times: int, behaviour: str
+) -> None:
+    """Pressed at any moment and at any pace; never death by SIGINT, never a false all-clear."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")  # noqa: T201 - shown by pytest when the test fails
+    dice = random.Random(seed)
+    place.rewrite(params=f"params: {{behaviour: {behaviour}, step_s: 0.02}}")
+    for _ in range(4):
+        process = place.start("sweep", "toy")
+        wait_for(partial(catches, process.pid, signal.SIGTERM), "the program has begun")
+        time.sleep(dice.choice([0.0, dice.uniform(0, 1), dice.uniform(1, 4)]))
+        for _ in range(times):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            time.sleep(dice.choice([0.0, dice.uniform(0, 0.05), dice.uniform(0, 0.5)]))
+        code = process.wait(60)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert code in (0, 7, 130), said
+        assert "Traceback" not in said
+        if code == 7:
+            assert "ERROR LEFTOVER" in said
+            assert "dlperf-orch stop" in said
+            assert all(token(pid) in said for pid in place.pids())
+        elif said:  # nothing is said where it ends before it has looked at anything
+            assert place.pids() == [], said
+    done = place.run("stop")
+    assert done.returncode in (0, 2), done.stderr
+    assert place.pids() == []
+
+
+def token(pid: int) -> str:
+    """The name of the task that a process belongs to."""
+    words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    found = [word.partition("=")[2] for word in words if word.startswith("DLPERF_")]
+    return found[0]
