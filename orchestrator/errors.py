@@ -1,7 +1,16 @@
 """What stops us from finding something out: every exception of ours, with its exit code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+# Which exit code a command ends with where several apply: what may still run counts most, then
+# that it was stopped, what this machine lacks, who was not reached, what is unfit, what is missing.
+PRECEDENCE = (7, 130, 143, 6, 4, 5, 3, 2, 1, 0)
+
+
+def joined(codes: Iterable[int]) -> int:
+    """The one exit code of several; 0 for none."""
+    return min(codes, key=PRECEDENCE.index, default=0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -146,3 +155,8 @@ class Interrupted(DlperfError):
             fix="run the same command again to go on",
         )
         self.exit_code = 130 if signal_number == 2 else 143
+
+
+def gravest(failures: Sequence[DlperfError]) -> DlperfError:
+    """The error whose exit code counts, the first of such; never of none."""
+    return min(failures, key=lambda failure: PRECEDENCE.index(failure.exit_code))

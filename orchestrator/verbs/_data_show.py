@@ -13,8 +13,6 @@ from orchestrator.verbs._data_plan import Asked, Planned, Plans
 from orchestrator.verbs._data_run import Outcome
 
 HELD = ("path", "files", "size", "digest", "parts")
-# What may still run, what this machine lacks, what is silent, what is unfit; the first counts.
-RANKS = (7, 6, 4, 5, 3, 2, 1, 0)
 Wrong = tuple[Sequence[Finding], Sequence[errors.DlperfError]]
 
 
@@ -94,10 +92,11 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
     unfit = 5 if any(each.severity == "error" for each in findings) else 0
-    code = min((unfit, *(each.exit_code for each in failures)), key=RANKS.index)
+    stopped = 0
     if "signal" in said:
         voice.line("stopped; the same command goes on")
-        code = 130 if said["signal"] == 2 else 143
+        stopped = 130 if said["signal"] == 2 else 143
+    code = errors.joined((unfit, stopped, *(each.exit_code for each in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,
         "data": asked.dataset.name,

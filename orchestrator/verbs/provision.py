@@ -239,6 +239,5 @@ def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, o
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:
-    if failures:
-        return min(failure.exit_code for failure in failures)  # 4 before 5
-    return 5 if any(finding.severity == "error" for finding in site.findings) else 0
+    unfit = 5 if any(finding.severity == "error" for finding in site.findings) else 0
+    return errors.joined((unfit, *(failure.exit_code for failure in failures)))

@@ -30,10 +30,11 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     running = Running.of(store, sweep_id)
     states = running.states()
     rows, failures = _rows(running)
+    code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
     voice.document(
         {
-            "exit_code": 4 if failures else 0,
+            "exit_code": code,
             "sweep": running.sweep.id,
             "cluster": running.cluster.name,
             "controller": holder,
@@ -51,7 +52,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
         voice.table("Tasks", head, [_cells(row) for row in rows])
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
-    return 4 if failures else 0
+    return code
 
 
 def _rows(running: Running) -> tuple[list[_Row], list[errors.DlperfError]]:

@@ -304,10 +304,12 @@ def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) 
         asking = replace(asking, image=image, images=())
     site, failures = _observe.observe(fleet, asking)
     said = _nodes.folded(failures)
-    for failure in said[1:]:
-        voice.line(str(failure))
     if said:
-        raise said[0]
+        gravest = errors.gravest(said)
+        for failure in said:
+            if failure is not gravest:
+                voice.line(str(failure))
+        raise gravest
     before = asked.known.provisioned if asked.known else ()
     return replace(site, findings=(*site.findings, *_provisioned(asked)), provisioned=before)
 

@@ -54,7 +54,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
         voice.result(f"{target.name}: the inventory gives its host key, {target.host_key}")
     for failure in failures:
         voice.line(str(failure))
-    code = 4 if failures else 0
+    code = errors.joined(failure.exit_code for failure in failures)
     said = [{"code": each.code, "message": each.cause, **each.where} for each in failures]
     keys = [_document(each) for each in shown]
     voice.document({"exit_code": code, "keys": keys, "errors": said})
