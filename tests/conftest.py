@@ -55,12 +55,12 @@ class Place:
         """The state folder."""
         return self.folder / ".dlperf"
 
-    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """A command, to its end."""
         return subprocess.run(
             [*PROGRAM, *words],
             cwd=self.folder,
-            env=self.env(),
+            env={**self.env(), **env},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

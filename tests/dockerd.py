@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.runtimes.engine import Engine, Patience
+from orchestrator.deadlines import Patience
+from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.deadlines import Patience
 from orchestrator.runtimes import _causes
-from orchestrator.runtimes.engine import Engine, Patience
+from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for

@@ -156,6 +156,33 @@ def test_a_killed_agent_is_tried_again_as_a_new_attempt(place: Place) -> None:
     assert place.pids() == []
 
 
+def test_a_container_that_lost_its_gpus_is_tried_again(place: Place) -> None:
+    """The program is not to blame: a new attempt has the GPUs again, and its number counts."""
+    place.rewrite(params="params: {behaviour: detached}")
+    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    said = [(event["state"], event["code"]) for event in events(place, "outcome")]
+    assert said == [("infra-lost", "GPU-DETACHED"), ("valid", "")]
+    assert done.returncode == 0, done.stderr
+    assert place.pids() == []
+
+
+def test_a_supervisor_that_cannot_be_identified_leaves_nothing_at_its_gate(place: Place) -> None:
+    """Its start time is not found out: START says what the pid file holds, and the gang ends."""
+    stubs = place.folder / "stubs"
+    stubs.mkdir()
+    stub = '#!/bin/sh\n[ "$2" = -f20 ] || exec /usr/bin/cut "$@"\n'
+    (stubs / "cut").write_text(stub)
+    (stubs / "cut").chmod(0o755)
+    path = f"{stubs}:{os.environ['PATH']}"
+    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", PATH=path)
+    assert place.pids() == []
+    assert done.returncode == 3, done.stderr
+    found = outcome(place, "1n1g/toy_b4_fp32_1.log")
+    assert found["state"] == "infra-lost"
+    assert "r0.pid: " in str(found["problems"])
+    assert "needed pid, start time and boot id" in str(found["problems"])
+
+
 def test_a_gang_that_prints_nothing_is_stalled(place: Place) -> None:
     """No new line for the stall limit ends the gang; it is tried once more."""
     method = "method: {repeats: 1, iterations: 11, window: [2, 8], stall_limit_s: 1}"

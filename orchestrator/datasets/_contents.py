@@ -8,7 +8,6 @@ from orchestrator import errors
 from orchestrator.datasets import Classes, Dataset
 from orchestrator.probes import Probe
 
-LIMIT_S = 3600.0  # every file of 1.28 million is looked at
 MOST_NAMES = 20_000
 SCRIPT = r"""
 path=$1 most=$2; shift 2

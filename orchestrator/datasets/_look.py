@@ -10,7 +10,6 @@ from orchestrator.datasets._labels import NAMES
 from orchestrator.model.site import Finding
 from orchestrator.probes import Probe
 
-LIMIT_S = 120.0
 LEAST_BYTES = 64 << 20  # for folders, notes and what a file system keeps for itself
 # Programs that the scripts need and that a slim system may lack.
 PROGRAMS = ("awk", "cmp", "find", "flock", "setsid", "sha256sum", "tar")

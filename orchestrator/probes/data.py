@@ -11,7 +11,6 @@ from orchestrator import errors
 from orchestrator.model.site import DataDigest
 from orchestrator.probes import Probe
 
-LIMIT_S = 3600.0
 SCRIPT = r"""
 folder=$1 kept=$2 fresh=$3
 [ -e "$folder" ] || { echo 'problem missing'; exit 0; }

@@ -4,13 +4,14 @@ A listener hands out a word that only it knows, so that whatever else may answer
 not taken for it. Nodes may have no Python: any of several programs does.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.deadlines import CALL_S, CALLED_S, LISTEN_S
 from orchestrator.words import printable
 
-WAIT_S = 5
 _LISTEN_PERL = r"""
 use IO::Socket::IP; use IO::Select; $| = 1;
 my ($port, $word) = @ARGV;
@@ -88,6 +89,16 @@ class Heard:
     said: str = ""
 
 
+def listening_s(peers: int, *, at_once: int) -> int:
+    """How long a listener must last: each caller calls its peers one by one, some only later.
+
+    Args:
+        at_once: callers of which each has a turn at a time.
+    """
+    turns = peers // at_once + 1
+    return math.ceil(LISTEN_S + turns * peers * CALLED_S)
+
+
 def listener(port: int, word: str, *, seconds: int) -> tuple[str, ...]:
     """The command that listens on every address, says so, and ends with its input or in time.
 
@@ -100,7 +111,7 @@ def listener(port: int, word: str, *, seconds: int) -> tuple[str, ...]:
 
 def connector(address: str, port: int) -> tuple[str, ...]:
     """The command that calls a listener and prints what it is told."""
-    given = (address, str(port), str(WAIT_S), _CONNECT_BASH, _CONNECT_PERL, _CONNECT_PYTHON)
+    given = (address, str(port), f"{CALL_S:g}", _CONNECT_BASH, _CONNECT_PERL, _CONNECT_PYTHON)
     return ("sh", "-c", _CONNECTOR, "sh", *given)
 
 
@@ -123,7 +134,7 @@ def connected(exit_code: int, out: str, err: str, *, word: str) -> Heard:
     if out.strip() == "no-tool":
         return Heard("unproven", "none of bash, perl and python3")
     if exit_code == 124:
-        return Heard("blocked", f"no answer in {WAIT_S} s")
+        return Heard("blocked", f"no answer in {CALL_S:g} s")
     if out.strip():
         return Heard("blocked", "something else answers there")
     lines = err.strip().splitlines()

@@ -45,9 +45,21 @@ class TaskFiles:
         return f"{self._base}.{name}"
 
     def supervisor(self) -> Supervisor | None:
-        """The task's supervisor; None until it is there."""
+        """The task's supervisor; None until it is there.
+
+        Raises:
+            NodeError: what is written there identifies none.
+        """
         words = self._words("pid")
-        return Supervisor(*words) if words else None
+        if not words:
+            return None
+        if len(words) != 3:
+            raise errors.NodeError(
+                f"{self.path('pid')}: {' '.join(words)!r}; needed pid, start time and boot id",
+                code="START",
+                node=self._task.node,
+            )
+        return Supervisor(*words)
 
     def has(self, name: str) -> bool:
         """Whether a file of the task is there and has content."""

@@ -106,7 +106,7 @@ class Containers:
             return client.create_container_from_config(document, name)
 
         try:
-            self._engine.ask_once(ask)
+            self._engine.ask_once(ask, within_s=self._engine.patience.create_s)
         except docker.errors.NotFound as error:
             raise errors.ImageError(
                 str(error.explanation), code="IMAGE-MISSING", node=self._engine.node
@@ -124,7 +124,9 @@ class Containers:
             UnfitError: why it did not start; it is still there.
         """
         try:
-            self._engine.ask(lambda client: client.start(name))
+            self._engine.ask(
+                lambda client: client.start(name), within_s=self._engine.patience.start_s
+            )
         except docker.errors.NotFound as error:
             raise self._engine.refusal(error) from error
 
@@ -145,7 +147,10 @@ class Containers:
             UnfitError: the engine could not.
         """
         try:
-            self._engine.ask(lambda client: client.remove_container(name, v=True, force=True))
+            self._engine.ask(
+                lambda client: client.remove_container(name, v=True, force=True),
+                within_s=self._engine.patience.end_s,
+            )
         except docker.errors.NotFound:
             return False
         except errors.UnfitError as error:

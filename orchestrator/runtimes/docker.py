@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
+from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import Supervisor, TaskFiles, script
@@ -22,7 +23,6 @@ from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."
 QUICK_S, LOOK_S = 0.02, 0.2
-MAKE_TRIES = 3
 FRESH_S = 1.0  # a supervisor that was seen alive counts as alive so long, unless it left its end
 
 
@@ -169,7 +169,7 @@ class DockerRuntime:
     ) -> None:
         """Make the container, or find it made: an answer that was lost is no reason for two."""
         name = attempt.token(task)
-        for _ in range(MAKE_TRIES):
+        for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
                 if self._containers.create(name, host, config):
                     return

@@ -17,12 +17,13 @@ import requests
 import urllib3
 
 from orchestrator import errors
+from orchestrator.deadlines import PATIENCE, Patience
+from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
 from orchestrator.transports import Stream, Transport
 
 T = TypeVar("T")
-LOST = "DOCKER-LOST"
 OLDEST_API = "1.30"
 PASSWORD = re.compile(r"//[^/@]*@")
 SOCKET = "/var/run/docker.sock"
@@ -34,28 +35,6 @@ BROKEN = (
     http.client.HTTPException,
     OSError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds that an engine may keep us waiting.
-
-    Args:
-        answer_s: for the answer to a short question.
-        stall_s: without a byte of an image that is being carried.
-        work_s: without a word while it builds an image or packs one.
-        end_s: until a container that is being removed is gone.
-        pause_s: before a failed pull is tried again, twice as long each time.
-    """
-
-    answer_s: float = 10.0
-    stall_s: float = 120.0
-    work_s: float = 1800.0
-    end_s: float = 60.0
-    pause_s: float = 5.0
-
-
-PATIENCE = Patience()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +78,9 @@ class Engine:
         self._command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
         self._connecting = threading.Lock()
-        self._client: Any = None
+        self._adapter = DialAdapter(self._dial)
+        self._version = ""
+        self._clients: dict[float, Any] = {}
 
     def facts(self) -> EngineFacts:
         """What the engine says of itself."""
@@ -107,7 +88,7 @@ class Engine:
         registries = info.get("RegistryConfig") or {}
         return EngineFacts(
             server_version=info["ServerVersion"],
-            api_version=self._connected().api_version,
+            api_version=self._connected(self.patience.answer_s).api_version,
             runtimes=tuple(sorted(info.get("Runtimes") or ())),
             cdi=bool(info.get("CDISpecDirs")),
             root_dir=info["DockerRootDir"],
@@ -122,37 +103,36 @@ class Engine:
             },
         )
 
-    def ask(self, question: Callable[[Any], T]) -> T:
+    def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
         """The answer to a question that may be put twice: streams that were kept may be stale.
+
+        Args:
+            within_s: until it is given up; as long as a short question takes unless said.
 
         Raises:
             UnfitError: the engine is down, hung, closed to us, or refuses.
             NodeError: its connection was lost, twice.
             docker.errors.NotFound: it does not know what was asked for.
         """
-        try:
-            return self.ask_once(question)
-        except errors.NodeError as error:
-            if error.code != LOST:
-                raise
-        return self.ask_once(question)
+        return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
-    def ask_once(self, question: Callable[[Any], T]) -> T:
+    def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
         """The answer to a question whose second asking could do something twice.
 
         Raises:
             UnfitError, docker.errors.NotFound: as ``ask``.
             NodeError: the connection was lost; whether the engine did it is not known.
         """
-        with self.asking() as client:
+        with self.asking(within_s) as client:
             return question(client)
 
     @contextmanager
-    def asking(self) -> Iterator[Any]:
+    def asking(self, within_s: float | None = None) -> Iterator[Any]:
         """The engine's API client for as long as a question takes, its errors made ours."""
+        limit_s = within_s or self.patience.answer_s
         with self._slots:
             try:
-                yield self._connected()
+                yield self._connected(limit_s)
             except docker.errors.NotFound:
                 raise
             except docker.errors.APIError as error:
@@ -160,7 +140,7 @@ class Engine:
             except docker.errors.DockerException as error:
                 raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
             except BROKEN as error:
-                raise self._broken(error) from error
+                raise self._broken(error, limit_s) from error
 
     def refusal(self, error: Any) -> errors.DlperfError:
         """The engine's own error as one of ours."""
@@ -170,17 +150,19 @@ class Engine:
     def close(self) -> None:
         """Let go of the streams; the engine and its containers go on."""
         with self._connecting:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            self._adapter.close()
+            self._adapter = DialAdapter(self._dial)
+            self._clients.clear()
 
-    def _connected(self) -> Any:
+    def _connected(self, within_s: float) -> Any:
+        """A client whose every request may take so long; all of them share their streams."""
         with self._connecting:
-            if self._client is None:
-                client = _client(self._dial, self.patience.answer_s)
-                client._version = self._common_version(client.version(api_version=False))
-                self._client = client
-            return self._client
+            if not self._version:
+                first = _client(self._adapter, OLDEST_API, self.patience.answer_s)
+                self._version = self._common_version(first.version(api_version=False))
+            if within_s not in self._clients:
+                self._clients[within_s] = _client(self._adapter, self._version, within_s)
+            return self._clients[within_s]
 
     def _dial(self) -> Stream:
         return self._transport.open((*self._command, "system", "dial-stdio"))
@@ -197,25 +179,25 @@ class Engine:
             )
         return str(min(theirs, ours, key=_number))
 
-    def _broken(self, error: BaseException) -> errors.DlperfError:
+    def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
         if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
-            return self._hung()
+            return self._hung(limit_s)
         prefix = self._command if not self._sudo else ("env", "LC_ALL=C", *self._command)
         words = (*prefix, "version", "--format", "{{.Server.Version}}")
         try:
             done = self._transport.run(words, timeout_s=self.patience.answer_s)
         except errors.CommandTimedOut:
-            return self._hung()
+            return self._hung(self.patience.answer_s)
         if done.exit_code != 0:
             said = done.stderr.decode(errors="replace")
             return _causes.silence(said, self.node, self._whose(), self._sudo)
         return errors.NodeError(
-            f"the connection to Docker was lost: {error}", code=LOST, node=self.node
+            f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
         )
 
-    def _hung(self) -> errors.UnfitError:
+    def _hung(self, limit_s: float) -> errors.UnfitError:
         return errors.UnfitError(
-            "Docker accepts connections and does not answer",
+            f"Docker accepts connections and does not answer within {limit_s:g} s",
             code="DOCKER-HUNG",
             node=self.node,
             fix="see what ails it (journalctl -u docker), or restart it",
@@ -228,15 +210,18 @@ class Engine:
         return f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
 
 
-def _client(dial: Callable[[], Stream], answer_s: float) -> Any:
-    """An API client that takes nothing from this machine: no proxy, no log-in, no header."""
-    # Any version will do until the engine has said which it speaks; none would dial at once.
-    client = docker.APIClient(base_url="tcp://docker:2375", version=OLDEST_API, timeout=answer_s)
+def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
+    """An API client that takes nothing from this machine: no proxy, no log-in, no header.
+
+    Args:
+        version: any will do until the engine has said which it speaks; none would dial at once.
+    """
+    client = docker.APIClient(base_url="tcp://docker:2375", version=version, timeout=within_s)
     client.trust_env = False
     client._auth_configs = docker.auth.AuthConfig({})
     client._general_configs = {}
     client._proxy_configs = docker.utils.proxy.ProxyConfig()
-    client.mount("http://", DialAdapter(dial))
+    client.mount("http://", adapter)
     return client
 
 

@@ -6,12 +6,12 @@ from typing import Any
 from docker.utils import parse_bytes
 
 from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.plan import Mount
 from orchestrator.runtimes.engine import Engine, EngineFacts
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
 
-ASK_TIMEOUT_S = 10.0
 DEVICE_REQUESTS_API = (1, 40)
 USER = "id -u; id -g"
 HCA_DEVICES = 'for each in /dev/infiniband/*; do [ -c "$each" ] && echo "$each"; done; true'
@@ -142,7 +142,7 @@ class Grants:
         return facts.cdi and bool(self._lines(CDI_SPECS))
 
     def _lines(self, script: str) -> tuple[str, ...]:
-        done = self._transport.run(("sh", "-c", script), timeout_s=ASK_TIMEOUT_S)
+        done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
         return tuple(done.stdout.decode(errors="replace").split())
 
 

@@ -1,10 +1,9 @@
 """The images of a node's engine: pulled, built, carried and looked at."""
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import docker.auth
@@ -12,14 +11,13 @@ import docker.errors
 import docker.utils
 
 from orchestrator import errors
+from orchestrator.retries import PULL
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._flow import Flow
 from orchestrator.runtimes.engine import Engine
 
 LAST_LINES = 20
 PIECE_BYTES = 1 << 20
-# Tries for what may pass; an image that is not there, or not for us, is not asked for again.
-TRIES = {"REG-RATELIMIT": 3, "REG-5XX": 3, "REG-CUT": 3, "REG-DIGEST": 2, "REG-STALL": 2}
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
@@ -79,7 +77,10 @@ class Images:
         """
         auth = _auth(credentials)
         try:
-            said = self._engine.ask(lambda client: client.inspect_distribution(reference, auth))
+            said = self._engine.ask(
+                lambda client: client.inspect_distribution(reference, auth),
+                within_s=self._engine.patience.registry_s,
+            )
         except docker.errors.NotFound as error:
             raise self._missing(reference, str(error.explanation)) from error
         return str(said["Descriptor"]["digest"])
@@ -95,14 +96,8 @@ class Images:
         Raises:
             ImageError: the true cause, after as many tries as it deserves.
         """
-        for attempt in range(max(TRIES.values())):
-            try:
-                self._pull(reference, progress, credentials)
-                break
-            except errors.ImageError as error:
-                if attempt + 1 >= TRIES.get(error.code, 1):
-                    raise
-                time.sleep(self._engine.patience.pause_s * 2**attempt)
+        again = replace(PULL, pause_s=self._engine.patience.pause_s)
+        again.call(lambda: self._pull(reference, progress, credentials))
         found = self.find(reference)
         if found is None:
             raise self._missing(reference, "the pull went well and the engine has no such image")
@@ -193,7 +188,10 @@ class Images:
     def remove(self, reference: str) -> bool:
         """Remove an image by one of its names; False if there was none."""
         try:
-            self._engine.ask(lambda client: client.remove_image(reference))
+            self._engine.ask(
+                lambda client: client.remove_image(reference),
+                within_s=self._engine.patience.untag_s,
+            )
         except docker.errors.NotFound:
             return False
         return True

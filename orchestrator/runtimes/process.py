@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from orchestrator import errors
+from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState
@@ -13,8 +14,6 @@ from orchestrator.transports import Transport
 
 # Everything else of the caller's environment could change the number and is not passed on.
 INHERITED = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER")
-START_TIMEOUT_S = 30.0
-END_TIMEOUT_S = 30.0
 
 # Processes of a task, its supervisor's among them, are known by a word in their environment:
 # torchrun's workers leave every process group, and process ids are used again.
@@ -60,7 +59,7 @@ class ProcessRuntime:
             *(f"{limits.time_s:g}", f"{limits.grace_s:g}"),
             *task.argv,
         )
-        done = self._transport.run(words, timeout_s=START_TIMEOUT_S)
+        done = self._transport.run(words, timeout_s=SUPERVISOR_S)
         if done.exit_code != 0:
             raise errors.NodeError(
                 f"the supervisor did not start: {done.stderr.decode(errors='replace').strip()}",
@@ -97,7 +96,7 @@ class ProcessRuntime:
         files = self._files(attempt, task)
         supervisor = files.supervisor()
         if supervisor and files.alive(supervisor, supervisor.pid):
-            self._transport.run(("kill", "-TERM", supervisor.pid), timeout_s=END_TIMEOUT_S)
+            self._transport.run(("kill", "-TERM", supervisor.pid), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
         """Kill every process that carries the task's token.
@@ -106,7 +105,7 @@ class ProcessRuntime:
             LeftoverError: some would not go.
         """
         token = attempt.token(task)
-        done = self._transport.run(("sh", "-c", KILL, "sh", token), timeout_s=END_TIMEOUT_S)
+        done = self._transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
         if done.exit_code != 0:
             pids = done.stdout.decode(errors="replace").strip()
             raise errors.LeftoverError(
@@ -120,7 +119,7 @@ class ProcessRuntime:
     @cached_property
     def _inherited(self) -> dict[str, str]:
         """What tasks take over from the environment that the node gives its users."""
-        done = self._transport.run(("env", "-0"), timeout_s=START_TIMEOUT_S)
+        done = self._transport.run(("env", "-0"), timeout_s=SUPERVISOR_S)
         pairs = done.stdout.decode(errors="surrogateescape").split("\0")
         return inherited_environment(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from orchestrator import errors
+from orchestrator.deadlines import NODE_LOST_S
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
@@ -16,7 +17,6 @@ from orchestrator.runtimes import Runtime, TaskState
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
-LOST_S = 12.0  # without an answer of a node until its task is given up
 Watch = Callable[[bytes], None]
 
 
@@ -90,7 +90,7 @@ class Wait:
                 raise error
             else:
                 each.rests_until = now + AGAIN_S
-        if each.end is None and now - each.heard_at > LOST_S:
+        if each.end is None and now - each.heard_at > NODE_LOST_S:
             self._end(each, _unknown(each.task, "unreachable"))
 
     def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:

@@ -10,6 +10,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
+from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.schedulers._wait import Wait, Watch
 
@@ -79,7 +80,9 @@ class Fanout:
         Raises:
             NodeError: a node does not answer; what it runs is not known.
         """
-        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
+        states = self._all(
+            attempt, lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task))
+        )
         return all(
             state.phase == "running"
             or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
@@ -92,7 +95,7 @@ class Fanout:
         Raises:
             LeftoverError: names what would not go, after trying everywhere.
         """
-        answers = self._answers(attempt, lambda task: self._at(task).remove(attempt, task))
+        answers = self._answers(attempt, partial(self._remove, attempt))
         left = [
             (task, answer)
             for task, answer in zip(attempt.tasks, answers, strict=True)
@@ -100,6 +103,9 @@ class Fanout:
         ]
         if left:
             raise _leftover(attempt, left)
+
+    def _remove(self, attempt: Attempt, task: Task) -> None:
+        REPEATABLE.call(lambda: self._at(task).remove(attempt, task))
 
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
@@ -109,12 +115,16 @@ class Fanout:
         return {state.phase for state in states}
 
     def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
-        """Every task's answer, leader first; the first error once all have answered."""
+        """Every task's answer, leader first; the gravest error once all have answered."""
         said: list[T] = []
+        failures: list[errors.DlperfError] = []
         for answer in self._answers(attempt, ask):
             if isinstance(answer, errors.DlperfError):
-                raise answer
-            said.append(answer)
+                failures.append(answer)
+            else:
+                said.append(answer)
+        if failures:
+            raise errors.gravest(failures)
         return said
 
     def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 import paramiko
 
 from orchestrator import errors
+from orchestrator.deadlines import CONNECT_S
 from orchestrator.transports import _link
 from orchestrator.transports._kept import Kept
 from orchestrator.transports._link import Link
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._trouble import unconnected
-from orchestrator.transports._wire import CONNECT_S, Pipe, Slots
+from orchestrator.transports._wire import Pipe, Slots
 from orchestrator.transports.known_hosts import HostKey
 
 # sshd turns away what comes beyond MaxStartups, 10 of them unless it is told otherwise.

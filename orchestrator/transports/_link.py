@@ -1,8 +1,6 @@
 """Authenticated SSH connections, by fabric and paramiko: made, judged, given back."""
 
 import logging
-import random
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -11,17 +9,16 @@ from typing import Any
 import fabric
 
 from orchestrator import errors
+from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S
+from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
 from orchestrator.transports._identity import private_key
 from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._trouble import ANSWER_S, lost, unspoken
+from orchestrator.transports._trouble import lost, unspoken
 from orchestrator.transports._wire import Pipe, Wire
 from orchestrator.transports.known_hosts import Entry, HostKey
 
-RETRIES_S = (0.3, 0.9, 2.7, 8.1)
-RETRIES = {"SSH-THROTTLED": 4, "SSH-REFUSED": 1}
-LAST_WORDS_S = 1.0
 HOST_KEYS = {
     "ssh-ed25519": ("ssh-ed25519",),
     "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
@@ -168,14 +165,7 @@ def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
 
 def _patiently(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
     """A connection, tried again where the machine is only busy."""
-    for number, pause_s in enumerate(RETRIES_S):
-        try:
-            return _once(target, dial, terms)
-        except errors.NodeError as error:
-            if number >= RETRIES.get(error.code, 0):
-                raise
-        time.sleep(pause_s * random.SystemRandom().uniform(0.5, 1.5))
-    return _once(target, dial, terms)
+    return CONNECT.call(lambda: _once(target, dial, terms))
 
 
 def _once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:

@@ -11,16 +11,15 @@ from typing import Any, Generic, TypeVar
 import paramiko
 
 from orchestrator import errors
+from orchestrator.deadlines import ANSWER_S, SESSION_S
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
 from orchestrator.transports._feeder import Feeder
 from orchestrator.transports._link import Link
 from orchestrator.transports._sftp import Lost, Refused, Sftp
-from orchestrator.transports._trouble import ANSWER_S
 
 T = TypeVar("T")
 # sshd has MaxSessions 10 unless it is told otherwise, and others may share the account.
 MOST_CHANNELS = 6
-QUEUE_S = 60.0
 PAUSE_S = 0.05
 GRACE_S = 0.5
 
@@ -180,7 +179,7 @@ class Session:
 
     def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
         began = time.monotonic()
-        if not self._slots.acquire(timeout=QUEUE_S):
+        if not self._slots.acquire(timeout=SESSION_S):
             raise self._too_many(f"all {MOST_CHANNELS} channels have been busy")
         try:
             channel = self._channel(began)
@@ -202,7 +201,7 @@ class Session:
                         self._link.hang_up()
                     if not self.alive:
                         raise
-            if time.monotonic() > began + QUEUE_S:
+            if time.monotonic() > began + SESSION_S:
                 raise self._too_many("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
             if time.monotonic() > began + GRACE_S:  # it is not only slow to let go of old ones
@@ -231,7 +230,7 @@ class Session:
 
     def _too_many(self, what: str) -> errors.NodeError:
         return errors.NodeUnreachable(
-            f"{what} for {QUEUE_S:g} s",
+            f"{what} for {SESSION_S:g} s",
             code="SSH-SESSIONS",
             node=self._node,
             fix="raise MaxSessions in its sshd_config, or end other sessions",

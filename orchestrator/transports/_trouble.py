@@ -5,11 +5,11 @@ import socket
 import paramiko
 
 from orchestrator import errors
+from orchestrator.deadlines import ANSWER_S, CONNECT_S
 from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._wire import CONNECT_S, Wire
+from orchestrator.transports._wire import Wire
 
-ANSWER_S = 10.0
 OURS = ("kex", "ciphers", "macs", "keys")
 THEIRS = (
     "kex_algo_list",

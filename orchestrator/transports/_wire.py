@@ -8,10 +8,8 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import Literal, Protocol
 
-CONNECT_S = 10.0
-# A machine that answers does so in milliseconds; who waits longer waits beside the queue.
-KNOCK_S = 1.0
-SILENCE_MS = 10_000
+from orchestrator.deadlines import CONNECT_S, KNOCK_S, SILENCE_S
+
 KEPT_ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -19,7 +17,7 @@ KEPT_ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
     # Keepalive alone never looks while sent data waits for its acknowledgement.
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SILENCE_S * 1000)),
 )
 GREETING_BYTES = 255  # as long as a line of an SSH greeting may be (RFC 4253, 4.2)
 

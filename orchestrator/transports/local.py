@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.deadlines import STREAM_END_S
 from orchestrator.transports import Completed, Stream
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
-LAST_WORDS_S = 5.0
 
 
 def _pieces(file: io.FileIO) -> Iterator[bytes]:
@@ -149,4 +149,4 @@ class LocalTransport:
         for process, ours in self._opened:
             ours.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LAST_WORDS_S)
+                process.wait(STREAM_END_S)

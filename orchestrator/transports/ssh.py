@@ -11,6 +11,7 @@ import shlex
 import time
 
 from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports import Completed, Stream, _jump
 from orchestrator.transports._kept import Kept
 from orchestrator.transports._session import Session
@@ -21,7 +22,6 @@ from orchestrator.transports.known_hosts import HostKey
 __all__ = ["SshTarget", "SshTransport", "offered_key"]
 
 MOST_BYTES = 4 << 20
-REASON_S = 10.0
 # SFTP has one word, "Failure", for most of what can be wrong; a shell names it.
 WRITE = 'mkdir -p -- "$(dirname -- "$1")" && head -c "$2" /dev/zero >"$1" && rm -- "$1"'
 READ = 'head -c 1 -- "$1" >/dev/null'
@@ -137,7 +137,7 @@ class SshTransport:
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
         """What a shell says that tries the same."""
-        tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=REASON_S)
+        tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
         said = tried.stderr.decode(errors="replace").strip().splitlines()
         return said[-1] if tried.exit_code and said else str(refused)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestrator import checks, datasets, errors
 from orchestrator.datasets import Dataset, _contents, _judge
 from orchestrator.datasets._contents import Contents, FilesSeen
+from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.model.cluster import Node
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import DataDigest, Finding
@@ -62,7 +63,7 @@ def contents(fleet: "_nodes.Fleet", dataset: Dataset, node: Node, path: str) -> 
         UnfitError: it cannot be read, or not all of it.
     """
     question = _contents.probe(dataset, path)
-    return _nodes.ask(fleet.transports[node.name], question, _contents.LIMIT_S)
+    return _nodes.ask(fleet.transports[node.name], question, DATA_COUNT_S)
 
 
 def size(fleet: "_nodes.Fleet", node: Node, name: str) -> DataDigest:
@@ -73,7 +74,7 @@ def size(fleet: "_nodes.Fleet", node: Node, name: str) -> DataDigest:
         UnfitError: it cannot be read.
     """
     question = data.probe(node.data[name], node.folder, fresh=False)
-    return _nodes.ask(fleet.transports[node.name], question, data.LIMIT_S)
+    return _nodes.ask(fleet.transports[node.name], question, DATA_COUNT_S)
 
 
 def row(dataset: Dataset, path: str, held: Held | None) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def _ask(fleet: "_nodes.Fleet", dataset: Dataset, node: Node) -> Held:
     path = node.data[dataset.name]
     own = contents(fleet, dataset, node, path)
     question = data.probe(path, node.folder, fresh=True)
-    digest = _nodes.ask(transport, question, data.LIMIT_S)
+    digest = _nodes.ask(transport, question, DATA_COUNT_S)
     found = list(_judge.judge(dataset, node.name, path, own))
     like = datasets.find(dataset.like) if dataset.like else None
     if like is not None and like.name in node.data:

@@ -7,6 +7,7 @@ from typing import Literal
 from orchestrator import errors
 from orchestrator.datasets import Dataset, Tool, Way, _look
 from orchestrator.datasets._look import Found, Wanted
+from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.site import Finding, ImageRecord
 from orchestrator.verbs import _data_held, _nodes
@@ -70,7 +71,7 @@ def planned(fleet: "_nodes.Fleet", asked: Asked, name: str) -> Planned:
     node = next(each for each in asked.cluster.members if each.name == name)
     wanted = Wanted(node.data[asked.dataset.name], asked.source, home(node, asked.dataset))
     question = _look.probe(asked.dataset, wanted)
-    found = _nodes.ask(fleet.transports[name], question, _look.LIMIT_S)
+    found = _nodes.ask(fleet.transports[name], question, DATA_LOOK_S)
     if found.target == "there":
         return Planned(node, found, "there", None, 0, ())
     refusals = list(_look.refusals(asked.dataset, name, wanted, found))

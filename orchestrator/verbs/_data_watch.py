@@ -8,14 +8,13 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.datasets import Way, _progress
 from orchestrator.datasets._progress import Progress
+from orchestrator.deadlines import DATA_INSIST_S, DATA_SILENT_S
 from orchestrator.disk import on_disk
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime
 
 LOOK_S = 0.3
-SILENT_S = 60.0  # without an answer of the node
-INSIST_S = 20.0  # between asking for the end and seeing to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Watch:
         if self._asked is None:
             self._asked = time.monotonic()
             runtime.stop(attempt, task)
-        elif time.monotonic() - self._asked > INSIST_S:
+        elif time.monotonic() - self._asked > DATA_INSIST_S:
             self._asked = time.monotonic()
             runtime.remove(attempt, task)
 
@@ -113,6 +112,6 @@ class Watch:
 
     def _bear(self, error: errors.NodeError) -> None:
         """Nothing, while the node may yet answer."""
-        if self._stopping() or time.monotonic() - self._heard > SILENT_S:
+        if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
             error.fix = "the work goes on there; the same command finds it once the node answers"
             raise error

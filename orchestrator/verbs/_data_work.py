@@ -9,6 +9,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.datasets import SOURCE, Tool, Way, _judge, _progress
 from orchestrator.datasets._progress import Progress
+from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import Runtime
@@ -19,7 +20,6 @@ from orchestrator.verbs._data_plan import Asked, Planned
 from orchestrator.verbs._data_watch import Running, Watch
 
 LIMITS = Limits(time_s=7 * 86400, stall_s=7 * 86400, grace_s=10, create_s=60)
-ASK_S, SETTLE_S = 60.0, 3600.0
 LOOK_S = 0.05
 MOST_WORDS = 300
 
@@ -120,7 +120,7 @@ def prepare(work: Work, planned: Planned, running: Running | None) -> str:
         _shell(work, planned, "settle.sh", (planned.found.real, _partial(planned)))
     finally:
         home = _data_plan.home(planned.node, work.asked.dataset)
-        work.fleet.transports[name].run(("rm", "-rf", "--", home), timeout_s=ASK_S)
+        work.fleet.transports[name].run(("rm", "-rf", "--", home), timeout_s=DATA_COMMAND_S)
     return words
 
 
@@ -232,7 +232,7 @@ def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> s
         UnfitError: it failed, in its own words.
     """
     transport = work.fleet.transports[planned.node.name]
-    done = transport.run(("sh", "-c", script(name), name, *words), timeout_s=SETTLE_S)
+    done = transport.run(("sh", "-c", script(name), name, *words), timeout_s=DATA_SETTLE_S)
     if done.exit_code != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise errors.UnfitError(

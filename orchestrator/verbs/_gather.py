@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.deadlines import REMOVE_S
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
+from orchestrator.retries import LOG_COPIES, REPEATABLE
 from orchestrator.store import Sweep, replacing, write
 from orchestrator.transports import Transport
 from orchestrator.verbs import _nodes
 
-TRIES = 3
 SMALL = ("err", "exit", "end", "go")
-REMOVE_TIMEOUT_S = 30.0
 Nodes = Mapping[str, Transport]
 
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
@@ -74,7 +74,7 @@ def forget(sweep: Sweep, nodes: Nodes, attempt: Attempt) -> None:
         trial = posixpath.dirname(folder)
         only = "" if (target / log).is_file() else f"{folder}/{log}"
         words = ("sh", "-c", FORGET, "sh", only, folder, trial, posixpath.dirname(trial))
-        nodes[node].run(words, timeout_s=REMOVE_TIMEOUT_S)
+        nodes[node].run(words, timeout_s=REMOVE_S)
 
     _nodes.each(list(tasks), remove)
 
@@ -89,25 +89,30 @@ def _copy(
     end, target = what
     base = f"{attempt.folder(task)}/r{task.node_rank}"
     for name in SMALL:
-        content = transport.get(f"{base}.{name}")
+        content = _read(transport, f"{base}.{name}")
         if content is not None:
             write(target / f"r{task.node_rank}.{name}", content)
-    if end is None and transport.get(f"{base}.log") is None:
+    if end is None and _read(transport, f"{base}.log") is None:
         return  # it never came to its program
     log = target / f"r{task.node_rank}.log"
-    if not any(_fetch(transport, f"{base}.log", log, end) for _ in range(TRIES)):
+    if not any(_fetch(transport, f"{base}.log", log, end) for _ in range(LOG_COPIES)):
         raise errors.NodeError(
-            f"{base}.log came {TRIES} times otherwise than its supervisor saw it",
+            f"{base}.log came {LOG_COPIES} times otherwise than its supervisor saw it",
             code="LOG-COPY",
             node=task.node,
         )
+
+
+def _read(transport: Transport, path: str, offset: int = 0) -> bytes | None:
+    """What the transport reads; a connection that is lost meanwhile costs that piece, no more."""
+    return REPEATABLE.call(lambda: transport.get(path, offset))
 
 
 def _fetch(transport: Transport, path: str, target: Path, end: TaskEnd | None) -> bool:
     """Copy a file in pieces; whether it came as its supervisor saw it, and only then is kept."""
     digest, offset = hashlib.sha256(), 0
     with contextlib.suppress(_Torn), replacing(target) as file:
-        while piece := transport.get(path, offset):
+        while piece := _read(transport, path, offset):
             digest.update(piece)
             file.write(piece)
             offset += len(piece)

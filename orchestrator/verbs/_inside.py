@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from orchestrator import checks, errors
+from orchestrator.deadlines import INSIDE_LEFT_S, INSIDE_S
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
@@ -14,9 +15,8 @@ from orchestrator.probes import container, sections
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.verbs import _nodes
 
-START_TIMEOUT_S = 60.0
 LABEL = "dlperf.probe"
-LEAVE_S, LOOK_S = 15.0, 0.1
+LOOK_S = 0.1
 
 
 class _Looks:
@@ -72,7 +72,7 @@ def findings(
     finally:  # also when it was stopped, and threads still make containers that look around
         looks.ended.set()
         _forget(fleet)
-        deadline = time.monotonic() + LEAVE_S
+        deadline = time.monotonic() + INSIDE_LEFT_S
         while looks.running and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             _forget(fleet)
@@ -116,7 +116,7 @@ def _look(fleet: "_nodes.Fleet", image_id: str, looks: _Looks, name: str) -> Con
     runtime = fleet.containers_on(name, settings(fleet.cluster, image_id))
     asked = container.questions(node)
     question = container.probe(asked, nonce=secrets.token_hex(8))
-    limit_s = START_TIMEOUT_S + sections.timeout_s(asked)
+    limit_s = INSIDE_S + sections.timeout_s(asked)
     with looks:
         if looks.ended.is_set():
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)

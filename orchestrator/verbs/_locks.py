@@ -8,14 +8,13 @@ import threading
 from collections.abc import Iterator, Mapping
 
 from orchestrator import errors
+from orchestrator.deadlines import BEAT_S, LOCK_S, LOCK_SILENCE_S
 from orchestrator.model.cluster import Cluster
 from orchestrator.store import now
 from orchestrator.transports import Stream, Transport
 from orchestrator.verbs import _nodes
 
-ANSWER_TIMEOUT_S = 10.0
 LONGEST_ANSWER = 4096
-BEAT_S, SILENCE_S = 3.0, 15.0
 
 # Whatever user and folder: GPUs are the machine's.
 MACHINE = "/var/tmp/dlperf.lock"
@@ -94,7 +93,7 @@ class Locks:
 
     def _lock(self, name: str) -> Stream:
         transport, folder = self._transports[name], self._folders[name]
-        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{SILENCE_S:g}", MACHINE)
+        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{LOCK_SILENCE_S:g}", MACHINE)
         stream = transport.open(words)
         said = _answer(stream)
         if said == "held":
@@ -139,7 +138,7 @@ def held(cluster: Cluster, transports: Mapping[str, Transport]) -> Iterator[Lock
 
 
 def _answer(stream: Stream) -> str:
-    stream.settimeout(ANSWER_TIMEOUT_S)
+    stream.settimeout(LOCK_S)
     said = b""
     with contextlib.suppress(TimeoutError):
         while not said.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.plan import Task
@@ -28,7 +29,6 @@ if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this m
 
 T = TypeVar("T")
 MOST_AT_ONCE = 32
-ASK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Fleet:
         """
         state = self.runtime(task.node).inspect(attempt, task)
         path = f"{attempt.folder(task)}/r{task.node_rank}.log"
-        done = self.transports[task.node].run(("wc", "-c", path), timeout_s=ASK_TIMEOUT_S)
+        done = self.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
         size = done.stdout.split()[:1]
         return state.phase, int(size[0]) if size and done.exit_code == 0 else 0
 
@@ -188,16 +188,17 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     """Nothing, if every node answered.
 
     Raises:
-        DlperfError: the first node's reason; how many others there are is among its words.
+        DlperfError: the gravest of their reasons; which others failed is among its words.
     """
     failed = folded(answer.error for answer in answers if answer.error is not None)
     if not failed:
         return
-    first, *others = failed
+    gravest = errors.gravest(failed)
+    others = [each for each in failed if each is not gravest]
     if others:
         nodes = ", ".join(each.where.get("node", "?") for each in others)
-        first.cause += f" (and there is trouble with {nodes})"
-    raise first
+        gravest.cause += f" (and there is trouble with {nodes})"
+    raise gravest
 
 
 def _transport(node: Node) -> Transport:

@@ -1,11 +1,11 @@
 """What would spoil a sweep that is about to start on its nodes."""
 
 from orchestrator import errors, nodeset
+from orchestrator.deadlines import PREPARING_S
 from orchestrator.store import Store
 from orchestrator.verbs import _nodes
 from orchestrator.verbs._nodes import Fleet
 
-LOOK_S = 20.0
 # Exit 0 if some process belongs to the preparation of a data set.
 PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q ."
 
@@ -64,7 +64,7 @@ def no_preparation(fleet: Fleet) -> None:
     """
 
     def look(node: str) -> int:
-        return fleet.transports[node].run(("sh", "-c", PREPARING), timeout_s=LOOK_S).exit_code
+        return fleet.transports[node].run(("sh", "-c", PREPARING), timeout_s=PREPARING_S).exit_code
 
     answers = _nodes.each(list(fleet.transports), look)
     _nodes.settled(answers)

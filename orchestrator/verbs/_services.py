@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
@@ -11,7 +12,6 @@ from orchestrator.transports import Transport, keys
 from orchestrator.verbs import _nodes
 
 PRIVATE = frozenset({"id", "host_key"})
-REMOVE_TIMEOUT_S = 10.0
 
 
 def bring(cluster: Cluster, transports: Mapping[str, Transport], attempt: Attempt) -> None:
@@ -43,7 +43,7 @@ def forget(transports: Mapping[str, Transport], attempt: Attempt) -> None:
     }
 
     def remove(node: str) -> None:
-        transports[node].run(("rm", "-f", "--", *files[node]), timeout_s=REMOVE_TIMEOUT_S)
+        transports[node].run(("rm", "-f", "--", *files[node]), timeout_s=COMMAND_S)
 
     _nodes.each(list(files), remove)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator import checks, errors
 from orchestrator.console import Voice
+from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.model.site import DataDigest, Finding, Site
 from orchestrator.probes import data, reach
 from orchestrator.probes.reach import Heard
@@ -14,9 +15,6 @@ from orchestrator.transports import Stream
 from orchestrator.verbs import _nodes
 
 PORT = 22333  # where ranks of the shipped playbooks meet; later trials take others of its kind
-LISTEN_S = 60
-ANSWER_S = 10.0
-CALL_TIMEOUT_S = 15.0
 LONGEST_LINE = 200
 Pair = tuple[str, str]
 
@@ -60,7 +58,7 @@ class _Listening:
 
 def _reachable(fleet: "_nodes.Fleet", names: list[str]) -> list[Finding]:
     """Whether every ordered pair of nodes reaches each other where ranks will meet."""
-    answers = _nodes.each(names, lambda name: _listen(fleet, name))
+    answers = _nodes.each(names, lambda name: _listen(fleet, name, len(names) - 1))
     try:
         _nodes.settled(answers)
         listening = {each.node: each.checked() for each in answers}
@@ -73,10 +71,11 @@ def _reachable(fleet: "_nodes.Fleet", names: list[str]) -> list[Finding]:
     return list(checks.reachable(PORT, heard, calls))
 
 
-def _listen(fleet: "_nodes.Fleet", name: str) -> _Listening:
+def _listen(fleet: "_nodes.Fleet", name: str, peers: int) -> _Listening:
     word = secrets.token_hex(8)
-    stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=LISTEN_S))
-    stream.settimeout(ANSWER_S)
+    seconds = reach.listening_s(peers, at_once=_nodes.MOST_AT_ONCE)
+    stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=seconds))
+    stream.settimeout(LISTEN_S)
     line = b""
     with contextlib.suppress(TimeoutError):
         while b"\n" not in line and (piece := stream.recv(LONGEST_LINE)):
@@ -102,7 +101,7 @@ def _calls(fleet: "_nodes.Fleet", listening: Mapping[str, _Listening]) -> dict[P
 
 def _call(fleet: "_nodes.Fleet", caller: str, address: str, word: str) -> Heard:
     words = reach.connector(address, PORT)
-    done = fleet.transports[caller].run(words, timeout_s=CALL_TIMEOUT_S)
+    done = fleet.transports[caller].run(words, timeout_s=CALLED_S)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     return reach.connected(done.exit_code, out, err, word=word)
 
@@ -134,7 +133,7 @@ def _counting(
 
     def count(name: str) -> DataDigest:
         question = data.probe(paths[name], folders[name], fresh=fresh)
-        return _nodes.ask(fleet.transports[name], question, data.LIMIT_S)
+        return _nodes.ask(fleet.transports[name], question, DATA_COUNT_S)
 
     return count
 

@@ -9,9 +9,11 @@ from pydantic import TypeAdapter
 
 from orchestrator import errors, nodeset, plan
 from orchestrator.console import View
+from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
+from orchestrator.retries import ATTEMPTS, PORTS, REPEATABLE
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.signals import Abandoned
 from orchestrator.store import Sweep, dumps, write
@@ -19,15 +21,7 @@ from orchestrator.verbs import _gather, _nodes, _outcomes, _services
 from orchestrator.verbs._bench import Bench, History, attempt_of, histories
 from orchestrator.verbs._outcomes import Verdict
 
-GRACE_S = 10.0
-CREATE_S = 60.0
 LONGEST_LINE = 64 << 10
-PORT_TRIES = 100
-PORT_TIMEOUT_S = 10.0
-MOST_RETRIES = {
-    **{"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2},
-    **{"UNREACHABLE": 2, "REBOOTED": 2, "DOCKER-RESTARTED": 2, "LOG-COPY": 2},
-}
 
 # Exit 0 if somebody listens at the port. The kernel writes ports in hexadecimal; 0A is LISTEN.
 PORT_TAKEN = """
@@ -103,7 +97,7 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
         history.attempts = number
         view.trial(trial.name, number, trial_iterations(bench))
         state, code = _launch(bench, trial, attempt, view)
-        again = state == "infra-lost" and retries.get(code, 0) < MOST_RETRIES.get(code, 0)
+        again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
         view.ended(state, code, final=not again and state != "interrupted")
         if not again:
             return state
@@ -186,7 +180,7 @@ class _Progress:
 
 def _limits(bench: Bench) -> Limits:
     method = bench.recipe.experiment.method
-    return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, CREATE_S)
+    return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S)
 
 
 def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:
@@ -195,14 +189,14 @@ def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:
     Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
     """
     fixed = bench.recipe.workload.fixed_port(trial.case)
-    first = trial.port if fixed else plan.port_after(trial.port, (number - 1) * PORT_TRIES)
+    first = trial.port if fixed else plan.port_after(trial.port, (number - 1) * PORTS)
     taken: list[str] = []
-    for step in range(1 if fixed else PORT_TRIES):
+    for step in range(1 if fixed else PORTS):
         port = plan.port_after(first, step)
         taken = _taken_on(bench, trial, port)
         if not taken:
             return port
-    last = first if fixed else plan.port_after(first, PORT_TRIES - 1)
+    last = first if fixed else plan.port_after(first, PORTS - 1)
     raise errors.UnfitError(
         f"port {first} is taken; {bench.recipe.workload.name} can use no other"
         if fixed
@@ -218,7 +212,8 @@ def _taken_on(bench: Bench, trial: TrialPlan, port: int) -> list[str]:
     words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
 
     def ask(node: str) -> int:
-        return bench.transports[node].run(words, timeout_s=PORT_TIMEOUT_S).exit_code
+        run = bench.transports[node].run
+        return REPEATABLE.call(lambda: run(words, timeout_s=COMMAND_S)).exit_code
 
     answers = _nodes.each([task.node for task in trial.tasks], ask)
     _nodes.settled(answers)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.deadlines import REMOVE_S
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.probes import sections
 from orchestrator.store import Store
@@ -12,7 +13,6 @@ from orchestrator.transports import Transport
 from orchestrator.verbs import _inside, _locks, _nodes, _sites
 from orchestrator.verbs._running import Running
 
-TIMEOUT_S = 120.0
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
 # One line for each of the sweeps named that has left a folder, and for each preparation of a data
@@ -74,7 +74,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
         voice.result(f"nothing of ours is left on the {len(answers) - len(failures)} nodes")
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
-    code = min((failure.exit_code for failure in failures), default=0)
+    code = errors.joined(failure.exit_code for failure in failures)
     voice.document({"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)})
     return code
 
@@ -134,7 +134,7 @@ def _look(
 
 
 def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
-    done = transport.run(("sh", "-c", script, "sh", *arguments), timeout_s=TIMEOUT_S)
+    done = transport.run(("sh", "-c", script, "sh", *arguments), timeout_s=REMOVE_S)
     return done.stdout.decode(errors="replace").splitlines()
 
 
@@ -145,7 +145,7 @@ def _remove(fleet: "_nodes.Fleet", node: Node, found: _Found) -> None:
         fleet.images[node.name].remove(tag)
     if found.folders:
         done = fleet.transports[node.name].run(
-            ("rm", "-rf", "--", *found.folders), timeout_s=TIMEOUT_S
+            ("rm", "-rf", "--", *found.folders), timeout_s=REMOVE_S
         )
         if done.exit_code != 0:
             raise errors.LeftoverError(

@@ -11,9 +11,11 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Workload, _dllogger
+from orchestrator.workloads import Workload, _dllogger, _nccl
 
-Behaviour = Literal["good", "fails", "hangs", "mute", "deaf", "killed", "noisy", "short"]
+Behaviour = Literal[
+    "good", "fails", "hangs", "mute", "deaf", "killed", "noisy", "short", "detached", "wordy"
+]
 
 
 class Params(Noun):
@@ -63,6 +65,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     log_prefix="toy",
     read=_dllogger.reader((2, 8)),
+    fabric=_nccl.read,
     progress=_dllogger.progress,
 )
 

@@ -51,12 +51,20 @@ def say(text: str) -> None:
     print(f"DLL {datetime.now():%Y-%m-%d %H:%M:%S.%f} - {text}", flush=True)
 
 
+def talk(lines: int) -> None:
+    for number in range(lines):
+        print(f"line {number}: of a program that has much to say, and says it all at once")
+
+
 def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
     last = asked.nnodes * asked.nproc_per_node - 1
     if step != asked.prof // 2:
         return
     if asked.behaviour == "fails" and rank == last:
         sys.exit("this rank fails on purpose")
+    if asked.behaviour == "detached" and "-a1-" in os.environ["DLPERF_TASK"]:
+        # What nvidia-smi and PyTorch say in a container that lost its GPUs (nvidia-docker#1730).
+        sys.exit("Failed to initialize NVML: Unknown Error")
     if asked.behaviour == "killed" and rank == last:
         os.kill(os.getppid(), signal.SIGKILL)
     if asked.behaviour in ("hangs", "deaf"):
@@ -73,6 +81,7 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
     link = join(asked, rank)
     if speaks:
         header = f"arch : toy  batch_size : {asked.batch}  prof : {asked.prof}"
+        talk(400_000 if asked.behaviour == "wordy" else 0)
         say(f"PARAMETER {header}  amp : False  world_size : {world} ")
     before = time.monotonic()
     for step in range(1, asked.prof):

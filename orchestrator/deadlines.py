@@ -1,0 +1,77 @@
+"""How long each kind of remote call may take: nothing waits for ever or is given up too soon.
+
+In seconds. Pauses between two looks at something that is polled are where the polling is.
+"""
+
+from dataclasses import dataclass
+
+# One SSH connection.
+CONNECT_S = 10.0  # a TCP connection, or a way through a jump host
+KNOCK_S = 1.0  # of it, while others who want to connect wait behind it
+ANSWER_S = 10.0  # sshd's answer in a handshake, at a login, to a request on a connection
+SILENCE_S = 10.0  # data that was sent and not acknowledged
+SESSION_S = 60.0  # until sshd allows one more session
+LAST_WORDS_S = 1.0  # until the thread of a connection that was closed has ended
+
+# Commands on a node.
+COMMAND_S = 10.0  # one that only looks: the size of a file, a table of the kernel's
+REMOVE_S = 120.0  # removing folders of ours
+PREPARING_S = 20.0  # whether a data set is being prepared there, by its process table
+SUPERVISOR_S = 30.0  # a supervisor's start, a signal to it, killing what it leaves
+STREAM_END_S = 5.0  # a command whose input has ended
+
+# The locks of nodes.
+LOCK_S = 10.0  # whether it is had
+BEAT_S = 3.0  # between two signs of life of who holds one
+LOCK_SILENCE_S = 15.0  # without a sign of life until it is given up
+
+# A gang.
+GATES_S = 60.0  # from what was started until every task waits at its gate
+GRACE_S = 10.0  # between asking a program to end and insisting on it
+NODE_LOST_S = 12.0  # without an answer of the node until its task is given up
+ENGINE_LOST_S = 180.0  # without an answer of its engine alone, which may be starting anew
+
+# Ports between nodes.
+LISTEN_S = 10.0  # until a listener says that it listens
+CALL_S = 5.0  # for a connection to a peer, on the node
+CALLED_S = 15.0  # for the command that makes it
+
+# Containers that look around, and data sets.
+INSIDE_S = 60.0  # beside what its questions may take
+INSIDE_LEFT_S = 15.0  # until those that nobody waits for have ended
+DATA_LOOK_S = 120.0  # what of a data set is there
+DATA_COUNT_S = 3600.0  # counting or hashing every file, 1.28 million of them
+DATA_COMMAND_S = 60.0  # a short command of a preparation
+DATA_SETTLE_S = 3600.0  # moving a prepared data set to its place
+DATA_SILENT_S = 60.0  # without an answer of the node while it prepares
+DATA_INSIST_S = 20.0  # between asking a preparation to end and seeing to it
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a Docker engine may keep us waiting.
+
+    Args:
+        answer_s: for the answer to a short question.
+        create_s: until a container is made, whose image may lie on a cold disk.
+        start_s: until it is started: hooks of GPU runtimes take their time.
+        untag_s: until an image is removed, which may be tens of GB.
+        registry_s: for what a registry says of an image, asked by the engine.
+        stall_s: without a byte of an image that is being carried.
+        work_s: without a word while it builds an image or packs one.
+        end_s: until a container that is being removed is gone.
+        pause_s: before a failed pull is tried again, twice as long each time.
+    """
+
+    answer_s: float = 10.0
+    create_s: float = 120.0
+    start_s: float = 120.0
+    untag_s: float = 300.0
+    registry_s: float = 60.0
+    stall_s: float = 120.0
+    work_s: float = 1800.0
+    end_s: float = 60.0
+    pause_s: float = 5.0
+
+
+PATIENCE = Patience()

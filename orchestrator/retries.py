@@ -1,0 +1,88 @@
+"""What is tried again after which errors: how often, after what pauses, until when."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from orchestrator import errors
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+T = TypeVar("T")
+# Nothing came back, and whether anything was done is not known: only what may be done twice is
+# tried again after these.
+CONNECTION_LOST = (
+    *("SSH-JUMP", "SSH-KILLED", "SSH-LOST", "SSH-NO-BANNER", "SSH-REFUSED", "SSH-RESET"),
+    *("SSH-SESSIONS", "SSH-THROTTLED", "SSH-UNREACHABLE", "TIMEOUT", "DOCKER-LOST"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often one kind of call is made.
+
+    Args:
+        tries: by the error's code, how often in all; other errors are not tried again.
+        pause_s: before the second try, give or take half of it.
+        growth: how many times as long each further pause is.
+        within_s: from the first try; none begins later.
+    """
+
+    tries: Mapping[str, int]
+    pause_s: float
+    growth: float
+    within_s: float
+
+    def call(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns, from the first try that succeeds.
+
+        Raises:
+            DlperfError: of the last try.
+        """
+        from tenacity import Retrying, retry_if_exception  # a tenth of a second, and asyncio
+
+        again = retry_if_exception(lambda error: self._most(error) > 1)
+        return Retrying(retry=again, stop=self._is_spent, wait=self._pause, reraise=True)(work)
+
+    def _most(self, error: BaseException | None) -> int:
+        return self.tries.get(error.code, 1) if isinstance(error, errors.DlperfError) else 1
+
+    def _is_spent(self, state: "RetryCallState") -> bool:
+        error = state.outcome.exception() if state.outcome else None
+        next_s = (state.seconds_since_start or 0.0) + state.upcoming_sleep
+        return state.attempt_number >= self._most(error) or next_s > self.within_s
+
+    def _pause(self, state: "RetryCallState") -> float:
+        pause_s = self.pause_s * self.growth ** (state.attempt_number - 1)
+        return pause_s * random.SystemRandom().uniform(0.5, 1.5)
+
+
+# A machine that is only busy, or whose sshd is being started anew.
+CONNECT = Policy({"SSH-THROTTLED": 5, "SSH-REFUSED": 2}, 0.3, 3.0, within_s=60.0)
+# What changes nothing on a node, or the same a second time: a piece of a log, whether a port is
+# taken, the state of a task, the end of what is left of one.
+REPEATABLE = Policy(dict.fromkeys(CONNECTION_LOST, 8), 0.25, 2.0, within_s=30.0)
+# A question to an engine: the streams that are kept for the next one may be stale.
+ENGINE = Policy({"DOCKER-LOST": 2}, 0.0, 1.0, within_s=60.0)
+# An image from a registry: what may pass. One that is not there, or not for us, is not asked for
+# again; the pause before the second try is the engine's `Patience`.
+PULL = Policy(
+    {"REG-RATELIMIT": 3, "REG-5XX": 3, "REG-CUT": 3, "REG-DIGEST": 2, "REG-STALL": 2},
+    *(5.0, 2.0),
+    within_s=3600.0,
+)
+# The log that came otherwise than its supervisor saw it, copied anew.
+LOG_COPIES = 3
+# A container that was made, or not: the answer was lost, or an older one had its name.
+CONTAINER_MAKES = 3
+# Ports that are looked at, from the plan's on.
+PORTS = 100
+# Attempts at a trial beside the first, by why the one before was lost; a program that failed, or
+# whose log is wrong, is not run again.
+ATTEMPTS: Mapping[str, int] = {
+    **{"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2},
+    **{"UNREACHABLE": 2, "REBOOTED": 2, "LOG-COPY": 2, "GPU-DETACHED": 2},
+    **{"DOCKER-RESTARTED": 2, "DOCKER-DOWN": 2, "DOCKER-HUNG": 2},
+}
