@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.deadlines import CALLED_S
 from orchestrator.probes import reach
 from orchestrator.probes.reach import Heard
 
@@ -142,3 +143,10 @@ def test_listener_that_does_not_listen_says_why(line: str, heard: Heard) -> None
 def test_call_that_fails_says_why(exit_code: int, err: str, heard: Heard) -> None:
     """A firewall that drops is silent, one that rejects is not."""
     assert reach.connected(exit_code, "", err, word=WORD) == heard
+
+
+@pytest.mark.parametrize("peers", [1, 3, 15, 31, 63, 199])
+def test_a_listener_lasts_until_the_last_peer_has_called(peers: int) -> None:
+    """Callers have 32 turns at a time, and each calls all others one by one, in vain at worst."""
+    turns = -(-(peers + 1) // 32)
+    assert reach.listening_s(peers, at_once=32) > turns * peers * CALLED_S
