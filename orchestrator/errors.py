@@ -69,7 +69,7 @@ class ConfigError(DlperfError):
 
     def __init__(self, complaints: Sequence[Complaint]) -> None:
         self.complaints = tuple(sorted(set(complaints)))
-        super().__init__(f"{len(self.complaints)} problem(s) in the files given", code="CONFIG")
+        super().__init__(f"problems in the files given: {len(self.complaints)}", code="CONFIG")
 
     def __str__(self) -> str:
         return "\n".join(str(complaint) for complaint in self.complaints)
@@ -145,14 +145,17 @@ class LogError(DlperfError):
     exit_code = 3
 
 
+_BY = {1: "a closed terminal (SIGHUP)", 2: "Ctrl-C", 15: "SIGTERM"}
+
+
 class Interrupted(DlperfError):
     """A signal stopped the command; its state is saved and it can go on later."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(
-            f"stopped by signal {signal_number}, state saved",
+            f"stopped by {_BY.get(signal_number, f'signal {signal_number}')}",
             code="INTERRUPTED",
-            fix="run the same command again to go on",
+            fix="run the same command to resume",
         )
         self.exit_code = 130 if signal_number == 2 else 143
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import words
+from orchestrator import misfits, words
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
@@ -145,13 +145,9 @@ def _judged(
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
-        by_name: dict[str, list[str]] = {}
-        for problem in error.errors(include_url=False):
-            name = str(problem["loc"][0])
-            if name in params:  # what is missing here may be given elsewhere; see _missing
-                by_name.setdefault(name, []).append(_plain(problem["msg"]))
-        for name, needs in by_name.items():
-            yield Contradiction((*path, name), f"got {params[name]!r}; {' or '.join(needs)}")
+        for where, text, _ in misfits.told(error, dict(params), model, path):
+            if where:  # what is missing here may be given elsewhere; see _missing
+                yield Contradiction((*path, *where), text)
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
@@ -161,10 +157,6 @@ def _unknown(name: str, model: type[BaseModel]) -> str:
     question = words.did_you_mean(name, model.model_fields)
     asked = f"; {question}" if question else ""
     return f"unknown parameter {name!r}; this workload has: {known}{asked}"
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").replace("Input should be", "needed")
 
 
 def _missing(point: Point, model: type[BaseModel]) -> Iterator[Contradiction]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
@@ -204,7 +204,7 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     seen = {mark.code: 0 for each in agreed if each.state == "valid" for mark in each.marks}
     for code in seen:
         seen[code] = sum(code in {mark.code for mark in each.marks} for each in agreed)
-    marks = [Problem(code, f"in {count} trial(s)") for code, count in seen.items()]
+    marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if said is not None and said.spread is not None and said.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
     return Result(case, agreed, said, None, None, tuple(marks))

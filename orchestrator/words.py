@@ -63,6 +63,11 @@ def one_of(options: Sequence[str]) -> str:
     return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
 
 
+def count(number: int, noun: str) -> str:
+    """So many of a thing: ``1 node``, ``4 nodes``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that offers the most similar of the names; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}

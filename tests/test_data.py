@@ -400,7 +400,7 @@ def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
     ("words", "match"),
     [
         (("check", "imagnet"), "did you mean 'imagenet'"),
-        (("check", "gpt"), "node node1 has no path for data set gpt; needed one from the root"),
+        (("check", "gpt"), "node node1 has no path for data set gpt; needed an absolute path"),
         (("prepare", "imagenet", "--from", "downloads"), "needed a folder of the nodes, from the"),
     ],
 )
@@ -417,7 +417,7 @@ def test_a_path_in_somebodys_home_is_refused(nodes: Nodes) -> None:
     nodes.write("node1", imagenet="~/imagenet")
     done = nodes.run("check", "imagenet")
     assert done.returncode == 2
-    assert "node node1 has it at ~/imagenet; needed one from the root" in done.stderr
+    assert "node node1 has it at ~/imagenet; needed an absolute path" in done.stderr
 
 
 # Through ssh.

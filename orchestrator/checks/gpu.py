@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from orchestrator import words
 from orchestrator.model.cluster import Gpus, Node
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.site import Finding
@@ -87,8 +88,8 @@ def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Findin
             "error",
             "GPU-COUNT",
             node.name,
-            f"{len(facts.gpus)} GPUs",
-            f"{declared.count} GPUs",
+            words.count(len(facts.gpus), "GPU"),
+            words.count(declared.count, "GPU"),
             "look for a GPU that fell off the bus (dmesg: Xid 79), or correct the inventory",
         )
     for model, count in Counter(gpu.model for gpu in facts.gpus).items():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from orchestrator import words
 from orchestrator.checks.fabric import adapters, openable
 from orchestrator.model.cluster import Container, Node
 from orchestrator.model.facts import ContainerFacts, Silent
@@ -60,7 +61,7 @@ def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
             "GPU-RUNTIME",
             node.name,
             f"in a container: {facts.gpus.said or facts.gpus.code}",
-            f"nvidia-smi -L lists {needed} GPUs",
+            f"nvidia-smi -L lists {words.count(needed, 'GPU')}",
             "set container.gpu_access to a way that this engine has",
         )
     elif facts.gpus is not None and facts.gpus < needed:
@@ -68,8 +69,8 @@ def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
             "error",
             "GPU-COUNT",
             node.name,
-            f"{facts.gpus} GPUs in a container",
-            f"{needed} GPUs",
+            f"{words.count(facts.gpus, 'GPU')} in a container",
+            words.count(needed, "GPU"),
             "look at NVIDIA_VISIBLE_DEVICES of the image and at the engine's GPU runtime",
         )
 

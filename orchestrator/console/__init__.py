@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from orchestrator import errors, nodeset
+from orchestrator import errors, nodeset, words
 from orchestrator.console import tables
 from orchestrator.console.view import View, duration
+from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
@@ -160,7 +161,7 @@ class Voice:
         self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
         self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
-        self.result(f"{len(plan.trials)} trials; method {plan.method}")
+        self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")
         for trial in plan.trials:
             self.result(f"\ntrial {trial.name} -> logs/{trial.log}")
             for line in _tasks(trial):
@@ -216,6 +217,13 @@ def _tasks(trial: TrialPlan) -> Iterable[str]:
         for mount in task.mounts:
             mode = "ro" if mount.read_only else "rw"
             yield f"    mount  {mount.source} -> {mount.target} ({mode})"
+
+
+def _method(method: Method) -> str:
+    """How trials are measured, by the keys of a playbook's ``method:``."""
+    said = method.model_dump(exclude_none=True)
+    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in said.items()}
+    return ", ".join(f"{key}: {value}" for key, value in shown.items())
 
 
 def _number(value: float | None) -> str:

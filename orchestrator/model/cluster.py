@@ -260,7 +260,7 @@ class Cluster(Noun):
             if node.folder.startswith("~"):
                 yield Contradiction(
                     ("nodes", index),
-                    f"node {node.name} has folder {node.folder}; needed a path from the root",
+                    f"node {node.name} has folder {node.folder}; needed an absolute path",
                 )
 
     def _gpus(self) -> Iterator[Contradiction]:

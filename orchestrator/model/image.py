@@ -236,9 +236,7 @@ class Image(Noun):
                 "mlnx_ofed without `ofed:`; needed `ofed: {url: ..., version: ...}` beside it",
             )
         if self.code.startswith("~"):
-            yield Contradiction(
-                ("code",), f"got {self.code!r}; needed a path from the root, not from a home"
-            )
+            yield Contradiction(("code",), f"got {self.code!r}; needed an absolute path")
 
 
 @dataclass(frozen=True, slots=True)

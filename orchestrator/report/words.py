@@ -99,7 +99,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "batch": ("batch size {batch}", "单卡批大小 {batch}"),
     "device": ("on {device}", "设备 {device}"),
     "nodes": (
-        "All tests ran on {count} node(s), {names}:",
+        "All tests ran on {names} (nodes: {count}):",
         "所有测试在 {count} 个节点（{names}）上进行：",
     ),
     "topology": ("`nvidia-smi topo -m` on {names}:", "节点 {names} 的 `nvidia-smi topo -m`："),
@@ -120,7 +120,7 @@ _WARNINGS: Mapping[str, tuple[str, str]] = {
     ),
     "unlocked": (UNLOCKED, "UNLOCKED：镜像没有已知的摘要。"),
     "incomplete": (
-        "INCOMPLETE: {count} trial(s) or log(s) are missing or do not count;"
+        "INCOMPLETE: trials or logs that are missing or do not count: {count};"
         " the reasons stand below.",
         "INCOMPLETE：有 {count} 个试验或日志缺失或不计入结果，原因见下文。",
     ),

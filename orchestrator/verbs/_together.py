@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from orchestrator import checks, errors
+from orchestrator import checks, errors, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.model.site import DataDigest, Finding, Site
@@ -114,7 +114,7 @@ def _data(
     wrong: list[Finding] = []
     for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
         paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
-        voice.working(f"data set {name}: counting files on {len(paths)} nodes")
+        voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
         answers = _nodes.each(list(paths), _counting(fleet, paths, fresh=fresh))
         digests[name] = {each.node: each.value for each in answers if each.value}
         wrong += [_unread(name, each.node, each.error) for each in answers if each.error]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.disk import on_disk
 from orchestrator.downloads import Downloads
@@ -45,7 +45,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     write(folder / FILE_NAME, made.text().encode())
     size = sum(seen.size for seen in made.files.values())
     voice.result(
-        f"{len(parts)} images and {len(files)} downloads, {size / MIB:.0f} MiB, in {folder}"
+        f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')}, {size / MIB:.0f} MiB, in {folder}"
     )
     voice.document({"exit_code": 0, "folder": str(folder), "bundle": made.model_dump(mode="json")})
     return 0
@@ -53,10 +53,16 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
 
 def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
     known = site.images if site else {}
-    missing = [name for name in names if name not in known] if known else list(names) or ["any"]
+    if not known:
+        raise errors.UnfitError(
+            "no image has been provisioned yet",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=f"dlperf-orch provision {inventory} --lock",
+        )
+    missing = [name for name in names if name not in known]
     if missing:
         raise errors.UnfitError(
-            f"no image {', '.join(missing)} was prepared; there are {', '.join(known) or 'none'}",
+            f"no image {', '.join(missing)} was prepared; there are {', '.join(known)}",
             code="IMAGE-NOT-PROVISIONED",
             fix=f"dlperf-orch provision {inventory}",
         )

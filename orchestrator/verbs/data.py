@@ -120,7 +120,7 @@ def _asked(store: Store, wish: Wish) -> tuple[Asked, Cluster]:
         if not said.startswith("/"):
             seen = f"has it at {said}" if said else f"has no path for data set {dataset.name}"
             raise errors.UsageError(
-                f"{path}: node {node.name} {seen}; needed one from the root",
+                f"{path}: node {node.name} {seen}; needed an absolute path",
                 code="NO-DATASET",
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
@@ -135,7 +135,7 @@ def _source(named: str | None) -> str | None:
         return None
     if not named.startswith("/") or not named.isprintable():
         raise errors.UsageError(
-            f"--from {named!r}; needed a folder of the nodes, from the root",
+            f"--from {named!r}; needed the absolute path of a folder on the nodes",
             code="NO-SOURCE",
             fix="such as --from /data/downloads",
         )

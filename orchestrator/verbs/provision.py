@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, images, nodeset
+from orchestrator import errors, images, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.images import Action, Recipe
 from orchestrator.model.cluster import Cluster
@@ -87,7 +87,9 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     """Ask every node, prepare images, look into containers, check; write the site; exit code."""
     asked = _asked(store, wish)
     names = [node.name for node in asked.cluster.members]
-    voice.line(f"cluster {asked.cluster.name}: {len(names)} nodes, {nodeset.fold(names)}")
+    voice.line(
+        f"cluster {asked.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
+    )
     with store.lock(asked.whole.name), _nodes.reach(asked.cluster) as fleet:
         site, failures = _observe.observe(fleet, _asking(store, asked))
         done: dict[str, Sequence[Action]] = {}

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from importlib import resources
 
-from orchestrator import errors, published
+from orchestrator import errors, published, words
 from orchestrator.console import Voice
 from orchestrator.model.report import PublishedResult
 
@@ -47,6 +47,6 @@ def list_published(wish: Wish, voice: Voice) -> int:
         )
         for row in found
     ]
-    voice.table(f"{len(found)} published results", HEAD, rows)
+    voice.table(words.count(len(found), "published result"), HEAD, rows)
     voice.document([asdict(row) for row in found])
     return 0

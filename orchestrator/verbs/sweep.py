@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, matrix, plan
+from orchestrator import errors, matrix, plan, words
 from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Finding, Site
@@ -158,7 +158,8 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
                 failed += _trials.run(bench, trial, view) != "valid"
     if max_fail is not None and failed >= max_fail:
         bench.voice.line(
-            f"{failed} trials have no valid outcome; --max-fail {max_fail}: none is started"
+            f"{words.count(failed, 'trial')} without a valid outcome; no further one was started"
+            f" (--max-fail {max_fail})"
         )
 
 
@@ -189,12 +190,16 @@ def _settings(asked: _Asked) -> ContainerSettings | None:
 def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
     """Say how many trials, how long and how much disk, as far as that can be known."""
     left = len(wanted.trials) - done
+    known = f"{words.count(len(wanted.trials), 'trial')}, {done} valid already"
+    if not left:
+        voice.line(f"{known}, nothing left to run")
+        return
     method = wanted.method
     disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10
     voice.line(
-        f"{len(wanted.trials)} trials, {done} valid already, {left} to run on"
-        f" {len(recipe.cluster.members)} nodes; at most {duration(left * method.time_limit_s)} by"
-        f" method.time_limit_s, about {max(disk, 1)} KiB of logs"
+        f"{known}, {left} to run on {words.count(len(recipe.cluster.members), 'node')};"
+        f" at most {duration(left * method.time_limit_s)} by method.time_limit_s,"
+        f" about {max(disk, 1)} KiB of logs"
     )
 
 
@@ -230,7 +235,7 @@ def _asked(store: Store, wish: Wish) -> _Asked:
     experiment, too_big = matrix.fitting(found.experiment, len(cluster.nodes))
     if too_big and not matrix.cases(experiment):
         raise errors.UsageError(
-            f"every case of {found.name} needs more than {len(cluster.nodes)} nodes",
+            f"every case of {found.name} needs more than {words.count(len(cluster.nodes), 'node')}",
             code="NO-CASE",
             fix="leave fewer nodes out",
         )
@@ -288,7 +293,8 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
     if wrong:
         first = wrong[0]
         raise errors.UnfitError(
-            f"{len(wrong)} finding(s) are errors, the first: {first.seen}; needed {first.expected}",
+            f"{words.count(len(wrong), 'error')} found, the first: {first.seen};"
+            f" needed {first.expected}",
             code=first.code,
             node=first.node,
             phase="preflight",

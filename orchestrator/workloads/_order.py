@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import Literal, NamedTuple
 
+from orchestrator import words
 from orchestrator.model.log import Rate
 from orchestrator.workloads._dll_notes import Notes
 from orchestrator.workloads._dll_rates import Rates
@@ -125,7 +126,7 @@ class Order:
     def _end(self, last: Place, stride: int, promise: Promise) -> None:
         done, epochs = self._done(last), promise.epochs or last.epoch + 1
         seen = f"the log ends at iteration {last.number} of epoch {last.epoch}; its header promises"
-        seen = f"{seen} {promise.least} iterations in each of {epochs} epoch(s)"
+        seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
         if done > (promise.most or done) or last.epoch + 1 > epochs:
             self._notes.add("MIXED-CONFIG", seen, sort="end")
         elif (promise.least or 0) - done >= stride or last.epoch + 1 < epochs:

@@ -189,7 +189,7 @@ def test_plain_processes_are_reached_in_one_way() -> None:
 def test_a_nodes_folder_begins_at_the_root() -> None:
     """It is mounted into containers, where no home is the same."""
     assert complaints(cluster([{**A, "folder": "~/dlperf"}])) == [
-        (("nodes", 0), "node n1 has folder ~/dlperf; needed a path from the root")
+        (("nodes", 0), "node n1 has folder ~/dlperf; needed an absolute path")
     ]
 
 

@@ -177,7 +177,7 @@ def test_image_that_says_little_has_nothing_put_in(tmp_path: Path) -> None:
     ("old", "new", "path", "words"),
     [
         (IMAGE[IMAGE.index("ofed: {") : IMAGE.index("apt:")], "", ("infiniband",), "needed `ofed:"),
-        ("/workspace/mine", "~/mine", ("code",), "needed a path from the root"),
+        ("/workspace/mine", "~/mine", ("code",), "needed an absolute path"),
     ],
 )
 def test_image_that_contradicts_itself_is_refused(

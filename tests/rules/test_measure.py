@@ -607,7 +607,7 @@ def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
     trials = [trial("a", 100.0), replace(trial("b", 111.0), marks=(gap, gap)), trial("c", 105.0)]
     found = measure.result(case("1x1"), trials)
     assert [mark.code for mark in found.marks] == ["GAP", "WIDE-SPREAD"]
-    assert found.marks[0].message == "in 1 trial(s)"
+    assert found.marks[0].message == "in 1 trial"
     assert measure.result(case("1x1"), trials[::2]).marks == ()
 
 

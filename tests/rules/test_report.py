@@ -105,7 +105,7 @@ def test_trials_that_do_not_count_are_named_with_their_reason() -> None:
     found = sweep(results({"1x1": (800.0, None, 802.0, None, 804.0)}))
     text = report.markdown(found)
     assert found.incomplete == 2
-    assert "> **INCOMPLETE: 2 trial(s) or log(s) are missing or do not count" in text
+    assert "> **INCOMPLETE: trials or logs that are missing or do not count: 2" in text
     (final,), (every,) = (tables(section(text, name)) for name in ("Final Result", "All Results"))
     assert final[1][6:9] == ["median of 3/5", "0.5%", "800.00 to 804.00 (75.00%)"]
     assert (
@@ -259,7 +259,7 @@ def test_nodes_that_are_alike_are_said_once() -> None:
     nodes = {f"vs00{n}": {"hostname": f"VS00{n}", **alike} for n in range(1, 5)}
     text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Test Environment")
     assert text.strip().splitlines() == [
-        *("All tests ran on 4 node(s), vs\\[001-004\\]:", ""),
+        *("All tests ran on vs\\[001-004\\] (nodes: 4):", ""),
         *("- hostname: VS\\[001-004\\]", "- GPUs: Tesla V100-SXM2-16GB x 8"),
         "- memory: 386000 MiB",
     ]
