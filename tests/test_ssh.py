@@ -144,7 +144,8 @@ def test_a_closed_port_is_refused_at_once(reach: Reach, tmp_path: Path) -> None:
     began = time.monotonic()
     error = refusal(reach(target))
     assert (error.code, error.exit_code) == ("SSH-REFUSED", 4)
-    assert f"127.0.0.1 port {port}" in error.cause
+    assert error.where == {"node": "here", "address": "127.0.0.1"}
+    assert f"port {port} refuses" in error.cause
     assert time.monotonic() - began < 5
 
 

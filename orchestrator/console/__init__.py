@@ -122,19 +122,20 @@ class Voice:
         self,
         title: str,
         head: Sequence[str],
-        rows: Iterable[Sequence[str]],
+        rows: Sequence[Sequence[str]],
         spare: Sequence[str] = (),
     ) -> None:
-        """A table as a result; columns without a word are left out.
+        """A table as a result; none without rows, and columns without a word are left out.
 
         Args:
             spare: columns that a narrow terminal may go without, the first to go first.
         """
-        if self.as_json:
+        if self.as_json or not rows:
             return
         cells = [[harmless(cell) for cell in row] for row in rows]
         table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
         fitting = tables.fitting(table, self._out.width, spare)
+        self._out.print(Text(table.title))
         if fitting is None:
             for line in tables.records(table):
                 self._out.print(Text(line))

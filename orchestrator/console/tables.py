@@ -33,8 +33,6 @@ class Table:
 
 def filled(table: Table) -> Table:
     """The table without columns in which no row has a word."""
-    if not table.rows:
-        return table
     return table.of([n for n in range(len(table.head)) if any(table.column(n))])
 
 
@@ -55,9 +53,7 @@ def fitting(table: Table, width: int, spare: Sequence[str]) -> Table | None:
 
 def drawn(table: Table) -> rich_table.Table:
     """The table as it is printed; numbers stand right."""
-    grid = rich_table.Table(
-        title=Text(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    grid = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(table.head):
         column = table.column(number)
         justify: Literal["left", "right"] = "right" if _is_numbers(column) else "left"
@@ -71,7 +67,6 @@ def drawn(table: Table) -> rich_table.Table:
 
 def records(table: Table) -> Iterator[str]:
     """Lines for a terminal that is too narrow for columns: each row as ``name: cell`` lines."""
-    yield table.title
     for row in table.rows:
         yield ""
         yield from (f"{name}: {cell}" for name, cell in zip(table.head, row, strict=True) if cell)

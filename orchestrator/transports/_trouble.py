@@ -21,21 +21,29 @@ RSA = ("rsa-sha2-512", "rsa-sha2-256")
 OPTIONS = ("KexAlgorithms", "Ciphers", "MACs", "HostKeyAlgorithms")
 
 
+def _where(target: SshTarget) -> dict[str, str]:
+    return {"node": target.name, "address": target.address}
+
+
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     """The error for a TCP connection that cannot be had."""
-    place = f"{target.address} port {target.port}"
     if isinstance(error, ConnectionRefusedError):
         said, code, fix = "refuses the connection", "SSH-REFUSED", "start sshd there"
     elif isinstance(error, TimeoutError):
         said, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
         fix = "check the address, the machine and the firewall"
     elif isinstance(error, socket.gaierror):
-        said, code = f"has no address: {error.strerror}", "SSH-UNREACHABLE"
+        said, code = (
+            f"cannot be reached, the name has no address: {error.strerror}",
+            "SSH-UNREACHABLE",
+        )
         fix = "correct address in the inventory, or use a number"
     else:
         said, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
         fix = "check the address, the route and the firewall"
-    return errors.NodeUnreachable(f"{place} {said}", code=code, node=target.name, fix=fix)
+    return errors.NodeUnreachable(
+        f"port {target.port} {said}", code=code, fix=fix, **_where(target)
+    )
 
 
 def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) -> errors.NodeError:
@@ -55,10 +63,10 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     }[wire.ending]
     farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
     return errors.NodeUnreachable(
-        f"{target.address} port {target.port} {said} during the SSH handshake{farewell}",
+        f"port {target.port} {said} during the SSH handshake{farewell}",
         code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
-        node=target.name,
         fix="look into the log of its sshd",
+        **_where(target),
     )
 
 
@@ -80,28 +88,28 @@ def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreac
 
 
 def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
-    place = f"{target.address} port {target.port}"
+    place = f"port {target.port}"
     words = wire.greeting.partition(b"\n")[0].strip().decode(errors="replace")
     if words and not words.startswith(("Exceeded", "Not allowed")):
         return errors.NodeUnreachable(
             f"{place} is no sshd: it says {words[:60]!r}",
             code="SSH-NO-BANNER",
-            node=target.name,
+            **_where(target),
             fix="correct address and port in the inventory",
         )
     if wire.ending in ("", "silent"):
         return errors.NodeUnreachable(
             f"{place} takes connections and says nothing for {ANSWER_S:g} s",
             code="SSH-NO-BANNER",
-            node=target.name,
+            **_where(target),
             fix="look whether its sshd hangs",
         )
     said = f" with the words {words!r}" if words else ""
     return errors.NodeUnreachable(
         f"{place} hangs up before its greeting{said}, as sshd does beyond MaxStartups",
         code="SSH-THROTTLED",
-        node=target.name,
         fix="raise MaxStartups (and look at PerSourcePenalties) in its sshd_config",
+        **_where(target),
     )
 
 
@@ -111,9 +119,9 @@ def _not_let_in(
     who = f"user {target.user} with the key {target.identity}"
     if "Too many" in spoken.farewell:
         return errors.NodeError(
-            f"{target.address} gives up on {who}, the only one offered: {spoken.farewell}",
+            f"sshd gives up on {who}, the only one offered: {spoken.farewell}",
             code="SSH-AUTH-TRIES",
-            node=target.name,
+            **_where(target),
             fix="raise MaxAuthTries in its sshd_config",
         )
     if "agree on a pubkey algorithm" in str(error):
@@ -121,9 +129,9 @@ def _not_let_in(
         return _disagree(target, "PubkeyAcceptedAlgorithms", ", ".join(RSA), theirs)
     if "timeout" in str(error):
         return errors.NodeUnreachable(
-            f"{target.address} does not answer the login of {who} in {ANSWER_S:g} s",
+            f"sshd does not answer the login of {who} in {ANSWER_S:g} s",
             code="SSH-LOST",
-            node=target.name,
+            **_where(target),
             fix="look whether its sshd or what it asks about users hangs",
         )
     methods = getattr(error, "allowed_types", ())
@@ -133,10 +141,10 @@ def _not_let_in(
     option = "PubkeyAcceptedAlgorithms in its sshd_config"
     allow = f", or allow {spoken.signature} by {option}" if spoken.signature else ""
     return errors.NodeError(
-        f"{target.address} does not let in {who}{said}{farewell}",
+        f"sshd does not let in {who}{said}{farewell}",
         code="SSH-AUTH",
-        node=target.name,
         fix=f"add {target.identity}.pub to {target.user}'s authorized_keys there{allow}",
+        **_where(target),
     )
 
 
@@ -153,9 +161,8 @@ def _no_algorithm(
 
 def _disagree(target: SshTarget, option: str, ours: str, theirs: str) -> errors.NodeError:
     return errors.NodeError(
-        f"{target.address} and we have no algorithm in common:"
-        f" it offers {theirs or 'nothing'}; we take {ours}",
+        f"sshd and we have no algorithm in common: it offers {theirs or 'nothing'}; we take {ours}",
         code="SSH-ALGO",
-        node=target.name,
         fix=f"allow one of ours by {option} in its sshd_config",
+        **_where(target),
     )

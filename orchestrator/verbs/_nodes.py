@@ -178,9 +178,8 @@ def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
     for each in failures:
         groups.setdefault((type(each), each.code, each.cause), []).append(each)
     for first, *others in groups.values():
-        if others:
-            names = (each.where.get("node", "?") for each in (first, *others))
-            first.where["node"] = nodeset.fold(names)
+        for key in first.where if others else ():
+            first.where[key] = nodeset.fold(each.where.get(key, "?") for each in (first, *others))
     return [group[0] for group in groups.values()]
 
 

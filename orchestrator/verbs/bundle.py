@@ -45,7 +45,8 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     write(folder / FILE_NAME, made.text().encode())
     size = sum(seen.size for seen in made.files.values())
     voice.result(
-        f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')}, {size / MIB:.0f} MiB, in {folder}"
+        f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')},"
+        f" {size / MIB:.0f} MiB, in {folder}"
     )
     voice.document({"exit_code": 0, "folder": str(folder), "bundle": made.model_dump(mode="json")})
     return 0

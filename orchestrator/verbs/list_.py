@@ -25,6 +25,8 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
         head = ("name", "file")
         rows = [(name, str(path)) for name, path in sorted(shipped.names(folder).items())]
     voice.table(kind, head, rows)
+    if not rows:
+        voice.result(f"no {kind}")
     voice.document([dict(zip(head, row, strict=True)) for row in rows])
     return 0
 

@@ -111,7 +111,11 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     code = _exit_code(site, failures)
     voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(done)})
     if code == 0:
-        voice.result(f"All {len(names)} nodes are fit. Facts and findings: {kept}")
+        voice.result(
+            f"Fit to measure: {words.count(len(names), 'node')}. Facts and findings: {kept}"
+        )
+    elif any(not isinstance(each, errors.UnfitError) for each in said):
+        voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
     return code
@@ -218,7 +222,7 @@ def _show(voice: Voice, site: Site) -> None:
         voice.table("Images, the same on every node", ("image", "tag", "id", "base"), records)
     if site.findings:
         voice.findings(site.findings)
-    else:
+    elif site.nodes:
         voice.result("No findings.")
 
 

@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, matrix, plan, words
+from orchestrator import errors, matrix, nodeset, plan, words
 from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Finding, Site
@@ -287,8 +287,7 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
         if cluster.members[0].transport != "local":
             _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
     _preflight.no_preparation(fleet)
-    if site.findings:
-        voice.findings(site.findings)
+    _say_findings(site, asked.known, voice)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
     if wrong:
         first = wrong[0]
@@ -301,6 +300,23 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
             fix=first.fix,
         )
     return site
+
+
+def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
+    """What is new as a table; of warnings that were there before, their codes in a line."""
+    before = {(each.code, each.node) for each in (known.findings if known else ())}
+    old = [
+        each
+        for each in site.findings
+        if each.severity != "error" and (each.code, each.node) in before
+    ]
+    voice.findings([each for each in site.findings if each not in old])
+    codes = dict.fromkeys(each.code for each in old)
+    said = [
+        f"{code} {nodeset.fold(each.node for each in old if each.code == code)}" for code in codes
+    ]
+    if said:
+        voice.line(f"warnings as before: {', '.join(said)}")
 
 
 def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:

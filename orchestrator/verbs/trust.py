@@ -117,7 +117,8 @@ def _decided(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
 
 def _unknown(shown: _Shown) -> errors.NodeError:
     return errors.NodeError(
-        f"{shown.key.kind} {shown.key.fingerprint} of {shown.name} is not trusted; nothing was written",
+        f"{shown.key.kind} {shown.key.fingerprint} of {shown.name} is not trusted;"
+        " nothing was written",
         code="SSH-HOSTKEY-UNKNOWN",
         node=shown.target.name,
         fix="answer yes, or give --fingerprint with what the node itself says",
