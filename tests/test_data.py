@@ -401,7 +401,7 @@ def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
     [
         (("check", "imagnet"), "did you mean 'imagenet'"),
         (("check", "gpt"), "node node1 has no path for data set gpt; needed an absolute path"),
-        (("prepare", "imagenet", "--from", "downloads"), "needed a folder of the nodes, from the"),
+        (("prepare", "imagenet", "--from", "downloads"), "needed the absolute path of a folder"),
     ],
 )
 def test_what_is_asked_wrongly_is_exit_2(nodes: Nodes, words: tuple[str, ...], match: str) -> None:

@@ -167,11 +167,11 @@ def test_gpus_of_which_nothing_is_declared_are_only_looked_at() -> None:
     assert codes(checks.gpus(node(gpus={}), broken)) == ["error GPU-ECC"]
 
 
-@pytest.mark.parametrize("there", [1, 3])
-def test_other_number_of_gpus_is_found(there: int) -> None:
+@pytest.mark.parametrize(("there", "seen"), [(1, "1 GPU"), (3, "3 GPUs")])
+def test_other_number_of_gpus_is_found(there: int, seen: str) -> None:
     """One that fell off the bus, and one that the inventory forgets."""
     (found,) = checks.gpus(node(gpus={"count": 2}), driver(*[V100] * there))
-    assert (found.code, found.seen, found.expected) == ("GPU-COUNT", f"{there} GPUs", "2 GPUs")
+    assert (found.code, found.seen, found.expected) == ("GPU-COUNT", seen, "2 GPUs")
 
 
 def test_other_model_is_found_once_for_all_gpus_of_it() -> None:

@@ -416,7 +416,7 @@ def test_case_that_is_there_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("loss_scale", "static", "got 'static'; needed 'dynamic' or a number"),
+        ("loss_scale", "static", "got 'static' (text); needed 'dynamic' or a number"),
         ("loss_scale", 0, "got 0; needed 'dynamic' or more than 0"),
         ("image_size", 8, "got 8; needed at least 32"),
         ("image_size", "64", "got '64' (text); needed a whole number"),
