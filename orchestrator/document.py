@@ -29,12 +29,16 @@ class Document:
         file: as the user gave it.
         marks: where each value starts, by its path; the root's is ``()``.
         key_marks: where each key starts, by the path of its value.
+        problems: what is wrong with the text itself.
+        broken: where the data is not what the text says, since YAML's readers differ about it.
     """
 
     file: str
     data: Tree
     marks: Mapping[Where, Mark]
     key_marks: Mapping[Where, Mark]
+    problems: tuple[errors.Complaint, ...] = ()
+    broken: frozenset[Where] = frozenset()
 
     def complaint(self, path: Where, text: str, *, key: bool = False) -> errors.Complaint:
         """``text`` about the value at ``path``, or about its key.

@@ -29,12 +29,26 @@ def read(path: Path) -> Document:
         ConfigError: not a regular file, not readable, or not the strict YAML of these
             files; with every problem up to the first that breaks the syntax.
     """
+    document = draft(path)
+    if document.problems:
+        raise errors.ConfigError(document.problems)
+    return document
+
+
+def draft(path: Path) -> Document:
+    """The one mapping that the file holds, with what is wrong with its text.
+
+    Raises:
+        ConfigError: there is no mapping, or nothing that could be judged further.
+    """
     text, problems = source.read(path)
     composer = _Composer(str(path), text, problems)
     data = composer.compose()
-    if problems:
+    if problems and (data is None or () in composer.broken):
         raise errors.ConfigError(problems)
-    return Document(str(path), data, composer.marks, composer.key_marks)
+    broken = frozenset(composer.broken)
+    marks = (composer.marks, composer.key_marks)
+    return Document(str(path), data, *marks, tuple(problems), broken)
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:
@@ -46,16 +60,20 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     if at not in document.marks:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.complaint(at[:-1], text)])
-    empty = [document.complaint(path, _EMPTY) for path in document.empty(at)]
+    empty = [
+        document.complaint(path, _EMPTY)
+        for path in document.empty(at)
+        if path not in document.broken
+    ]
     try:
         found = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
         told = complaints(document, err, model, at)
         known = {each.path for each in told}
         rest = [each for each in empty if each.path not in known]
-        raise errors.ConfigError([*told, *rest]) from err
-    if empty:
-        raise errors.ConfigError(empty)
+        raise errors.ConfigError([*document.problems, *told, *rest]) from err
+    if empty or document.problems:
+        raise errors.ConfigError([*document.problems, *empty])
     return found
 
 
@@ -66,6 +84,7 @@ def complaints(
     return tuple(
         document.complaint(at + path, text, key=about_key)
         for path, text, about_key in misfits.told(error, document.value(at), model, at)
+        if not any((at + path)[: len(each)] == each for each in document.broken)
     )
 
 
@@ -79,6 +98,7 @@ class _Composer:
     def __init__(self, file: str, text: str, problems: list[errors.Complaint]) -> None:
         self.marks: dict[Where, Mark] = {}
         self.key_marks: dict[Where, Mark] = {}
+        self.broken: set[Where] = set()
         self._file = file
         self._text = text
         self._problems = problems
@@ -117,6 +137,7 @@ class _Composer:
         return data
 
     def _complain(self, mark: Mark, path: Where, text: str) -> None:
+        self.broken.add(path)
         self._problems.append(complaint(self._file, mark, path, text))
 
     def _value(self, event: Any, path: Where) -> Tree:

@@ -42,7 +42,7 @@ def contradictions(
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*found, Contradiction(path, text))
     points = tuple(_points(experiment))
-    found += [*_exclusions(experiment), *_doubled_values(experiment.grid), *_doubles(points)]
+    found += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     found += _unable(points, experiment, workload)
@@ -176,7 +176,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
         yield Contradiction(("exclude",), "every case is left out; needed at least one")
 
 
-def _doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
+def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
     """Every value that an axis has for the second time: each would double whole cases."""
     if axes is None:
         return

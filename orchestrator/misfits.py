@@ -79,6 +79,16 @@ def told(
         yield path, _told((*at, *path), group), about_key
 
 
+def places(
+    error: ValidationError, data: Tree, model: type[BaseModel]
+) -> Iterator[tuple[Where, str]]:
+    """Where each misfit is in the data; what lacks a key, with that key's name."""
+    for detail in error.errors(include_url=False):
+        misfit = _placed(detail, data, model)
+        if not _is_echo(misfit):
+            yield misfit.path, misfit.missing
+
+
 def _placed(error: ErrorDetails, data: Tree, model: type[BaseModel]) -> _Misfit:
     location, kind = error["loc"], error["type"]
     names_key = kind in ("missing", "extra_forbidden")

@@ -8,11 +8,13 @@ from orchestrator.source import INVISIBLE
 
 _OF_BASE_TEN = "a number to base 10"
 _NO_ZEROS = "a number without leading zeros"
+_NO_NODES = re.compile(r"0x[0-9]+")  # a placement of no node, which YAML takes for hexadecimal
 _SURPRISES = (
     (r"(?i:yes|no|on|off|y|n)", "which YAML 1.1 takes for true or false", "true or false"),
     (r"[-+]?0[0-9][0-9_]*", "which YAML 1.1 takes for an octal number", _NO_ZEROS),
     (r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?", "which begins with zeros", _NO_ZEROS),
     (r"[-+]?[0-9][0-9_]*(:[0-9_]+)+(\.[0-9_]*)?", "a number to base 60 in YAML 1.1", _OF_BASE_TEN),
+    (_NO_NODES.pattern, "not a number to base 10", f"{_OF_BASE_TEN}, or nodes x GPUs from 1x1 on"),
     (r"[-+]?0[xXoObB][0-9a-fA-F_]+", "not a number to base 10", _OF_BASE_TEN),
     (
         r"(?=.*_)[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?",
@@ -50,7 +52,8 @@ def plain(text: str) -> bool | int | float | str | None:
     """
     for pattern, why, instead in _SURPRISES:
         if re.fullmatch(pattern, text):
-            quote = f"quote it if it is text: {words.shown(text)}"
+            but = ", and no placement" if _NO_NODES.fullmatch(text) else ""
+            quote = f"quote it if it is text{but}: {words.shown(text)}"
             raise ValueError(f"got {words.cut(text)}, {why}; needed {instead}; {quote}")
     if text in _WORDS:
         return _WORDS[text]

@@ -5,12 +5,13 @@ import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator import errors, load, matrix, shipped, words, workloads
+from orchestrator import errors, load, matrix, salvage, shipped, words, workloads
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
@@ -18,6 +19,23 @@ from orchestrator.model.text import Contradiction, Noun, is_name
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
+
+# What stands for keys that a file must have, while the rest of a bad one is judged.
+_NODES: Mapping[load.Where, load.Tree] = {
+    ("name",): "stand-in",
+    ("nodes", "*", "name"): "stand-in-{}",
+    ("nodes", "*", "address"): "stand-in-{}",
+}
+_STAND_INS: Mapping[load.Where, load.Tree] = {
+    ("workload",): "none",
+    ("image",): "none",
+    ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
+    ("method", "repeats"): 1,
+    ("method", "iterations"): 10_000_000,
+    ("grid", "placement"): ["1x1"],
+    ("grid", "precision"): ["fp32"],
+    ("grid", "micro_batch_size"): [1],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +58,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: there is none.
     """
     path = _found("inventory", name)
-    return judged_cluster(load.read(path)), path
+    return judged_cluster(load.draft(path)), path
 
 
 def judged_cluster(document: load.Document) -> Cluster:
@@ -49,9 +67,9 @@ def judged_cluster(document: load.Document) -> Cluster:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    found = load.validated(document, Cluster)
-    refuse(document, [*found.contradictions(), *_open_keys(found)])
-    return found
+    return _judged(
+        document, Cluster, lambda found: (*found.contradictions(), *_open_keys(found)), _NODES
+    )
 
 
 def playbook(name: str) -> Playbook:
@@ -62,7 +80,7 @@ def playbook(name: str) -> Playbook:
         UsageError: there is none.
     """
     path = _found("playbooks", name)
-    return judged_playbook(load.read(path), path.stem)
+    return judged_playbook(load.draft(path), path.stem)
 
 
 def judged_playbook(document: load.Document, name: str) -> Playbook:
@@ -71,13 +89,10 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    experiment = load.validated(document, Experiment)
-    unknown = [*_unfit_name(name), *_unknown(experiment)]
+    experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
     workload = workloads.find(experiment.workload)
     if workload is None:
-        refuse(document, [*unknown, *experiment.contradictions()])
         raise AssertionError("an unknown workload is a complaint")
-    refuse(document, [*unknown, *matrix.contradictions(experiment, workload, None)])
     image_, folder = image(experiment.image)
     refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
     return Playbook(name, document, experiment, workload, image_, folder)
@@ -98,9 +113,9 @@ def judged_image(document: load.Document) -> Image:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    found = load.validated(document, Image)
-    refuse(document, [*found.contradictions(), *_no_workloads(found)])
-    return found
+    return _judged(
+        document, Image, lambda found: (*found.contradictions(), *_no_workloads(found)), {}
+    )
 
 
 def image(choice: str) -> tuple[Image, Path]:
@@ -112,7 +127,7 @@ def image(choice: str) -> tuple[Image, Path]:
     """
     name, _, tag = choice.partition("@")
     path = _found("images", name)
-    found = judged_image(load.read(path))
+    found = judged_image(load.draft(path))
     if tag and found.archive is not None:
         raise errors.UsageError(
             f"the base of {name} comes as a file, {found.archive}; it has no other tag",
@@ -163,6 +178,40 @@ def folder_digest(folder: Path) -> str:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
     return f"sha256:{digest.hexdigest()}"
+
+
+def _judged(
+    document: load.Document,
+    model: type[N],
+    wrong: Callable[[N], Iterable[Contradiction]],
+    stand_ins: Mapping[load.Where, load.Tree],
+) -> N:
+    """The noun in a document; one that does not hold is judged as far as it does.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    try:
+        found = load.validated(document, model)
+    except errors.ConfigError as error:
+        rest = salvage.salvaged(document, model, stand_ins)
+        also = rest.sure(wrong(rest.model)) if rest else ()
+        told = [document.complaint(each.path, each.text) for each in also]
+        raise errors.ConfigError([*error.complaints, *told]) from error
+    refuse(document, wrong(found))
+    return found
+
+
+def _impossible(name: str, experiment: Experiment) -> Iterator[Contradiction]:
+    """Everything wrong with a playbook that does not need its image to be seen."""
+    yield from _unfit_name(name)
+    yield from _unknown(experiment)
+    workload = workloads.find(experiment.workload)
+    if workload is None:
+        yield from experiment.contradictions()
+        yield from matrix.doubled_values(experiment.grid)
+    else:
+        yield from matrix.contradictions(experiment, workload, None)
 
 
 def _open_keys(found: Cluster) -> Iterator[Contradiction]:

@@ -84,12 +84,13 @@ def schema(kind: str) -> str:
 
 
 def _check(path: Path) -> str:
-    document = load.read(path)
+    document = load.draft(path)
     keys = document.data if isinstance(document.data, dict) else {}
     kinds = [kind for key, kind in KINDS.items() if key in keys]
     if len(kinds) != 1:
         text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
-        raise errors.ConfigError([document.complaint((), f"{text} (playbook) or base (image)")])
+        unclear = document.complaint((), f"{text} (playbook) or base (image)")
+        raise errors.ConfigError(document.problems or [unclear])
     if kinds[0] == "inventory":
         _files.judged_cluster(document)
     elif kinds[0] == "playbook":
