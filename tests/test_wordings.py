@@ -77,6 +77,8 @@ def test_ctrl_c_leaves_no_progress_behind_and_says_how_to_resume(place: Place) -
     assert last.endswith(
         "ERROR INTERRUPTED: stopped by Ctrl-C. Fix: run the same command to resume."
     )
+    status = place.run("status").stdout
+    assert "not running; continue with: dlperf-orch sweep toy" in status
     assert "starting, 0:0" in seen
     assert "iteration 0 of" not in seen
 

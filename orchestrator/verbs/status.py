@@ -1,5 +1,6 @@
 """status: what a sweep has done, and what of it runs where."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,13 +47,20 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     said = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {said}")
-    voice.result(f"controller: {holder}" if holder else "no controller runs it")
+    voice.result(f"controller: {holder}" if holder else _resting(running, states))
     if rows:
         head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
         voice.table("Tasks", head, [_cells(row) for row in rows])
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
     return code
+
+
+def _resting(running: Running, states: Mapping[str, str]) -> str:
+    """What to say of a sweep that nobody runs."""
+    if all(state == "valid" for state in states.values()):
+        return "not running; every trial is valid"
+    return f"not running; continue with: dlperf-orch sweep {running.plan.experiment}"
 
 
 def _rows(running: Running) -> tuple[list[_Row], list[errors.DlperfError]]:
