@@ -161,7 +161,9 @@ def provision(
 @app.command()
 def sweep(
     playbook: Annotated[str, typer.Argument(help="A playbook: path or name.")],
-    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    inventory: Annotated[
+        str | None, typer.Option(help="Else the playbook's, or the last fit one.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
     case: Annotated[
         list[str] | None, typer.Option(help="Globs over cases, such as 2x*; repeat it, or commas.")
@@ -247,7 +249,7 @@ def stop(
 
 @app.command()
 def clean(
-    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
     images: Annotated[
         bool, typer.Option("--images", help="Images of ours that no site uses, too.")
     ] = False,
@@ -405,7 +407,7 @@ def list_all(
 @data_sets.command(name="check")
 def data_check(
     name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
-    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
     nodes: Annotated[
         str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
     ] = None,
@@ -426,7 +428,7 @@ def data_check(
 @data_sets.command(name="prepare")
 def data_prepare(
     name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
-    inventory: Annotated[str | None, typer.Option(help="Else the one last provisioned.")] = None,
+    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
     source: Annotated[
         str | None, typer.Option("--from", help="Folder of the sources, on every node.")
     ] = None,

@@ -286,10 +286,10 @@ class Store:
         """What provisioning left about every cluster."""
         return [path.read_bytes() for path in sorted((self.root / "sites").glob("*.json"))]
 
-    def newest_site(self) -> bytes | None:
-        """The site that was provisioned last, or None."""
+    def sites_newest_first(self) -> Iterator[bytes]:
+        """What provisioning left about every cluster, the newest first."""
         paths = sorted((self.root / "sites").glob("*.json"), key=lambda path: path.stat().st_mtime)
-        return paths[-1].read_bytes() if paths else None
+        return (path.read_bytes() for path in reversed(paths))
 
 
 def _event(line: bytes) -> dict[str, JSON]:

@@ -49,3 +49,37 @@ def test_dash_h_is_help(place: Place, words: tuple[str, ...]) -> None:
     assert short.returncode == 0, short.stderr
     assert short.stdout == place.run(*words, "--help").stdout
     assert "Usage: " in short.stdout
+
+
+def unreachable(place: Place) -> None:
+    """An inventory of a node that cannot be asked, provisioned all the same."""
+    text = "name: nohost\nnodes: [{name: far, address: 127.0.0.9}]\n"
+    (place.folder / "inventory" / "nohost.yaml").write_text(text)
+    assert place.run("provision", "nohost").returncode == 6
+
+
+def test_a_cluster_that_cannot_be_reached_is_nobodys_default(place: Place) -> None:
+    """Where no other is named there is none; the last one found fit counts before and after."""
+    place.rewrite(inventory="")
+    unreachable(place)
+    refused = place.run("sweep", "toy", "--dry-run")
+    assert (refused.returncode, "ERROR NO-INVENTORY" in refused.stderr) == (2, True)
+    assert place.run("provision", "two").returncode == 0
+    unreachable(place)
+    done = place.run("sweep", "toy", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "inventory/two.yaml: the last one found fit in .dlperf" in done.stderr
+    assert "node left" in done.stdout
+
+
+def test_the_playbooks_own_inventory_comes_before_the_last_one(place: Place) -> None:
+    """And `--inventory` before both; a line says which one it is where none is named."""
+    other = (place.folder / "inventory" / "two.yaml").read_text().replace("left", "port")
+    (place.folder / "inventory" / "other.yaml").write_text(other.replace("two", "other"))
+    assert place.run("provision", "other").returncode == 0
+    done = place.run("sweep", "toy", "--dry-run")
+    assert "inventory two: the playbook names it" in done.stderr
+    assert "node left" in done.stdout
+    named = place.run("sweep", "toy", "--dry-run", "--inventory", "other")
+    assert "node port" in named.stdout
+    assert "inventory" not in named.stderr

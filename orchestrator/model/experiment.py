@@ -136,7 +136,7 @@ class Experiment(Noun):
     """An image definition, here or shipped: `dlperf-orch list images`; NAME@TAG takes its base with
     another tag."""
     inventory: Name | None = None
-    """The inventory to use when none is named and none was provisioned."""
+    """The inventory to use when none is named."""
     device: Device | None = None
     """Where ranks compute; local nodes need it said, others use cuda."""
     method: Method

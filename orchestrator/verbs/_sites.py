@@ -1,12 +1,15 @@
 """Sites: what provisioning left about a cluster, read again, and which inventory counts."""
 
+import contextlib
 import fnmatch
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from orchestrator import __version__, errors
+from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
 from orchestrator.store import Store
@@ -53,8 +56,12 @@ def digest(cluster: Cluster) -> str:
     return hashlib.sha256(cluster.model_dump_json().encode()).hexdigest()
 
 
-def inventory(store: Store, named: str | None, playbooks: str | None) -> tuple[Cluster, Path]:
-    """The inventory that is named, else the one last provisioned, else the playbook's own.
+def inventory(
+    store: Store, named: str | None, own: str | None, voice: Voice
+) -> tuple[Cluster, Path]:
+    """The inventory that is named, else the playbook's own, else the last one found fit.
+
+    Where none is named, a line says which one it is and why.
 
     Raises:
         UsageError: there is none.
@@ -62,16 +69,28 @@ def inventory(store: Store, named: str | None, playbooks: str | None) -> tuple[C
     """
     if named is not None:
         return _files.cluster(named)
-    newest = store.newest_site()
-    if newest is not None:
-        return _files.cluster(read(newest, "name one, or provision again").inventory)
-    if playbooks is not None:
-        return _files.cluster(playbooks)
-    raise errors.UsageError(
-        f"no inventory is named, and none was provisioned in {store.root}",
-        code="NO-INVENTORY",
-        fix="name one with --inventory",
-    )
+    if own is not None:
+        voice.line(f"inventory {own}: the playbook names it")
+        return _files.cluster(own)
+    fit = next(filter(_is_fit, _newest_first(store)), None)
+    if fit is None:
+        raise errors.UsageError(
+            f"no inventory is named, and no cluster was found fit in {store.root}",
+            code="NO-INVENTORY",
+            fix="name one with --inventory",
+        )
+    voice.line(f"inventory {fit.inventory}: the last one found fit in {store.root}")
+    return _files.cluster(fit.inventory)
+
+
+def _newest_first(store: Store) -> Iterator[Site]:
+    for content in store.sites_newest_first():
+        with contextlib.suppress(errors.StoreError):  # damaged, or of another version: none to take
+            yield read(content, "provision again")
+
+
+def _is_fit(site: Site) -> bool:
+    return not any(each.severity == "error" for each in (*site.findings, *site.provisioned))
 
 
 def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:

@@ -30,7 +30,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
         UnfitError: an image was never prepared there.
         NodeError, ImageError: the node that has it could not give it; no bundle.json is written.
     """
-    cluster, path = _sites.inventory(store, inventory, None)
+    cluster, path = _files.cluster(inventory)
     site = _sites.of(store, cluster)
     records = _records(site, names, inventory)
     lock = _images.lock(path)

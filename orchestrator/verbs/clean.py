@@ -55,7 +55,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     Raises:
         StoreError: a controller measures there now.
     """
-    cluster, _ = _sites.inventory(store, inventory, None)
+    cluster, _ = _sites.inventory(store, inventory, None, voice)
     needed = _needed(store) if what.images else None
     with (
         store.lock(cluster.name),

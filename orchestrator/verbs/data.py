@@ -52,7 +52,7 @@ def check(store: Store, wish: Wish, voice: Voice) -> int:
     Raises:
         StoreError: somebody measures there now, whom reading would disturb.
     """
-    asked, whole = _asked(store, wish)
+    asked, whole = _asked(store, wish, voice)
     names = [node.name for node in asked.cluster.members]
     with (
         store.lock(whole.name),
@@ -67,7 +67,7 @@ def check(store: Store, wish: Wish, voice: Voice) -> int:
 
 def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Say what preparing would do on each node, and what stands against it; exit code."""
-    asked, _ = _asked(store, wish)
+    asked, _ = _asked(store, wish, voice)
     given = _data_labels.given(wish.labels)
     with _nodes.reach(asked.cluster) as fleet:
         plans = _plans(fleet, asked, given)
@@ -83,7 +83,7 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
         StoreError: somebody measures there now.
         LeftoverError: left by a second signal; the work goes on.
     """
-    asked, whole = _asked(store, wish)
+    asked, whole = _asked(store, wish, voice)
     given = _data_labels.given(wish.labels)
     with (
         store.lock(whole.name),
@@ -103,7 +103,7 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     return _data_show.outcomes(voice, asked, (plans, outcomes, found), signals.received)
 
 
-def _asked(store: Store, wish: Wish) -> tuple[Asked, Cluster]:
+def _asked(store: Store, wish: Wish, voice: Voice) -> tuple[Asked, Cluster]:
     dataset = datasets.find(wish.name)
     if dataset is None:
         hint = words.did_you_mean(wish.name, datasets.names())
@@ -113,7 +113,7 @@ def _asked(store: Store, wish: Wish) -> tuple[Asked, Cluster]:
             code="NO-DATASET",
             fix=hint or "one of these",
         )
-    whole, path = _sites.inventory(store, wish.inventory, None)
+    whole, path = _sites.inventory(store, wish.inventory, None, voice)
     cluster = _sites.narrowed(whole, wish.nodes)
     for node in cluster.members:
         said = node.data.get(dataset.name, "")

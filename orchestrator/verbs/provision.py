@@ -122,7 +122,7 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
 
 
 def _asked(store: Store, wish: Wish) -> _Asked:
-    whole, path = _sites.inventory(store, wish.inventory, None)
+    whole, path = _files.cluster(wish.inventory)
     cluster = _sites.narrowed(whole, wish.nodes)
     docker = any(node.runtime == "docker" for node in cluster.members)
     names = (wish.images or cluster.images) if docker else ()

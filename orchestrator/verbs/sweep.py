@@ -68,7 +68,7 @@ class _Asked:
 
 def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
-    asked = _asked(store, wish)
+    asked = _asked(store, wish, voice)
     wanted = _wanted(asked.recipe, wish)
     _say_too_big(asked, voice)
     voice.plan(wanted)
@@ -85,7 +85,7 @@ def sweep(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     """
     asked = None
     try:
-        asked = _asked(store, wish)
+        asked = _asked(store, wish, voice)
         return _swept(store, asked, (_wanted(asked.recipe, wish), wish, voice), signals)
     except (Abandoned, Stopped) as end:
         left = _left(store, asked)
@@ -227,9 +227,9 @@ def _leftover(left: list[str]) -> errors.LeftoverError:
     )
 
 
-def _asked(store: Store, wish: Wish) -> _Asked:
+def _asked(store: Store, wish: Wish, voice: Voice) -> _Asked:
     found = _files.playbook(wish.playbook)
-    whole, inventory = _sites.inventory(store, wish.inventory, found.experiment.inventory)
+    whole, inventory = _sites.inventory(store, wish.inventory, found.experiment.inventory, voice)
     cluster = _sites.narrowed(whole, wish.nodes)
     _files.refuse_on(found, whole)
     experiment, too_big = matrix.fitting(found.experiment, len(cluster.nodes))
