@@ -179,6 +179,30 @@ def test_the_deadline_is_kept_without_us(stage: Stage) -> None:
     assert 1 <= time.monotonic() - began < 15
 
 
+SMALL = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30, log_bytes=1 << 20)
+FLOOD = "tr '\\0' y </dev/zero"
+FULL = b"y" * (1 << 20)
+
+
+@pytest.mark.parametrize("script", [FLOOD, f"trap '' TERM; {FLOOD}", f"{FLOOD} | head -c 3000000"])
+def test_log_ends_where_it_is_too_large(stage: Stage, script: str) -> None:
+    """A program that would fill the disk is ended, soon; one that has ended was too talkative."""
+    began = time.monotonic()
+    end, log = stage.run(script, SMALL)
+    assert (end.why, end.size_bytes) == ("log-too-large", len(FULL))
+    assert log == FULL
+    assert end.sha256 == hashlib.sha256(FULL).hexdigest()
+    assert time.monotonic() - began < 15
+    wait_for(lambda: not stage.pids(stage.attempts[-1]), "the end of all its processes")
+
+
+def test_log_that_is_large_enough_is_left_alone(stage: Stage) -> None:
+    """Byte for byte up to the last one that is allowed, standard error in its place."""
+    end, log = stage.run(f"{FLOOD} | head -c 1048574; printf x >&2", SMALL)
+    assert (end.status, end.why) == (0, "exited")
+    assert log == FULL[:-2] + b"x"
+
+
 def test_stop_lets_a_program_end_itself(stage: Stage) -> None:
     """It gets SIGTERM, its last words are in the log, and its own status is told."""
     attempt = stage.attempt("sh", "-c", "trap 'echo last; exit 3' TERM; echo up; " + ENDLESS)

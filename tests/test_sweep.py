@@ -573,3 +573,45 @@ def test_clean_removes_what_a_killed_question_left(place: Place) -> None:
     assert left.exists()
     done = place.run("clean", "--inventory", "two")
     assert (done.returncode, left.exists(), used.exists()) == (0, False, True), done.stderr
+
+
+FLOOD = """\
+import os, sys
+head = b"DLL begins\\n"
+os.write(1, head)
+left = {left}
+while left:
+    left -= os.write(1, b"x" * min(left, 1 << 16))
+"""
+
+
+@pytest.mark.parametrize("left", [3 << 20, 1 << 40])
+def test_program_that_floods_its_log_is_told_so(place: Place, left: int) -> None:
+    """Ended or still printing: one attempt, its log cut at the inventory's max_log_size."""
+    with open(place.folder / "inventory/two.yaml", "a") as file:
+        file.write("max_log_size: 1m\n")
+    (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
+    began = time.monotonic()
+    done = place.run("sweep", "toy", "--repeats", "1", "--case", "2x2")
+    assert done.returncode == 3
+    assert time.monotonic() - began < 45
+    assert "at most 1 MiB of each task by max_log_size" in done.stderr + done.stdout
+    kept = outcome(place, "2n2g/toy_b4_fp32_1.log")
+    assert (kept["state"], kept["attempt"]) == ("failed", 1)
+    assert "'LOG-TOO-LARGE'" in str(kept["problems"])
+    (folder,) = place.sweep().glob("attempts/*/a*")
+    logs = [folder / f"r{rank}.log" for rank in (0, 1)]
+    assert max(log.stat().st_size for log in logs) == 1 << 20
+    assert all(log.read_bytes()[:12] == b"DLL begins\nx" for log in logs)
+
+
+def test_max_log_size_is_a_size(place: Place) -> None:
+    """A number with its unit, as shm_size has it."""
+    path = place.folder / "inventory/two.yaml"
+    text = path.read_text()
+    path.write_text(text + "max_log_size: 1 GiB\n")
+    refused = place.run("check", str(path))
+    assert refused.returncode == 2
+    assert "max_log_size: got '1 GiB'; needed a whole number with k, m, g or t" in refused.stderr
+    path.write_text(text + "max_log_size: 512m\n")
+    assert place.run("check", str(path)).returncode == 0

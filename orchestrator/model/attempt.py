@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.model.cluster import LOG_BYTES
 from orchestrator.model.plan import Task
 
 
@@ -13,6 +14,7 @@ class Attempt:
     Args:
         folders: by node name, the folder there that holds the raw logs of its tasks.
         log_rank: the node_rank whose task prints what is measured.
+        log_bytes: at which size a task's raw log is cut; never more of one is brought here.
     """
 
     sweep: str
@@ -22,6 +24,7 @@ class Attempt:
     port: int
     tasks: tuple[Task, ...]
     log_rank: int = 0
+    log_bytes: int = LOG_BYTES
 
     def folder(self, task: Task) -> str:
         """Where the task's raw log lies, on its node."""
@@ -34,19 +37,21 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds that bound an attempt.
+    """What bounds an attempt.
 
     Args:
         time_s: from the opened gate to the end of the program.
         stall_s: without a new byte of any task's log.
         grace_s: between asking a program to end and insisting on it.
         create_s: until every task waits at its gate.
+        log_bytes: of one task's raw log.
     """
 
     time_s: float
     stall_s: float
     grace_s: float
     create_s: float
+    log_bytes: int = LOG_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class TaskEnd:
 
     Args:
         status: the program's exit status, 128 + n for signal n; None if nobody knows.
-        why: exited, deadline, stopped, or lost where the supervisor is gone too.
+        why: exited, deadline, stopped, log-too-large, or lost where the supervisor is gone too.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """
 
@@ -73,7 +78,7 @@ class GangEnd:
     """How all tasks of an attempt ended, leader first.
 
     Args:
-        reason: done, failed, deadline, stalled, stopped or lost.
+        reason: done, failed, deadline, stalled, stopped, log-too-large or lost.
         lasted_s: from opening the gates to the last task's end.
         first: the end that ended all others; None where they ended well or were told to.
     """

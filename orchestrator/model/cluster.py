@@ -22,9 +22,11 @@ from orchestrator.model.text import (
     Size,
     Words,
     repeated,
+    size_bytes,
 )
 
 MOST_GPUS = 64
+LOG_BYTES = 1 << 30
 Ulimit = Literal["core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"]
 Limit = Annotated[int, Field(ge=-1)]
 
@@ -162,10 +164,17 @@ class Cluster(Noun):
     """How containers are started."""
     registry: Registry | None = None
     """Where images come from, if not from where their names say."""
+    max_log_size: Size | None = None
+    """At which size of its raw log a task is ended, on its node; 1g unless said otherwise."""
     images: tuple[ImageChoice, ...] = ()
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
     """The nodes in rank order: a case of two nodes takes the first two."""
+
+    @property
+    def log_bytes(self) -> int:
+        """At which size of its raw log a task is ended."""
+        return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
     def members(self) -> tuple[Node, ...]:

@@ -139,6 +139,14 @@ ImageChoice = Annotated[
     ),
 ]
 Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
+
+
+def size_bytes(size: Size) -> int:
+    """How many bytes a size is: 1k is 1024."""
+    power = "kmgt".find(size[-1]) + 1
+    return int(size.rstrip("kmgt")) << 10 * power
+
+
 Words = Annotated[
     str,
     Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),

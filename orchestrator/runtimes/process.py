@@ -56,7 +56,7 @@ class ProcessRuntime:
             *("sh", "-c", detached, self._files(attempt, task).path("err")),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
             *("sh", path, attempt.folder(task), str(task.node_rank), token),
-            *(f"{limits.time_s:g}", f"{limits.grace_s:g}"),
+            *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
             *task.argv,
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)

@@ -2,19 +2,22 @@
 # One task of a gang: waits at a gate, runs the program in a session of its own, keeps its
 # deadline whatever becomes of the controller, and leaves behind how it ended.
 #
-# usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S PROGRAM [ARGUMENT...]
+# usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S LOG_BYTES PROGRAM [ARGUMENT...]
 #
 # In FOLDER it leaves, each written aside and then renamed:
 #   rR.pid   its own pid, start time in clock ticks since boot, boot id
 #   rR.gate  a FIFO; a line written to it starts the program
 #   rR.go    when the gate opened, in seconds since the epoch
 #   rR.log   the program's own bytes, standard output and error as they come
-#   rR.exit  exit status, and why it ended: exited, deadline or stopped
+#   rR.exit  exit status, and why it ended: exited, deadline, stopped or log-too-large
 #   rR.end   size and sha256 of rR.log; where it is, nothing more will come
+# A log that comes to LOG_BYTES ends the program at once and keeps its first LOG_BYTES. The program
+# writes to the file itself: a pipe in between would slow it down, and a limit on the size of files
+# (ulimit -f) would hit its checkpoints too. So a log is longer for the moment until it is looked at.
 # It needs Linux, a POSIX shell, coreutils, grep and setsid.
 umask 077
-folder=$1 rank=$2 token=$3 limit_s=$4 grace_s=$5
-shift 5
+folder=$1 rank=$2 token=$3 limit_s=$4 grace_s=$5 log_bytes=$6
+shift 6
 base=$folder/r$rank
 why=exited
 program=
@@ -42,8 +45,18 @@ end() { # WHY: asks the program to end, and insists after the grace
     ( sleep "$grace_s"; for pid in $(ours); do kill -KILL "$pid"; done ) 2>/dev/null &
 }
 
+overflow() { # the log is as large as it may become; a program that floods gets no grace
+    heard=yes
+    why=log-too-large
+    for pid in $(ours); do kill -KILL "$pid" 2>/dev/null; done
+}
+
+size() { # of the log in bytes; 0 for what is no plain file
+    [ -f "$base.log" ] && [ ! -L "$base.log" ] && wc -c <"$base.log" || echo 0
+}
+
 finish() { # STATUS
-    trap '' TERM INT HUP ALRM
+    trap '' TERM INT HUP ALRM USR1
     exec 3<&- # a gate that nobody watches takes no line
     rm -f "$base.gate"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -52,7 +65,12 @@ finish() { # STATUS
         for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
         sleep 0.02
     done
-    [ -e "$base.log" ] || : >"$base.log"
+    # What a program puts in the place of its log is not followed.
+    [ -f "$base.log" ] && [ ! -L "$base.log" ] || { rm -rf "$base.log"; : >"$base.log"; }
+    if [ "$(size)" -ge "$log_bytes" ]; then
+        why=log-too-large
+        dd if=/dev/null of="$base.log" bs=1 seek="$log_bytes" 2>/dev/null # cuts it there
+    fi
     write exit "$1 $why"
     sync "$base.log" "$base.exit"
     write end "$(wc -c <"$base.log") $(sha256sum <"$base.log" | cut -d' ' -f1)"
@@ -64,6 +82,7 @@ finish() { # STATUS
 
 trap 'end stopped' TERM INT HUP
 trap 'end deadline' ALRM
+trap overflow USR1
 
 start=$(start_time $$)
 read -r boot </proc/sys/kernel/random/boot_id
@@ -76,6 +95,10 @@ exec 3<&-
 write go "$(date +%s.%N)"
 env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null &
 program=$!
+(
+    while [ "$(size)" -lt "$log_bytes" ]; do sleep 1; done # costs 2 ms of processor time
+    kill -USR1 $$
+) 2>/dev/null &
 status=
 while :; do
     heard=

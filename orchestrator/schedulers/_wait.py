@@ -17,6 +17,7 @@ from orchestrator.runtimes import Runtime, TaskState
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
+BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 Watch = Callable[[bytes], None]
 
 
@@ -60,11 +61,14 @@ class Wait:
                     self._look(each, watch, pause_s)
             self._judge(stopping)
             self._rest(pause_s)
+        ends = tuple(each.end for each in self._watched if each.end is not None)
+        # A rank that is ended for that takes others with it, whose ends may be seen before.
+        flooded = next((end for end in ends if end.why == "log-too-large"), None)
         return GangEnd(
-            reason=self._reason or "done",
-            ends=tuple(each.end for each in self._watched if each.end is not None),
+            reason=flooded.why if flooded else self._reason or "done",
+            ends=ends,
             lasted_s=time.monotonic() - self._began,
-            first=self._first,
+            first=flooded or self._first,
         )
 
     def _rest(self, pause_s: float) -> None:
@@ -162,5 +166,6 @@ def _unknown(task: Task, why: str) -> TaskEnd:
 
 
 def _is_read(each: _Watched, end: TaskEnd) -> bool:
-    """Whether all of the log is here, by the size that a supervisor took; others took none."""
-    return bool(end.sha256) and each.read >= end.size_bytes
+    """Whether the log is here, or too far behind, by the size that a supervisor took, if it did."""
+    left = end.size_bytes - each.read
+    return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

@@ -1,7 +1,7 @@
 """What trials are run with, and what the events of a sweep say of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
@@ -79,4 +79,5 @@ def attempt_of(sweep: Sweep, cluster: Cluster, trial: TrialPlan, number: int) ->
     }
     tasks = tuple(task for task in trial.tasks if task.node in folders)
     mine = {task.node: folders[task.node] for task in tasks}
-    return Attempt(sweep.id, trial.name, number, mine, trial.port, tasks, trial.log_rank)
+    whole = Attempt(sweep.id, trial.name, number, mine, trial.port, tasks, trial.log_rank)
+    return replace(whole, log_bytes=cluster.log_bytes)

@@ -95,7 +95,8 @@ def _copy(
     if end is None and _read(transport, f"{base}.log") is None:
         return  # it never came to its program
     log = target / f"r{task.node_rank}.log"
-    if not any(_fetch(transport, f"{base}.log", log, end) for _ in range(LOG_COPIES)):
+    most = attempt.log_bytes  # a lost supervisor has not cut it
+    if not any(_fetch(transport, f"{base}.log", (log, most), end) for _ in range(LOG_COPIES)):
         raise errors.NodeError(
             f"{base}.log came {LOG_COPIES} times otherwise than its supervisor saw it",
             code="LOG-COPY",
@@ -108,11 +109,16 @@ def _read(transport: Transport, path: str, offset: int = 0) -> bytes | None:
     return REPEATABLE.call(lambda: transport.get(path, offset))
 
 
-def _fetch(transport: Transport, path: str, target: Path, end: TaskEnd | None) -> bool:
-    """Copy a file in pieces; whether it came as its supervisor saw it, and only then is kept."""
+def _fetch(transport: Transport, path: str, place: tuple[Path, int], end: TaskEnd | None) -> bool:
+    """Copy a file in pieces; whether it came as its supervisor saw it, and only then is kept.
+
+    Args:
+        place: where to, and how many bytes at the most.
+    """
     digest, offset = hashlib.sha256(), 0
+    target, most = place
     with contextlib.suppress(_Torn), replacing(target) as file:
-        while piece := _read(transport, path, offset):
+        while offset < most and (piece := (_read(transport, path, offset) or b"")[: most - offset]):
             digest.update(piece)
             file.write(piece)
             offset += len(piece)

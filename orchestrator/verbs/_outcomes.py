@@ -30,6 +30,15 @@ LOST = {
     "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was started anew meanwhile"),
     "rebooted": ("REBOOTED", "the node was started anew meanwhile"),
 }
+# Those for an end that says enough of it: to try again would end alike.
+FAILED = {
+    "oom": ("OOM", "the kernel ended it for want of memory"),
+    "log-too-large": (
+        "LOG-TOO-LARGE",
+        "its log reached max_log_size, of which the beginning is kept; needed a program that"
+        " prints less, or a larger max_log_size in the inventory",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +83,9 @@ def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem
         return "infra-lost", Problem("STALLED", "no task printed anything for too long")
     if gang.reason == "deadline":
         return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
-    if gang.reason == "oom" and gang.first is not None:
-        return "failed", Problem(
-            "OOM", f"{_where(gang.first)}: the kernel ended it for want of memory"
-        )
+    if gang.reason in FAILED and gang.first is not None:
+        code, words = FAILED[gang.reason]
+        return "failed", Problem(code, f"{_where(gang.first)}: {words}")
     if gang.first is not None and gang.reason != "failed":
         code, words = LOST.get(gang.first.why, LOST["lost"])
         return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")

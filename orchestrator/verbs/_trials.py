@@ -180,7 +180,8 @@ class _Progress:
 
 def _limits(bench: Bench) -> Limits:
     method = bench.recipe.experiment.method
-    return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S)
+    most = bench.recipe.cluster.log_bytes
+    return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
 
 
 def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:

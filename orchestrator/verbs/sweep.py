@@ -196,10 +196,12 @@ def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
         return
     method = wanted.method
     disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10
+    most = recipe.cluster.log_bytes
     voice.line(
         f"{known}, {left} to run on {words.count(len(recipe.cluster.members), 'node')};"
         f" at most {duration(left * method.time_limit_s)} by method.time_limit_s,"
-        f" about {max(disk, 1)} KiB of logs"
+        f" about {max(disk, 1)} KiB of logs,"
+        f" at most {max(most >> 20, 1)} MiB of each task by max_log_size"
     )
 
 
