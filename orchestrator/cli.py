@@ -16,6 +16,7 @@ from orchestrator.model.log import Rule
 from orchestrator.signals import Signals, Stopped
 
 if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
+    from orchestrator import shipped
     from orchestrator.console import Voice
     from orchestrator.store import Store
 
@@ -25,7 +26,6 @@ app = typer.Typer(
     " number can be traced to the bytes that it came from.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},  # subcommands inherit it
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -39,6 +39,38 @@ data_sets = typer.Typer(
 )
 app.add_typer(data_sets, name="data", rich_help_panel=None)
 
+
+def _complete_shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
+    def names() -> list[str]:
+        from orchestrator.verbs import complete
+
+        return complete.shipped_names(kind)
+
+    return names
+
+
+def _complete_workloads() -> list[str]:
+    from orchestrator.verbs import complete
+
+    return complete.workload_names()
+
+
+def _complete_sweeps(context: typer.Context) -> list[str]:
+    from orchestrator.verbs import complete
+
+    return complete.sweep_names(_store(context.params.get("state") or DEFAULT_STATE))
+
+
+def _complete_cases(context: typer.Context, incomplete: str) -> list[str]:
+    from orchestrator.verbs import complete
+
+    # Before a value that is still missing the parser leaves positional words where they were.
+    playbook = context.params.get("playbook") or next(iter(context.args), None)
+    return complete.case_names(playbook, incomplete)
+
+
+PLAYBOOKS, INVENTORIES = _complete_shipped("playbooks"), _complete_shipped("inventory")
+IMAGES = _complete_shipped("images")
 State = Annotated[
     Path, typer.Option("--state", envvar="DLPERF_STATE", help="Folder that holds everything.")
 ]
@@ -126,13 +158,16 @@ def start(
 
 @app.command()
 def provision(
-    inventory: Annotated[str, typer.Argument(help="An inventory: path or name.")],
+    inventory: Annotated[
+        str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
     lock: Annotated[
         bool, typer.Option("--lock", help="Resolve digests and checksums, and write them down.")
     ] = False,
     image: Annotated[
-        list[str] | None, typer.Option(help="Prepare this image; else those of the inventory.")
+        list[str] | None,
+        typer.Option(help="Prepare this image; else the inventory's.", autocompletion=IMAGES),
     ] = None,
     bundle: Annotated[
         Path | None, typer.Option(help="Take images and downloads from this folder.")
@@ -160,13 +195,20 @@ def provision(
 
 @app.command()
 def sweep(
-    playbook: Annotated[str, typer.Argument(help="A playbook: path or name.")],
+    playbook: Annotated[
+        str, typer.Argument(help="A playbook: path or name.", autocompletion=PLAYBOOKS)
+    ],
     inventory: Annotated[
-        str | None, typer.Option(help="Else the playbook's, or the last fit one.")
+        str | None,
+        typer.Option(help="Else the playbook's, or the last fit one.", autocompletion=INVENTORIES),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
     case: Annotated[
-        list[str] | None, typer.Option(help="Globs over cases, such as 2x*; repeat it, or commas.")
+        list[str] | None,
+        typer.Option(
+            help="Globs over cases, such as 2x*; repeat it, or commas.",
+            autocompletion=_complete_cases,
+        ),
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials a case.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Do not go on, start anew.")] = False,
@@ -193,7 +235,9 @@ def sweep(
 
 @app.command()
 def status(
-    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    sweep_id: Annotated[
+        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
@@ -211,7 +255,10 @@ def status(
 @app.command()
 def logs(
     trial: Annotated[str | None, typer.Argument(metavar="[TRIAL]")] = None,
-    sweep_id: Annotated[str | None, typer.Option("--sweep", help="Else the newest.")] = None,
+    sweep_id: Annotated[
+        str | None,
+        typer.Option("--sweep", help="Else the newest.", autocompletion=_complete_sweeps),
+    ] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Else the newest.")] = None,
     rank: Annotated[int, typer.Option(min=0, help="Whose log, by node_rank.")] = 0,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Until it ends.")] = False,
@@ -232,7 +279,9 @@ def logs(
 
 @app.command()
 def stop(
-    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    sweep_id: Annotated[
+        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
@@ -249,7 +298,9 @@ def stop(
 
 @app.command()
 def clean(
-    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
+    inventory: Annotated[
+        str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
+    ] = None,
     images: Annotated[
         bool, typer.Option("--images", help="Images of ours that no site uses, too.")
     ] = False,
@@ -270,7 +321,9 @@ def clean(
 
 @app.command()
 def trust(
-    inventory: Annotated[str, typer.Argument(help="An inventory: path or name.")],
+    inventory: Annotated[
+        str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
+    ],
     fingerprint: Annotated[
         list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
     ] = None,
@@ -290,9 +343,13 @@ def trust(
 
 @app.command()
 def bundle(
-    inventory: Annotated[str, typer.Argument(help="A provisioned inventory: path or name.")],
+    inventory: Annotated[
+        str, typer.Argument(help="A provisioned inventory.", autocompletion=INVENTORIES)
+    ],
     folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
-    image: Annotated[list[str] | None, typer.Option(help="Else all that are provisioned.")] = None,
+    image: Annotated[
+        list[str] | None, typer.Option(help="Else all that are provisioned.", autocompletion=IMAGES)
+    ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
@@ -309,9 +366,13 @@ def bundle(
 
 @app.command()
 def collect(
-    sweep_id: Annotated[str | None, typer.Argument(metavar="[SWEEP]")] = None,
+    sweep_id: Annotated[
+        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+    ] = None,
     logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
-    workload: Annotated[str | None, typer.Option(help="What wrote those logs.")] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="What wrote those logs.", autocompletion=_complete_workloads)
+    ] = None,
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
@@ -407,7 +468,9 @@ def list_all(
 @data_sets.command(name="check")
 def data_check(
     name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
-    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
+    inventory: Annotated[
+        str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
+    ] = None,
     nodes: Annotated[
         str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
     ] = None,
@@ -428,7 +491,9 @@ def data_check(
 @data_sets.command(name="prepare")
 def data_prepare(
     name: Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")],
-    inventory: Annotated[str | None, typer.Option(help="Else the last one found fit.")] = None,
+    inventory: Annotated[
+        str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
+    ] = None,
     source: Annotated[
         str | None, typer.Option("--from", help="Folder of the sources, on every node.")
     ] = None,
@@ -486,7 +551,9 @@ def gpu(file: FileOrDash, _json: AlwaysJson = False) -> None:
 @inspecting.command()
 def log(
     file: FileOrDash,
-    workload: Annotated[str, typer.Option(help="What wrote the log.")],
+    workload: Annotated[
+        str, typer.Option(help="What wrote the log.", autocompletion=_complete_workloads)
+    ],
     window: Annotated[str | None, typer.Option(help="first:last iteration.")] = None,
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
     global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,

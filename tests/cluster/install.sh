@@ -21,6 +21,7 @@ need runc runc
 need git git
 need nsenter util-linux
 need perl perl-base
+need zsh zsh # where completion is tried
 need tmux tmux
 
 [ -n "$missing" ] || exit 0

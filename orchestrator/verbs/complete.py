@@ -1,0 +1,43 @@
+"""Names that a shell completes: looked up without a word, and without writing anything."""
+
+import contextlib
+from collections.abc import Iterator
+
+from orchestrator import errors, shipped
+from orchestrator.store import Store
+
+
+def shipped_names(kind: shipped.Kind) -> list[str]:
+    """Playbooks, inventories or images, here and shipped."""
+    return list(shipped.names(kind))
+
+
+def workload_names() -> list[str]:
+    """Workloads that are installed."""
+    from orchestrator import workloads
+
+    return list(workloads.names())
+
+
+def sweep_names(store: Store) -> list[str]:
+    """Sweeps of the state folder, the newest first."""
+    with contextlib.suppress(errors.DlperfError, OSError):
+        return [sweep.id for sweep in store.sweeps()]
+    return []
+
+
+def case_names(playbook: str | None, typed: str) -> list[str]:
+    """Cases of a playbook, each behind those that are typed already with commas."""
+    before = typed[: typed.rfind(",") + 1]
+    with contextlib.suppress(errors.DlperfError, OSError):
+        return [before + name for name in dict.fromkeys(_cases(playbook or ""))]
+    return []
+
+
+def _cases(playbook: str) -> Iterator[str]:
+    from orchestrator import matrix
+    from orchestrator.verbs import _files
+
+    found = _files.playbook(playbook)
+    for case in matrix.cases(found.experiment):
+        yield found.workload.case_name(case) if found.workload.case_name else case.placement
