@@ -69,6 +69,7 @@ def _complete_cases(context: typer.Context, incomplete: str) -> list[str]:
     return complete.case_names(playbook, incomplete)
 
 
+WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; else the newest."
 PLAYBOOKS, INVENTORIES = _complete_shipped("playbooks"), _complete_shipped("inventory")
 IMAGES = _complete_shipped("images")
 State = Annotated[
@@ -236,7 +237,7 @@ def sweep(
 @app.command()
 def status(
     sweep_id: Annotated[
-        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+        str | None, typer.Argument(metavar="[SWEEP]", help=WHICH, autocompletion=_complete_sweeps)
     ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
@@ -257,7 +258,7 @@ def logs(
     trial: Annotated[str | None, typer.Argument(metavar="[TRIAL]")] = None,
     sweep_id: Annotated[
         str | None,
-        typer.Option("--sweep", help="Else the newest.", autocompletion=_complete_sweeps),
+        typer.Option("--sweep", help=WHICH, autocompletion=_complete_sweeps),
     ] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Else the newest.")] = None,
     rank: Annotated[int, typer.Option(min=0, help="Whose log, by node_rank.")] = 0,
@@ -280,7 +281,7 @@ def logs(
 @app.command()
 def stop(
     sweep_id: Annotated[
-        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+        str | None, typer.Argument(metavar="[SWEEP]", help=WHICH, autocompletion=_complete_sweeps)
     ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
@@ -367,7 +368,7 @@ def bundle(
 @app.command()
 def collect(
     sweep_id: Annotated[
-        str | None, typer.Argument(metavar="[SWEEP]", autocompletion=_complete_sweeps)
+        str | None, typer.Argument(metavar="[SWEEP]", help=WHICH, autocompletion=_complete_sweeps)
     ] = None,
     logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
     workload: Annotated[

@@ -129,6 +129,11 @@ class Sweep:
         self.id = folder.name
         self.folder = folder
 
+    @property
+    def playbook(self) -> str:
+        """The name of the playbook that its id begins with."""
+        return self.id.rsplit("-", 3)[0]
+
     def lock(self) -> Lock:
         """The lock that a process holds while it runs this sweep."""
         return Lock(self.folder / "lock", f"sweep {self.id}")
@@ -237,17 +242,28 @@ class Store:
         folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
         return sorted(folder.name for folder in folders if not _readable(folder))
 
-    def sweep(self, sweep_id: str) -> Sweep:
-        """The sweep of that id.
+    def sweep(self, name: str) -> Sweep:
+        """The sweep of that id, path, playbook (its newest) or beginning of an id.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is none, or several ids begin so.
         """
-        for sweep in self.sweeps():
-            if sweep.id == sweep_id:
-                return sweep
+        if (Path(name) / "sweep.json").is_file():
+            return Sweep(Path(name).resolve())
+        known = self.sweeps()
+        playbook = Path(name).stem if name.endswith(".yaml") else name
+        exact = [each for each in known if name == each.id or playbook == each.playbook]
+        fitting = exact[:1] or [each for each in known if name and each.id.startswith(name)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise errors.UsageError(
+                f"several sweeps begin with {name!r}: {', '.join(each.id for each in fitting)}",
+                code="SWEEP-AMBIGUOUS",
+                fix="give more of the id",
+            )
         raise errors.UsageError(
-            f"no sweep {sweep_id!r} in {self.root}",
+            f"no sweep {name!r} in {self.root}",
             code="NO-SWEEP",
             fix="see `dlperf-orch list sweeps`",
         )

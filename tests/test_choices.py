@@ -83,3 +83,29 @@ def test_the_playbooks_own_inventory_comes_before_the_last_one(place: Place) -> 
     named = place.run("sweep", "toy", "--dry-run", "--inventory", "other")
     assert "node port" in named.stdout
     assert "inventory" not in named.stderr
+
+
+@pytest.mark.cluster
+def test_a_sweep_goes_by_what_a_user_has_at_hand(place: Place) -> None:
+    """Its playbook's name, a file or folder, an id or the beginning of one that is no other's."""
+    quick = ("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    assert place.run(*quick).returncode == 0
+    (old,) = place.state.glob("sweeps/toy-*")
+    assert place.run(*quick, "--new").returncode == 0
+    (new,) = set(place.state.glob("sweeps/toy-*")) - {old}
+
+    def meant(name: str) -> str:
+        done = place.run("status", name, "--json")
+        assert done.returncode == 0, done.stderr
+        return str(json.loads(done.stdout)["sweep"])
+
+    assert [meant(name) for name in ("toy", "playbooks/toy.yaml", new.name)] == [new.name] * 3
+    assert [meant(name) for name in (old.name, old.name[:-1], str(old))] == [old.name] * 3
+    refused = place.run("stop", "toy-2")
+    assert (refused.returncode, "ERROR SWEEP-AMBIGUOUS" in refused.stderr) == (2, True)
+    assert old.name in refused.stderr
+    assert new.name in refused.stderr
+    assert "no sweep 'to-'" in place.run("logs", "--sweep", "to-").stderr
+    assert json.loads(place.run("collect", "toy", "--json").stdout)["sweep"] == new.name
+    assert json.loads(place.run("stop", "toy", "--json").stdout)["sweep"] == new.name
+    assert place.run("logs", "--sweep", f"{old}/").returncode == 0
