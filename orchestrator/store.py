@@ -2,21 +2,29 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator import disk, errors
+from orchestrator import disk, errors, records
 from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 
 VERSION = 1
 PIECE_BYTES = 1 << 20
+PARTS = ("sweep.json", "events.jsonl", "attempts", "logs")
+# Experiment, and when the sweep was made.
+SWEEP_ID = re.compile(
+    r"([A-Za-z0-9][\w.-]*)-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[0-9a-f]{6}", re.ASCII
+)
 
 
 def now() -> str:
@@ -143,24 +151,23 @@ class Sweep:
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
     def record(self) -> dict[str, JSON]:
-        """sweep.json as it stands.
+        """sweep.json, checked.
 
         Raises:
-            StoreError: it is damaged, or of another version.
+            StoreError: it is damaged, of another sweep, or of another version.
         """
         path = self.folder / "sweep.json"
-        document = _document(path)
-        if document.get("version") != VERSION:
-            raise errors.StoreError(
-                f"{path} has version {document.get('version')}; this program writes {VERSION}",
-                code="STORE-VERSION",
-                fix="use the version of dlperf-orch that made it",
-            )
-        return document
+        with _ours(path):
+            content = path.read_bytes()
+        try:
+            return _checked(content, self.id)
+        except ValueError as error:
+            raise _damaged(path, error) from error
 
     def keep_record(self, document: Mapping[str, JSON]) -> None:
         """Write sweep.json."""
-        write(self.folder / "sweep.json", dumps({"version": VERSION, **document}).encode())
+        record = records.sealed({"version": VERSION, **document})
+        write(self.folder / "sweep.json", dumps(record).encode())
 
     def append(self, event: str, **said: JSON) -> None:
         """Add a line to events.jsonl; when this returns it outlives a power cut."""
@@ -189,13 +196,27 @@ class Sweep:
             content = path.read_bytes()
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
-            return [_event(line) for line in lines]
+            return [records.event(line) for line in lines]
         except ValueError as error:
-            raise errors.StoreError(
-                f"{path} is damaged: {error}",
-                code="STORE-DAMAGED",
-                fix="restore the file, or start anew with sweep --new; the logs are untouched",
-            ) from error
+            raise _damaged(path, error) from error
+
+    def attempts(self) -> list[tuple[str, int]]:
+        """Trial and number of every attempt that has a folder here, whatever the events say."""
+        found = (self.folder / "attempts").glob("*/a[1-9]*")
+        return [
+            (path.parent.name, int(path.name[1:]))
+            for path in found
+            if re.fullmatch("a[0-9]{1,6}", path.name, re.ASCII) and path.is_dir()
+        ]
+
+    def attempt_port(self, trial: str, number: int) -> int:
+        """The port of an attempt as its description in its folder has it; 0 if that is not told."""
+        try:
+            path = self.attempt_folder(trial, number) / "attempt.json"
+            port = records.document(path.read_bytes()).get("port")
+        except (OSError, ValueError):
+            return 0
+        return port if type(port) is int and 0 < port < 1 << 16 else 0
 
     def attempt_folder(self, trial: str, number: int) -> Path:
         """Where an attempt's raw logs lie."""
@@ -215,14 +236,21 @@ class Sweep:
         with _ours(source), open(source, "rb") as log, replacing(target) as file:
             shutil.copyfileobj(log, file, PIECE_BYTES)
 
-    def outcome(self, name: str) -> dict[str, JSON] | None:
-        """The outcome that lies beside a log, or None."""
-        path = self.log(name).with_suffix(".json")
-        return _document(path) if path.exists() else None
+    def outcome(self, name: str) -> bytes | None:
+        """The outcome that lies beside a log as it was written, or None.
 
-    def keep_outcome(self, name: str, document: Mapping[str, JSON]) -> None:
-        """Write the outcome that lies beside a log."""
-        write(self.log(name).with_suffix(".json"), dumps(document).encode())
+        Raises:
+            LocalError: what is there cannot be read.
+        """
+        path = self.log(name).with_suffix(".json")
+        with _ours(path):
+            return path.read_bytes() if path.exists() else None
+
+    def keep_outcome(self, name: str, document: Mapping[str, JSON]) -> str:
+        """Write the outcome that lies beside a log; its sha256."""
+        content = dumps(document).encode()
+        write(self.log(name).with_suffix(".json"), content)
+        return hashlib.sha256(content).hexdigest()
 
 
 class Store:
@@ -232,33 +260,54 @@ class Store:
         self.root = root
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps whose plan reads, newest first."""
-        folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
-        whole = [folder for folder in folders if _readable(folder)]
-        return [Sweep(folder) for folder in sorted(whole, key=_age, reverse=True)]
+        """All sweeps whose record holds, newest first."""
+        whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
+        return sorted(whole, key=_age, reverse=True)
 
-    def damaged(self) -> list[str]:
-        """Ids of sweeps whose record does not read; they stop no other sweep."""
-        folders = (path.parent for path in (self.root / "sweeps").glob("*/sweep.json"))
-        return sorted(folder.name for folder in folders if not _readable(folder))
+    def damaged(self) -> dict[str, errors.DlperfError]:
+        """By id, why the record of a sweep does not hold; such sweeps stop no other."""
+        found = ((sweep.id, _damage(sweep)) for sweep in self._folders())
+        return {sweep_id: error for sweep_id, error in found if error is not None}
+
+    def newest(self) -> Sweep:
+        """The newest sweep.
+
+        Raises:
+            UsageError: there is none.
+            StoreError: it is damaged, or one is that may be it.
+        """
+        newest = next(iter(self.sweeps()), None)
+        _refuse_newer(newest, self.damaged())
+        if newest is None:
+            raise errors.UsageError(
+                f"no sweep in {self.root}", code="NO-SWEEP", fix="run `dlperf-orch sweep PLAYBOOK`"
+            )
+        return newest
 
     def sweep(self, name: str) -> Sweep:
         """The sweep of that id, path, playbook (its newest) or beginning of an id.
 
         Raises:
             UsageError: there is none, or several ids begin so.
+            StoreError: it is damaged, or one is that may be it.
         """
         if (Path(name) / "sweep.json").is_file():
             return Sweep(Path(name).resolve())
-        known = self.sweeps()
+        known, damaged = self.sweeps(), self.damaged()
         playbook = Path(name).stem if name.endswith(".yaml") else name
         exact = [each for each in known if name == each.id or playbook == each.playbook]
-        fitting = exact[:1] or [each for each in known if name and each.id.startswith(name)]
+        of_it = {it: why for it, why in damaged.items() if self._at(it).playbook == playbook}
+        _refuse_newer(next(iter(exact), None), of_it)
+        ids = [*(each.id for each in known), *damaged]
+        fitting = [each.id for each in exact[:1]] or [
+            it for it in ids if name and it.startswith(name)
+        ]
         if len(fitting) == 1:
-            return fitting[0]
+            self._at(fitting[0]).record()
+            return self._at(fitting[0])
         if fitting:
             raise errors.UsageError(
-                f"several sweeps begin with {name!r}: {', '.join(each.id for each in fitting)}",
+                f"several sweeps begin with {name!r}: {', '.join(fitting)}",
                 code="SWEEP-AMBIGUOUS",
                 fix="give more of the id",
             )
@@ -280,6 +329,21 @@ class Store:
         sweep = Sweep(folder)
         sweep.keep_record({"id": sweep.id, "created": now(), **document})
         return sweep
+
+    def _at(self, sweep_id: str) -> Sweep:
+        return Sweep(self.root / "sweeps" / sweep_id)
+
+    def _folders(self) -> list[Sweep]:
+        """Sweeps that were begun; one that was killed before its plan was written is none."""
+        place = self.root / "sweeps"
+        with _ours(place):
+            if not place.is_dir():
+                return []
+            return [
+                Sweep(folder)
+                for folder in sorted(place.iterdir())
+                if any((folder / name).exists() for name in PARTS)
+            ]
 
     def lock(self, cluster: str) -> Lock:
         """The lock that a process holds while it measures on a cluster."""
@@ -308,37 +372,49 @@ class Store:
         return (path.read_bytes() for path in reversed(paths))
 
 
-def _event(line: bytes) -> dict[str, JSON]:
-    event = json.loads(line)
-    if not isinstance(event, dict) or "event" not in event:
-        raise ValueError(f"{line[:60]!r} is no event")
-    return event
-
-
-def _readable(folder: Path) -> bool:
+def _damage(sweep: Sweep) -> errors.DlperfError | None:
     try:
-        _document(folder / "sweep.json")
-    except errors.StoreError:
-        return False
-    return True
+        sweep.record()
+    except errors.DlperfError as error:
+        return error
+    return None
 
 
-def _age(folder: Path) -> tuple[str, str]:
+def _refuse_newer(newest: Sweep | None, damaged: Mapping[str, errors.DlperfError]) -> None:
+    made = _age(newest)[0] if newest else ""
+    for sweep_id, error in damaged.items():
+        if _made(sweep_id) >= made[:19]:
+            raise error
+
+
+def _age(sweep: Sweep) -> tuple[str, str]:
     """Newest by the record's own word: file times change when a folder is copied."""
-    return (str(_document(folder / "sweep.json").get("created", "")), folder.name)
+    return (str(sweep.record()["created"]), sweep.id)
 
 
-def _document(path: Path) -> dict[str, JSON]:
-    with _ours(path):
-        content = path.read_bytes()
-    try:
-        document = json.loads(content)
-    except ValueError as error:
+def _made(sweep_id: str) -> str:
+    """When a sweep was made, to the second, by its name; nothing if the name does not say it."""
+    named = SWEEP_ID.fullmatch(sweep_id)
+    return "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""
+
+
+@lru_cache(maxsize=64)
+def _checked(content: bytes, sweep_id: str) -> dict[str, JSON]:
+    document = records.document(content)
+    if document.get("version") != VERSION:
         raise errors.StoreError(
-            f"{path} is damaged: {error}",
-            code="STORE-DAMAGED",
-            fix="restore the file, or start anew with sweep --new; the logs are untouched",
-        ) from error
-    if not isinstance(document, dict):
-        raise errors.StoreError(f"{path} holds no JSON object", code="STORE-DAMAGED")
+            f"the record of sweep {sweep_id} has version {document.get('version')};"
+            f" this program writes {VERSION}",
+            code="STORE-VERSION",
+            fix="use the version of dlperf-orch that made it",
+        )
+    records.check(document, sweep_id)
     return document
+
+
+def _damaged(path: Path, why: ValueError) -> errors.StoreError:
+    return errors.StoreError(
+        f"{path} is damaged: {why}",
+        code="STORE-DAMAGED",
+        fix="restore the file, or start anew with sweep --new; the logs are untouched",
+    )

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors
+from orchestrator import errors, records
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Plan
+from orchestrator.model.site import Site
 from orchestrator.store import Lock, Store, write
 
 
@@ -85,7 +88,15 @@ def test_a_damaged_record_is_refused_and_kept(tmp_path: Path, content: bytes) ->
 def test_sweeps_are_named_apart_and_newest_comes_first(tmp_path: Path) -> None:
     """Two sweeps of one second have names of their own, since tasks carry them."""
     store = Store(tmp_path)
-    made = [store.new_sweep("x", {}).id for _ in range(3)]
+    method = Method(repeats=1, iterations=3, window=(1, 2))
+    plan = Plan("x", "toy", "toy", "", "two", method, ())
+    site = Site(2, "two", "", "two.yaml", "", {}, ())
+    document = {
+        **{"experiment": "x", "cluster": "two", "identity": "", "inputs": {}},
+        "plan": records.PLAN.dump_python(plan, mode="json"),
+        "site": records.SITE.dump_python(site, mode="json"),
+    }
+    made = [store.new_sweep("x", document).id for _ in range(3)]
     assert len(set(made)) == 3
     assert {sweep.id for sweep in store.sweeps()} == set(made)
     created = [str(sweep.record()["created"]) for sweep in store.sweeps()]

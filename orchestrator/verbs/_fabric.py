@@ -15,7 +15,7 @@ from orchestrator.workloads import Workload
 
 
 def seen(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str, Fabric]:
-    """By node in rank order, what its own log says; nodes whose log is not there are absent.
+    """By node in rank order, what its own log says; nodes without a log are absent.
 
     Args:
         folder: of the attempt, on this machine.
@@ -31,7 +31,7 @@ def seen(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str
             with open(path, "rb") as file:
                 said = _of_node(file, task) if serving else _logs.chunks(file)
                 found[task.node] = workload.fabric(said)
-        except FileNotFoundError:
+        except OSError:
             continue
     return found
 

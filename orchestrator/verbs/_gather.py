@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import REMOVE_S
+from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.model.attempt import Attempt, TaskEnd
-from orchestrator.model.plan import Task
+from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.retries import LOG_COPIES, REPEATABLE
 from orchestrator.store import Sweep, replacing, write
 from orchestrator.transports import Transport
 from orchestrator.verbs import _nodes
+from orchestrator.verbs._bench import Bench, History
 
 SMALL = ("err", "exit", "end", "go")
 Nodes = Mapping[str, Transport]
@@ -25,6 +26,12 @@ FORGET = """
 rm -rf -- "$2" && rmdir -- "$3" "$4" 2>/dev/null
 true
 """
+
+
+# $1: the folder of a sweep. Prints its attempts, such as `1n1g-r50_b256_amp_1/a2`.
+ATTEMPTS = (
+    'cd -- "$1" 2>/dev/null && for each in */a*; do [ -d "$each" ] && echo "$each"; done; true'
+)
 
 
 class _Torn(Exception):
@@ -77,6 +84,28 @@ def forget(sweep: Sweep, nodes: Nodes, attempt: Attempt) -> None:
         nodes[node].run(words, timeout_s=REMOVE_S)
 
     _nodes.each(list(tasks), remove)
+
+
+def forget_closed(bench: Bench, whole: Plan) -> None:
+    """Remove from nodes the folders of attempts that ended, where a kill kept us from doing so."""
+    trials = {trial.name: trial for trial in whole.trials}
+    homes = {
+        node.name: f"{node.folder}/{bench.sweep.id}"
+        for node in bench.recipe.cluster.members
+        if node.transport != "local"
+    }
+
+    def look(node: str) -> set[str]:
+        words = ("sh", "-c", ATTEMPTS, "sh", homes[node])
+        done = bench.transports[node].run(words, timeout_s=COMMAND_S)
+        return set(done.stdout.decode(errors="replace").split())
+
+    answers = _nodes.each(list(homes), look)
+    for name in sorted(set().union(*(answer.value or () for answer in answers))):
+        trial, _, number = name.rpartition("/a")
+        history = bench.history.get(trial, History())
+        if trial in trials and number.isdecimal() and int(number) in history.closed:
+            forget(bench.sweep, bench.transports, bench.attempt(trials[trial], int(number)))
 
 
 def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:

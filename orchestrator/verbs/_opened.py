@@ -5,13 +5,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from orchestrator import plan
+from orchestrator import errors, plan, records
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
-from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _sites, collect
+from orchestrator.store import SWEEP_ID, Store, Sweep
+from orchestrator.verbs import _sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Opened:
         identity = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
         before = self._before(identity)
         same = before is not None and before.record().get("identity") == identity
+        if not same and not self._choice.new:
+            self._refuse_damaged()
         if before is not None and not same and not self._choice.new:
             self._differs(before, inputs)
         if before is not None and same and not self._choice.new:
@@ -60,6 +62,17 @@ class Opened:
     def __exit__(self, *error: object) -> None:
         self._lock.__exit__(*error)
 
+    def _refuse_damaged(self) -> None:
+        """Nothing, unless the sweep to go on with may be one whose record does not hold."""
+        for sweep_id, error in self._store.damaged().items():
+            named = SWEEP_ID.fullmatch(sweep_id)
+            if named and named[1] == self._recipe.name:
+                raise errors.StoreError(
+                    f"sweep {sweep_id} may be the one to go on with, and {error.cause}",
+                    code=error.code,
+                    fix="restore the file, or start anew with sweep --new; the logs are untouched",
+                )
+
     def _before(self, identity: str) -> Sweep | None:
         """The sweep of the same inputs, else the newest of this playbook on this cluster."""
         name, cluster = self._recipe.name, self._recipe.cluster.name
@@ -77,14 +90,14 @@ class Opened:
             "cluster": self._recipe.cluster.name,
             "identity": identity,
             "inputs": inputs,
-            "plan": collect.PLAN.dump_python(plan.build(recipe), mode="json"),
+            "plan": records.PLAN.dump_python(plan.build(recipe), mode="json"),
             "site": _sites.SITE.dump_python(self._site, mode="json"),
         }
 
     def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:
         """More repeats than the plan has: write the longer plan before anything starts."""
         record = opened.record()
-        has = collect.PLAN.validate_python(record["plan"], strict=False)
+        has = records.PLAN.validate_python(record["plan"], strict=False)
         repeats = max(self._choice.repeats or 0, max(trial.repeat for trial in has.trials))
         grown = plan.repeated(self._recipe, repeats)
         document = self._document(inputs, identity, grown)

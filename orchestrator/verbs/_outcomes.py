@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, plan, proof
+from orchestrator import plan, proof
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import Fabric
@@ -15,8 +15,9 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.verbs import _fabric, _files, _logs
-from orchestrator.verbs._bench import Bench, History
+from orchestrator.verbs import _evidence, _fabric, _files, _logs
+from orchestrator.verbs._bench import Bench, Closed, History
+from orchestrator.verbs._evidence import Kept
 
 LAST_LINES = 20
 LAST_SIGNAL = 64
@@ -52,17 +53,19 @@ class Verdict:
 
 
 def is_done(bench: Bench, trial: TrialPlan) -> bool:
-    """Whether a trial has a valid outcome whose log still is what it was then."""
-    history = bench.history.get(trial.name)
-    if history is None or history.state != "valid":
-        return False
-    try:
-        outcome = bench.sweep.outcome(trial.log)
-        with open(bench.sweep.log(trial.log), "rb") as log:
-            sha256 = hashlib.file_digest(log, "sha256").hexdigest()
-    except (OSError, errors.StoreError):
-        return False
-    return outcome is not None and sha256 == history.sha256
+    """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
+    return _kept(bench, trial).valid
+
+
+def say_what_does_not_count(bench: Bench, trials: Iterable[TrialPlan]) -> None:
+    """Say of each trial that has an outcome which does not count that it is measured again."""
+    for trial in trials:
+        for problem in _kept(bench, trial).problems:
+            bench.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
+
+
+def _kept(bench: Bench, trial: TrialPlan) -> Kept:
+    return _evidence.kept(bench.sweep, trial, bench.history.get(trial.name, History()))
 
 
 def supervisors_words(bench: Bench, attempt: Attempt) -> str:
@@ -98,10 +101,9 @@ def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) ->
     method = bench.recipe.experiment.method
     log = _logs.read(source, bench.recipe.workload, method.window)
     found = _logs.judged(log, trial, method, f"logs/{trial.log}")
-    if log.sha256 != gang.ends[trial.log_rank].sha256:
-        broken = Problem("LOG-CHANGED", "its sha256 is not the one that its supervisor took")
-        found = replace(found, state="invalid", problems=(*found.problems, broken))
-    changed = tuple(_changed_code(bench))
+    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    ends = _evidence.taken(folder, gang.ends)
+    changed = (*_evidence.changed_logs(folder, ends), *_changed_code(bench))
     if changed:
         found = replace(found, state="invalid", problems=(*found.problems, *changed))
     if len(trial.tasks) > 1:
@@ -113,6 +115,8 @@ def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) ->
 def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Write an attempt's outcome beside its log, then the event that makes it count."""
     found, gang = verdict.found, verdict.gang
+    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    ends = _evidence.taken(folder, gang.ends) if gang else ()
     evidence = found.evidence if found else None
     document: dict[str, JSON] = {
         "trial": trial.name,
@@ -126,9 +130,10 @@ def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> 
         "provenance": _provenance(bench, trial),
         "port": attempt.port,
         "start_skew_s": gang.start_skew_s if gang else None,
-        "tasks": [asdict(end) for end in gang.ends] if gang else [],
+        "tasks": [asdict(end) for end in ends],
     }
-    bench.sweep.keep_outcome(trial.log, document)
+    sha256 = evidence.sha256 if evidence else None
+    kept = Closed(verdict.state, sha256, bench.sweep.keep_outcome(trial.log, document))
     code = verdict.problems[0].code if verdict.problems else ""
     bench.sweep.append(
         "outcome",
@@ -137,11 +142,10 @@ def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> 
         state=verdict.state,
         code=code,
         message=verdict.problems[0].message if verdict.problems else "",
-        sha256=evidence.sha256 if evidence else None,
+        sha256=sha256,
+        outcome=kept.outcome,
     )
-    history = bench.history.setdefault(trial.name, History())
-    history.state, history.open_attempt = verdict.state, 0
-    history.sha256 = evidence.sha256 if evidence else ""
+    bench.history.setdefault(trial.name, History()).close(attempt.number, kept)
     if found is not None and found.throughput is not None and not code:
         return verdict.state, f"{found.throughput:.2f} {bench.recipe.workload.unit}"
     return verdict.state, code

@@ -16,7 +16,7 @@ def no_other_gang(store: Store, fleet: Fleet) -> None:
     Raises:
         UnfitError: OTHER-GANG; measuring beside it would give a wrong number.
     """
-    ours = {each.id for each in store.sweeps()}
+    ours = {*(each.id for each in store.sweeps()), *store.damaged()}
 
     def look(name: str) -> list[str]:
         found = fleet.containers[name].labelled("dlperf.sweep")

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, records
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Plan
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _nodes, collect
+from orchestrator.verbs import _nodes
 from orchestrator.verbs._bench import History, attempt_of, histories
 
 
@@ -29,11 +29,7 @@ class Running:
             UsageError: there is none.
             StoreError: its record does not hold.
         """
-        sweep = store.sweep(sweep_id) if sweep_id else next(iter(store.sweeps()), None)
-        if sweep is None:
-            raise errors.UsageError(
-                f"no sweep in {store.root}", code="NO-SWEEP", fix="start one with `sweep`"
-            )
+        sweep = store.sweep(sweep_id) if sweep_id else store.newest()
         return cls.from_sweep(sweep)
 
     @classmethod
@@ -54,7 +50,7 @@ class Running:
                 code="STORE-DAMAGED",
                 fix="use the version of dlperf-orch that made it",
             ) from error
-        return cls(sweep, cluster, collect.PLAN.validate_python(record["plan"], strict=False))
+        return cls(sweep, cluster, records.PLAN.validate_python(record["plan"], strict=False))
 
     def states(self) -> dict[str, str]:
         """By trial name in the order of the plan: its state; ``running`` while one is open."""

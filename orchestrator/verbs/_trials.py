@@ -2,12 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from pydantic import TypeAdapter
-
-from orchestrator import errors, nodeset, plan
+from orchestrator import errors, nodeset, plan, records
 from orchestrator.console import View
 from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
 from orchestrator.model.attempt import Attempt, Limits
@@ -18,7 +16,7 @@ from orchestrator.runtimes.process import inherited_environment
 from orchestrator.signals import Abandoned
 from orchestrator.store import Sweep, dumps, write
 from orchestrator.verbs import _gather, _nodes, _outcomes, _services
-from orchestrator.verbs._bench import Bench, History, attempt_of, histories
+from orchestrator.verbs._bench import Bench, History, attempt_of
 from orchestrator.verbs._outcomes import Verdict
 
 LONGEST_LINE = 64 << 10
@@ -41,6 +39,11 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             continue
         bound = plan.at_port(bench.recipe, trial, history.open_port)
         attempt = bench.attempt(bound, history.open_attempt)
+        if history.unlogged:
+            bench.voice.line(
+                f"{trial.name} a{attempt.number}: its folder is here, and events.jsonl does not"
+                " tell of it"
+            )
         if bench.fanout.adoptable(attempt):
             bench.voice.line(f"{trial.name} a{attempt.number}: adopted from the run before")
             bench.sweep.append("adopted", trial=trial.name, attempt=attempt.number)
@@ -54,28 +57,26 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             _close(bench, trial, attempt, Verdict("infra-lost", (lost, *missing)))
 
 
-def clear_others(bench: Bench, others: Iterable[Sweep], plans: TypeAdapter[Plan]) -> None:
-    """End the gangs that dead controllers of other sweeps left on this cluster.
+def clear_other(bench: Bench, sweep: Sweep, known: Mapping[str, History]) -> None:
+    """End the gangs that a dead controller of another sweep left on this cluster.
 
     Raises:
         LeftoverError: something of them would not go; measuring beside it would be wrong.
     """
-    for sweep in others:
-        history = histories(sweep)
-        whole = plans.validate_python(sweep.record()["plan"], strict=False)
-        for trial in whole.trials:
-            number = history.get(trial.name, History()).open_attempt
-            if not number:
-                continue
-            left = attempt_of(sweep, bench.recipe.cluster, trial, number)
-            bench.fanout.clear(left)
-            if len(left.tasks) == len(trial.tasks):  # else a node is left out this time
-                sweep.append(
-                    "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
-                )
-            _gather.bring(sweep, bench.transports, left, ())
-            _gather.forget(sweep, bench.transports, left)
-            bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
+    whole = records.PLAN.validate_python(sweep.record()["plan"], strict=False)
+    for trial in whole.trials:
+        number = known.get(trial.name, History()).open_attempt
+        if not number:
+            continue
+        left = attempt_of(sweep, bench.recipe.cluster, trial, number)
+        bench.fanout.clear(left)
+        if len(left.tasks) == len(trial.tasks):  # else a node is left out this time
+            sweep.append(
+                "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
+            )
+        _gather.bring(sweep, bench.transports, left, ())
+        _gather.forget(sweep, bench.transports, left)
+        bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
 
 
 def run(bench: Bench, trial: TrialPlan, view: View) -> str:

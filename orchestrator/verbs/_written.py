@@ -1,9 +1,8 @@
 """The files of a report, written into a folder."""
 
-import json
 from pathlib import Path
 
-from orchestrator import report
+from orchestrator import records, report
 from orchestrator.model.report import Report
 from orchestrator.report import Language
 from orchestrator.report.upstream import NAME
@@ -32,8 +31,8 @@ def reports(folder: Path, found: Report, language: Language) -> None:
 def _earlier(folder: Path) -> list[str]:
     """Names of the result files that the report in a folder says are its own."""
     try:
-        said = json.loads((folder / RESULTS).read_bytes())
-        names = said["exports"]
-        return [name for name in names if name.endswith(NAME) and "/" not in name]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        names = records.document((folder / RESULTS).read_bytes()).get("exports")
+    except (OSError, ValueError):
         return []  # none yet, or not one of ours
+    known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in known if name.endswith(NAME) and "/" not in name]

@@ -1,15 +1,12 @@
 """collect: logs to medians, speedups, tables and reports; offline and repeatable."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
-from orchestrator import errors, measure, report, workloads
+from orchestrator import errors, measure, records, report, workloads
 from orchestrator.console import Voice
 from orchestrator.model.case import Case
-from orchestrator.model.facts import JSON
+from orchestrator.model.experiment import Method
 from orchestrator.model.log import Rule
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
@@ -18,11 +15,11 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.site import Site
 from orchestrator.report import Language
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _fabric, _folder, _known, _logs, _surroundings, _written
+from orchestrator.verbs import _evidence, _fabric, _folder, _known, _logs, _surroundings, _written
+from orchestrator.verbs._bench import History, histories
 from orchestrator.verbs._logs import Reading
 from orchestrator.workloads import Workload
 
-PLAN = TypeAdapter(Plan)
 NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
 
 
@@ -38,12 +35,7 @@ def collect_sweep(
     store: Store, sweep_id: str | None, voice: Voice, language: Language = "en"
 ) -> int:
     """Measure a sweep again from its logs, write its reports, show the table; exit code."""
-    sweeps = store.sweeps()
-    if sweep_id is None and not sweeps:
-        raise errors.UsageError(
-            f"no sweep in {store.root}", code="NO-SWEEP", fix="run `dlperf-orch sweep PLAYBOOK`"
-        )
-    sweep = store.sweep(sweep_id) if sweep_id else sweeps[0]
+    sweep = store.sweep(sweep_id) if sweep_id else store.newest()
     return present(sweep, measured(sweep), voice, language=language)
 
 
@@ -96,24 +88,20 @@ def measured(sweep: Sweep) -> Report:
         StoreError: the folder is damaged.
     """
     record = sweep.record()
-    try:
-        plan = PLAN.validate_python(record["plan"], strict=False)
-        site = TypeAdapter(Site).validate_python(record["site"], strict=False)
-    except (KeyError, ValueError) as error:
-        raise errors.StoreError(
-            f"{sweep.folder}/sweep.json does not read: {str(error).splitlines()[0]}",
-            code="STORE-DAMAGED",
-            fix="start anew with sweep --new; the logs are untouched",
-        ) from error
+    plan = records.PLAN.validate_python(record["plan"], strict=False)
+    site = records.SITE.validate_python(record["site"], strict=False)
     workload = workloads.find(plan.workload)
     if workload is None:
         raise errors.StoreError(
             f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
             code="NO-WORKLOAD",
         )
-    sums = _sums(sweep)
+    known = histories(sweep)
     trials = measure.same_evidence(
-        [_trial(sweep, plan, trial, workload, sums) for trial in plan.trials]
+        [
+            _trial(sweep, plan.method, trial, workload, known.get(trial.name, History()))
+            for trial in plan.trials
+        ]
     )
     by_case: dict[Case, list[Measurement]] = {}
     for trial, measurement in zip(plan.trials, trials, strict=True):
@@ -156,74 +144,39 @@ def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
 
 
 def _trial(
-    sweep: Sweep, plan: Plan, trial: TrialPlan, workload: Workload, sums: Mapping[str, set[str]]
+    sweep: Sweep, method: Method, trial: TrialPlan, workload: Workload, history: History
 ) -> Measurement:
-    outcome = sweep.outcome(trial.log)
-    if outcome is None:
+    kept = _evidence.kept(sweep, trial, history)
+    outcome = kept.outcome
+    if outcome is None and not kept.problems:
         missing = Problem("MISSING", "it has not been run")
-        return Measurement(
-            trial.name, trial.repeat, 0, "planned", None, None, (missing,), (), None, {}
-        )
+        return _unmeasured(trial, 0, "planned", (missing,))
+    if outcome is None:
+        return _unmeasured(trial, 0, "invalid", kept.problems)
     path = sweep.log(trial.log)
-    if outcome.get("state") not in ("valid", "invalid") or not path.exists():
-        return _unmeasured(trial, outcome)
-    log = _logs.read(path, workload, plan.method.window)
-    provenance = outcome.get("provenance")
-    found = _logs.judged(log, trial, plan.method, str(path.relative_to(sweep.folder)))
-    if outcome.get("trial") != trial.name or log.sha256 not in sums.get(trial.name, ()):
-        changed = Problem("LOG-CHANGED", "its sha256 is not the one that was taken when it ran")
-        found = _also(found, changed)
-    for problem in _kept(outcome):
-        if problem.code in NOT_IN_LOGS:
-            found = _also(found, problem)
-    attempt = _whole(outcome.get("attempt"))
-    if len(trial.tasks) > 1:
-        folder = sweep.attempt_folder(trial.name, attempt)
+    if outcome.state not in ("valid", "invalid") or not path.is_file():
+        state = "invalid" if outcome.state == "valid" else outcome.state
+        problems = (*kept.problems, *outcome.problems)
+        return _unmeasured(trial, outcome.attempt, state, problems)
+    log = _logs.read(path, workload, method.window)
+    found = _logs.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    if len(trial.tasks) > 1 and not kept.problems:  # only logs that are what they were prove it
+        folder = sweep.attempt_folder(trial.name, outcome.attempt)
         found = _fabric.proved(found, trial, _fabric.seen(folder, trial.tasks, workload))
-    known = provenance.items() if isinstance(provenance, Mapping) else ()
-    return replace(found, attempt=attempt, provenance={key: str(value) for key, value in known})
-
-
-def _also(found: Measurement, problem: Problem) -> Measurement:
-    return replace(found, state="invalid", problems=(*found.problems, problem))
-
-
-def _kept(outcome: Mapping[str, JSON]) -> tuple[Problem, ...]:
-    said = outcome.get("problems")
-    return tuple(
-        Problem(str(each.get("code")), str(each.get("message")))
-        for each in (said if isinstance(said, list) else [])
-        if isinstance(each, dict)
+    more = (*kept.problems, *(each for each in outcome.problems if each.code in NOT_IN_LOGS))
+    return replace(
+        found,
+        state="invalid" if more else found.state,
+        problems=(*found.problems, *more),
+        attempt=outcome.attempt,
+        provenance=outcome.provenance,
     )
 
 
-def _sums(sweep: Sweep) -> dict[str, set[str]]:
-    """By trial, the sha256 of every log that an outcome was taken from."""
-    sums: dict[str, set[str]] = {}
-    for event in sweep.events():
-        if event["event"] == "outcome":
-            sums.setdefault(str(event.get("trial")), set()).add(str(event.get("sha256")))
-    return sums
-
-
-def _unmeasured(trial: TrialPlan, outcome: Mapping[str, JSON]) -> Measurement:
-    problems = _kept(outcome)
-    return Measurement(
-        trial.name,
-        trial.repeat,
-        _whole(outcome.get("attempt")),
-        "invalid" if outcome.get("state") == "valid" else str(outcome.get("state")),
-        None,
-        None,
-        problems or (Problem("MISSING", "its log is gone"),),
-        (),
-        None,
-        {},
-    )
-
-
-def _whole(value: JSON) -> int:
-    return value if isinstance(value, int) else 0
+def _unmeasured(
+    trial: TrialPlan, attempt: int, state: str, problems: tuple[Problem, ...]
+) -> Measurement:
+    return Measurement(trial.name, trial.repeat, attempt, state, None, None, problems, (), None, {})
 
 
 def _say_reasons(found: Report, voice: Voice) -> None:

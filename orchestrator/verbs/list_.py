@@ -2,7 +2,7 @@
 
 from orchestrator import errors, shipped, workloads
 from orchestrator.console import Voice
-from orchestrator.store import Store
+from orchestrator.store import Store, Sweep
 from orchestrator.verbs import _bench
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
@@ -43,7 +43,7 @@ def _workloads() -> list[tuple[str, ...]]:
 def _sweeps(store: Store) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for sweep in store.sweeps():
-        record, histories = sweep.record(), _bench.histories(sweep)
+        record = sweep.record()
         planned = record.get("plan")
         trials = planned.get("trials") if isinstance(planned, dict) else ()
         rows.append(
@@ -52,7 +52,15 @@ def _sweeps(store: Store) -> list[tuple[str, ...]]:
                 str(record.get("cluster")),
                 str(record.get("created")),
                 str(len(trials) if isinstance(trials, list) else "?"),
-                str(sum(history.state == "valid" for history in histories.values())),
+                _valid(sweep),
             )
         )
     return rows
+
+
+def _valid(sweep: Sweep) -> str:
+    try:
+        known = _bench.histories(sweep)
+    except errors.DlperfError:
+        return "damaged"
+    return str(sum(history.state == "valid" for history in known.values()))

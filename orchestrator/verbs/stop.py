@@ -27,6 +27,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     running = Running.of(store, sweep_id)
     pid = _ended_controller(running.sweep)
     with running.sweep.lock():
+        running.sweep.remove_unfinished()
         left = running.open_attempts()
         if left:
             _clear(running, left, voice)

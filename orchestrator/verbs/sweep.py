@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, matrix, nodeset, plan, words
+from orchestrator import errors, matrix, nodeset, plan, records, words
 from orchestrator.console import Voice, duration
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Finding, Site
@@ -16,6 +16,7 @@ from orchestrator.store import Store, Sweep
 from orchestrator.verbs import (
     _bench,
     _files,
+    _gather,
     _inside,
     _locks,
     _nodes,
@@ -25,6 +26,7 @@ from orchestrator.verbs import (
     _programs,
     _running,
     _sites,
+    _strays,
     _trials,
     collect,
 )
@@ -72,7 +74,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     wanted = _wanted(asked.recipe, wish)
     _say_too_big(asked, voice)
     voice.plan(wanted)
-    voice.document({"exit_code": 0, "plan": collect.PLAN.dump_python(wanted, mode="json")})
+    voice.document({"exit_code": 0, "plan": records.PLAN.dump_python(wanted, mode="json")})
     return 0
 
 
@@ -140,17 +142,41 @@ def _run(
             locks=locks,
             history=_bench.histories(opened),
         )
-        _trials.clear_others(bench, _others(asked, opened), collect.PLAN)
+        _clear_others(bench, fleet)
         _run_trials(bench, wanted, wish.max_fail)
 
 
+def _clear_others(bench: _bench.Bench, fleet: "_nodes.Fleet") -> None:
+    """End what dead controllers of other sweeps of this state folder left on the cluster.
+
+    What a sweep started whose files are damaged is found by its name, on every node.
+    """
+    store = Store(bench.sweep.folder.parent.parent)
+    damaged = store.damaged()
+    for other in _sweeps_on(store, bench.recipe.cluster.name):
+        if other.id == bench.sweep.id:
+            continue
+        try:
+            history = _bench.histories(other)
+        except errors.DlperfError as error:
+            damaged[other.id] = error
+        else:
+            _trials.clear_other(bench, other, history)
+    for sweep_id, why in damaged.items():
+        bench.voice.line(f"sweep {sweep_id} is passed over: {why.cause}")
+    dead = [each for each in damaged if not Sweep(store.root / "sweeps" / each).lock().holder()]
+    _strays.end(fleet, dead, bench.voice)
+
+
 def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None:
-    whole = collect.PLAN.validate_python(bench.sweep.record()["plan"], strict=False)
+    whole = records.PLAN.validate_python(bench.sweep.record()["plan"], strict=False)
+    _outcomes.say_what_does_not_count(bench, wanted.trials)
     done = sum(_outcomes.is_done(bench, trial) for trial in wanted.trials)
     _forecast(bench.voice, bench.recipe, wanted, done)
     failed = 0
     with bench.voice.view(bench.sweep.id, len(wanted.trials), done) as view:
         _trials.settle(bench, whole, view)
+        _gather.forget_closed(bench, whole)
         for trial in wanted.trials:
             if bench.signals.received or (max_fail is not None and failed >= max_fail):
                 break
@@ -161,13 +187,6 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
             f"{words.count(failed, 'trial')} without a valid outcome; no further one was started"
             f" (--max-fail {max_fail})"
         )
-
-
-def _others(asked: _Asked, opened: Sweep) -> list[Sweep]:
-    """Other sweeps of this state folder on the same cluster, newest first."""
-    store = Store(opened.folder.parent.parent)
-    sweeps = _sweeps_on(store, asked.recipe.cluster.name)
-    return [sweep for sweep in sweeps if sweep.id != opened.id]
 
 
 def _sweeps_on(store: Store, cluster: str) -> list[Sweep]:

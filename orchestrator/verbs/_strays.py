@@ -1,0 +1,69 @@
+"""Tasks found on nodes by the name of their sweep alone, for sweeps whose files do not tell."""
+
+from collections.abc import Iterable, Sequence
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
+from orchestrator.runtimes.process import KILL
+from orchestrator.store import SWEEP_ID
+from orchestrator.verbs import _nodes
+from orchestrator.verbs._nodes import Fleet
+
+LABEL = "dlperf.sweep"
+
+# $1: sweeps, as an extended regular expression. Prints the task that each process is of.
+TASKS = """
+cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' |
+    sed -nE "s/^DLPERF_(TASK|SUPERVISOR)=(dlp-($1)-.*)/\\2/p" | sort -u
+"""
+
+
+def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...]:
+    """Names of the containers and processes that run on a node for these sweeps.
+
+    Raises:
+        NodeError: the node does not answer.
+    """
+    ids = [each for each in sweep_ids if SWEEP_ID.fullmatch(each)]
+    if not ids:
+        return ()
+    names: set[str] = set()
+    if node in fleet.engines:
+        labelled = fleet.containers[node].labelled(LABEL)
+        names = {
+            each.name for each in labelled if each.labels[LABEL] in ids and each.state == "running"
+        }
+    pattern = "|".join(each.replace(".", "[.]") for each in ids)
+    done = fleet.transports[node].run(("sh", "-c", TASKS, "sh", pattern), timeout_s=COMMAND_S)
+    return tuple(sorted(names | set(done.stdout.decode(errors="replace").split())))
+
+
+def end(fleet: Fleet, sweep_ids: Sequence[str], voice: Voice) -> None:
+    """End what runs for these sweeps: measuring beside it would be wrong. Files stay.
+
+    Raises:
+        NodeError: a node does not answer.
+        LeftoverError: some processes would not go.
+    """
+    answers = _nodes.each(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
+    _nodes.settled(answers)
+    for answer in answers:
+        if answer.value:
+            voice.line(f"ended on {answer.node}: {', '.join(answer.value)}")
+
+
+def _ended(fleet: Fleet, node: str, sweep_ids: Sequence[str]) -> tuple[str, ...]:
+    names = running(fleet, node, sweep_ids)
+    for name in names:
+        if node in fleet.engines:
+            fleet.containers[node].remove(name)
+        done = fleet.transports[node].run(("sh", "-c", KILL, "sh", name), timeout_s=SUPERVISOR_S)
+        if done.exit_code != 0:
+            raise errors.LeftoverError(
+                f"processes {done.stdout.decode(errors='replace').strip()} of {name} do not end",
+                code="LEFTOVER",
+                node=node,
+                fix="end them there",
+            )
+    return names
