@@ -250,6 +250,30 @@ def test_a_damaged_file_of_an_old_sweep_blocks_nothing_and_its_gang_is_ended(
     assert len(rows) == 2
 
 
+def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
+    """Exit 7, the tasks by name and the command that ends them; after it, nothing is left."""
+    place.rewrite(params="params: {behaviour: hangs}")
+    process = place.start("sweep", "toy", "--case", "1x1")
+    wait_for(lambda: list(place.state.glob("sweeps/*/attempts/*/*/r0.go")), "the task runs")
+    process.kill()
+    process.wait()
+    name = place.sweep().name
+    for words in (("clean",), ("clean", "--dry-run")):
+        done = place.run(*words, "--inventory", "two")
+        assert done.returncode == 7, done.stderr
+        assert "nothing of ours is left" not in done.stdout
+        assert f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0" in done.stderr
+        assert f"dlperf-orch stop {name}" in done.stderr
+    document = json.loads(place.run("clean", "--inventory", "two", "--json").stdout)
+    assert document["exit_code"] == 7
+    assert document["kept"]["left"]["tasks"] == [f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0"]
+    assert place.pids() != []
+    assert place.run("stop", name).returncode == 0
+    done = place.run("clean", "--inventory", "two")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing of ours is left" in done.stdout
+
+
 def mutations(dice: random.Random, content: bytes) -> Iterator[bytes]:
     """Ways in which a file may be damaged."""
     yield from (b"", b"\x00" * 64, b"\xff\xfe", b"null", b"7", b'"x"', b"[]", b"{}", DEEP)

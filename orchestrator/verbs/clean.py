@@ -1,17 +1,16 @@
 """clean: remove what finished sweeps left on the nodes, and nothing that others put there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.deadlines import REMOVE_S
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Node
 from orchestrator.probes import sections
 from orchestrator.store import Store
 from orchestrator.transports import Transport
-from orchestrator.verbs import _inside, _locks, _nodes, _sites
-from orchestrator.verbs._running import Running
+from orchestrator.verbs import _inside, _locks, _nodes, _sites, _unsettled
 
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
@@ -62,37 +61,34 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
         _nodes.reach(cluster) as fleet,
         _locks.held(cluster, fleet.transports),
     ):
-        sweeps = _sweeps(store, cluster)
-        answers = _nodes.each(
-            list(fleet.transports), lambda name: _one(fleet, sweeps, needed, (name, what))
-        )
+        settled, why = _unsettled.split(store, cluster)
+        nodes = {node.name: node for node in cluster.members}
+        how = (needed, what)
+        answers = _nodes.each(list(nodes), lambda name: _one(fleet, nodes[name], settled, how))
+        looked = _nodes.each(list(nodes), lambda name: _unsettled.look(fleet, nodes[name], [*why]))
+    kept = {each.node: each.value for each in looked if each.value}
     failures = [each.error for each in answers if each.error]
+    failures += _unsettled.leftovers(why, kept)
     found = {each.node: each.value for each in answers if each.value}
     word = "would be removed" if what.dry_run else "removed"
     voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
-    if not found:
-        voice.result(f"nothing of ours is left on the {len(answers) - len(failures)} nodes")
+    if not found and not failures:
+        voice.result(f"nothing of ours is left on the {len(answers)} nodes")
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
-    voice.document({"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)})
+    said = {"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)}
+    voice.document({**said, "kept": {node: asdict(each) for node, each in kept.items() if each}})
     return code
-
-
-def _sweeps(store: Store, cluster: Cluster) -> tuple[str, ...]:
-    """Sweeps of this state folder on the cluster whose attempts all have an outcome."""
-    here = [each for each in store.sweeps() if each.record().get("cluster") == cluster.name]
-    return tuple(each.id for each in here if not Running.from_sweep(each).open_attempts())
 
 
 def _one(
     fleet: "_nodes.Fleet",
+    node: Node,
     sweeps: tuple[str, ...],
-    needed: frozenset[str] | None,
-    what: tuple[str, What],
+    what: tuple[frozenset[str] | None, What],
 ) -> _Found | None:
-    name, wish = what
-    node = next(node for node in fleet.cluster.members if node.name == name)
+    needed, wish = what
     found = _look(fleet, node, sweeps, needed)
     if found and not wish.dry_run:
         _remove(fleet, node, found)
