@@ -4,15 +4,25 @@ import logging
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from orchestrator.transports import Completed, Stream, Transport
 
 LOGGER = logging.getLogger("dlperf.node")
 LONGEST = 400
-# Values of variables that may be secrets; no task's environment holds any, and none shall be seen.
-_SECRET = re.compile(r"(?i)([A-Z_]*(?:TOKEN|PASS|SECRET|KEY)[A-Z_]*=)\S+")
+# Parts of names between `_` and `-` by which variables and options are taken for secrets. No task
+# is given any; what people write into playbooks and images may hold some all the same.
+_PART = r"[a-z0-9]*(?:token|password|passwd|passphrase|secret|credential)s?|(?:api|auth)?key|pass"
+_NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{_PART})(?:[_-][a-z0-9]+)*"
+_OPTION = re.compile(rf"(?i)--?{_NAME}")
+_ASSIGNED = re.compile(rf"(?is)(-{{0,2}}{_NAME}=).*")
+# Within scripts and addresses: a value ends where the shell would end it.
+_VALUE = r"""(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s;&|'"\\])+"""
+_WITHIN = re.compile(
+    rf"(?is)((?<![\w-])-{{0,2}}{_NAME}=|(?<![\w-])--?{_NAME}\s+|\b(?:bearer|basic)\s+){_VALUE}"
+)
+_LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
 class ToldTransport:
@@ -62,6 +72,20 @@ class ToldTransport:
             answer[:1] = []
         finally:
             took_ms = (time.monotonic() - began) * 1000
-            said = _SECRET.sub(r"\1...", " ".join(shlex.join(words).split()))[:LONGEST]
+            said = " ".join(shlex.join(_redacted(words)).split())[:LONGEST]
             result = " ".join(answer)
             LOGGER.debug("%s %s %s: %s %.0f ms", self.node, what, said, result, took_ms)
+
+
+def _redacted(words: Iterable[str]) -> Iterator[str]:
+    """The words of a command, with dots for what may be secrets, whole, whatever they hold."""
+    follows = False
+    for whole in words:
+        word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long
+        if follows:
+            yield "..."
+        elif assigned := _ASSIGNED.fullmatch(word):
+            yield f"{assigned[1]}..."
+        else:
+            yield _LOGIN.sub(r"\1...@", _WITHIN.sub(r"\1...", word))
+        follows = not follows and bool(_OPTION.fullmatch(word))
