@@ -126,8 +126,9 @@ class DockerRuntime:
                 if self._containers.remove(name):
                     return
             except errors.UnfitError as error:
-                # About a container that it cannot end, the engine does not even answer.
-                if error.code not in ("DOCKER-HUNG", "DOCKER-REFUSED"):
+                # About a container that it cannot end, the engine does not even answer; and one
+                # that is being started anew will.
+                if error.code not in ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-REFUSED"):
                     raise
                 said = error.cause
                 time.sleep(LOOK_S)

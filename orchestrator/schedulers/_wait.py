@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from orchestrator import errors
-from orchestrator.deadlines import NODE_LOST_S
+from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
@@ -18,6 +18,7 @@ QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is youn
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
+ENGINE_SILENT = ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-LOST")
 Watch = Callable[[bytes], None]
 
 
@@ -27,6 +28,7 @@ class _Watched:
 
     task: Task
     heard_at: float
+    silence: str = ""  # of its engine alone, the code: the node itself answers
     rests_until: float = 0.0
     read: int = 0
     asked: "Future[tuple[bytes, TaskState]] | None" = None
@@ -88,14 +90,15 @@ class Wait:
             answer, each.asked = each.asked, None
             error = answer.exception()
             if error is None:
-                each.heard_at, each.rests_until = now, now + pause_s
+                each.heard_at, each.rests_until, each.silence = now, now + pause_s, ""
                 self._take(each, answer.result(), watch)
             elif not isinstance(error, errors.NodeError):
                 raise error
             else:
                 each.rests_until = now + AGAIN_S
-        if each.end is None and now - each.heard_at > NODE_LOST_S:
-            self._end(each, _unknown(each.task, "unreachable"))
+                each.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
+        if each.end is None and now - each.heard_at > _patience_s(each):
+            self._end(each, _unknown(each.task, each.silence or "unreachable"))
 
     def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:
         """The state before the log: what an ended task has written is then there."""
@@ -159,6 +162,10 @@ class Wait:
         for each in self._watched:
             if each.end is None:
                 self._pool.submit(partial(say, each.task))
+
+
+def _patience_s(each: _Watched) -> float:
+    return ENGINE_LOST_S if each.silence else NODE_LOST_S
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:

@@ -67,7 +67,8 @@ class Fanout:
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first that fails ends the others.
 
-        A node that gives no answer for 12 s is given up; what it runs is not known.
+        A node that gives no answer for 12 s is given up, and one whose engine alone is silent after
+        3 minutes; what it runs is not known.
 
         Args:
             watch: given the raw log that is measured, piece by piece as it grows.

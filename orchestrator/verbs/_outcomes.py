@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from orchestrator import plan, proof
+from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import Fabric
@@ -26,9 +27,12 @@ BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
 LOST = {
     "lost": ("LOST", "its supervisor was ended from outside"),
     "stopped": ("LOST", "its supervisor was ended from outside"),
-    "unreachable": ("UNREACHABLE", "the node gave no answer for 12 s"),
+    "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
     "killed": ("KILLED", "its container was killed from outside"),
     "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was started anew meanwhile"),
+    "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
+    "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
+    "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
     "rebooted": ("REBOOTED", "the node was started anew meanwhile"),
 }
 # Those for an end that says enough of it: to try again would end alike.
