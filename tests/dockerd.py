@@ -27,7 +27,21 @@ from tests.waiting import wait_for
 IMAGE = "tiny:1"
 # What the supervisor needs, and what tests run; the image is made of this machine's own.
 PROGRAMS = (
-    *("cat", "cut", "date", "dd", "echo", "env", "false", "grep", "head", "id", "ls", "mkdir"),
+    *(
+        "cat",
+        "cut",
+        "date",
+        "dd",
+        "echo",
+        "env",
+        "false",
+        "grep",
+        "head",
+        "id",
+        "ln",
+        "ls",
+        "mkdir",
+    ),
     *("mkfifo", "mv", "printf", "rm", "sed", "seq", "setsid", "sha256sum", "sleep", "stat"),
     *("sync", "tail", "touch", "tr", "true", "wc"),
 )

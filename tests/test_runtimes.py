@@ -203,6 +203,30 @@ def test_log_that_is_large_enough_is_left_alone(stage: Stage) -> None:
     assert log == FULL[:-2] + b"x"
 
 
+@pytest.mark.parametrize(
+    "instead", ["ln -s /etc/shadow r0.log", "mkdir r0.log", "mkfifo r0.log", ":"]
+)
+def test_what_lies_in_the_place_of_a_log_is_not_read(stage: Stage, instead: str) -> None:
+    """Neither while the program runs nor afterwards; the node's own files are out of its reach."""
+    attempt = stage.attempt("sh", "-c", f"rm r0.log; {instead}; touch done; sleep 2")
+    task = stage.begin(attempt)
+    wait_for((Path(attempt.folder(task)) / "done").exists, "what it puts there")
+    assert stage.runtime.output(attempt, task, 0) == b""
+    end = stage.end(attempt)
+    assert (end.status, end.why, end.size_bytes) == (0, "log-replaced", 0)
+    assert stage.runtime.output(attempt, task, 0) == b""
+
+
+def test_files_of_an_attempt_that_are_links_say_nothing(stage: Stage) -> None:
+    """An end marker that leads elsewhere is none; the supervisor writes its own over it."""
+    other = stage.folder / "other"
+    other.write_text("7 other")
+    names = "exit end exit.new end.new"
+    end, log = stage.run(f"for each in {names}; do ln -s {other} r0.$each; done; sleep 2")
+    assert (end.status, end.why, log) == (0, "exited", b"")
+    assert other.read_text() == "7 other"
+
+
 def test_stop_lets_a_program_end_itself(stage: Stage) -> None:
     """It gets SIGTERM, its last words are in the log, and its own status is told."""
     attempt = stage.attempt("sh", "-c", "trap 'echo last; exit 3' TERM; echo up; " + ENDLESS)

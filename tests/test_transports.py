@@ -119,6 +119,43 @@ def test_get_reads_from_an_offset_and_knows_what_is_not_there(
         transport.get(str(tmp_path))
 
 
+def test_get_own_takes_plain_files_of_ours_alone(transport: Transport, tmp_path: Path) -> None:
+    """What a container puts into a folder that it can write leads nowhere else."""
+    folder, secret = tmp_path / "folder", tmp_path / "secret"
+    folder.mkdir(mode=0o700)
+    secret.write_text("secret")
+    transport.put(b"whole\n", str(folder / "mine"))
+    (folder / "link").symlink_to(secret)
+    (folder / "away").symlink_to(folder / "nothing")
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "fifo")
+    transport.put(b"theirs", str(folder / "theirs"))
+    os.chown(folder / "theirs", 4321, 4321)
+    assert transport.get_own(str(folder / "mine")) == b"whole\n"
+    assert transport.get_own(str(folder / "mine"), 2) == b"ole\n"
+    for name in ("link", "away", "folder", "fifo", "theirs", "nothing"):
+        assert transport.get_own(str(folder / name)) is None, name
+    assert transport.get_own(str(tmp_path / "nowhere" / "mine")) is None
+    assert transport.get_own(str(folder / "mine" / "below")) is None
+
+
+def test_feed_writes_into_nothing_but_a_fifo(transport: Transport, tmp_path: Path) -> None:
+    """Not into a file, nor into what a link leads to."""
+    (tmp_path / "file").write_text("whole")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "to-fifo").symlink_to(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for name in ("file", "link", "to-fifo"):
+            assert not transport.feed(str(tmp_path / name), b"go\n"), name
+        assert (tmp_path / "file").read_text() == "whole"
+        assert transport.feed(str(tmp_path / "fifo"), b"go\n")
+        assert os.read(reader, 9) == b"go\n"
+    finally:
+        os.close(reader)
+
+
 def test_a_big_file_comes_in_pieces(transport: Transport, tmp_path: Path) -> None:
     """One call gives a few MiB at most; offsets bring the rest, and memory stays small."""
     path = tmp_path / "big"

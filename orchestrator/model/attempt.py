@@ -60,7 +60,8 @@ class TaskEnd:
 
     Args:
         status: the program's exit status, 128 + n for signal n; None if nobody knows.
-        why: exited, deadline, stopped, log-too-large, or lost where the supervisor is gone too.
+        why: exited, deadline, stopped, log-too-large, log-replaced, or lost where the supervisor is
+            gone too.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """
 
@@ -78,7 +79,7 @@ class GangEnd:
     """How all tasks of an attempt ended, leader first.
 
     Args:
-        reason: done, failed, deadline, stalled, stopped, log-too-large or lost.
+        reason: done, failed, deadline, stalled, lost, stopped, log-too-large or log-replaced.
         lasted_s: from opening the gates to the last task's end.
         first: the end that ended all others; None where they ended well or were told to.
     """

@@ -95,7 +95,7 @@ class TaskFiles:
 
     def output(self, offset: int) -> bytes:
         """The task's raw log from ``offset`` on, at most a few MiB."""
-        return self._transport.get(self.path("log"), offset) or b""
+        return self._transport.get_own(self.path("log"), offset) or b""
 
     def alive(self, supervisor: Supervisor, pid: str) -> bool:
         """Whether the node's process ``pid`` is that very supervisor and has not ended."""
@@ -122,5 +122,5 @@ class TaskFiles:
         )
 
     def _words(self, name: str) -> list[str]:
-        content = self._transport.get(self.path(name))
+        content = self._transport.get_own(self.path(name))
         return (content or b"").decode(errors="replace").split()

@@ -9,7 +9,8 @@
 #   rR.gate  a FIFO; a line written to it starts the program
 #   rR.go    when the gate opened, in seconds since the epoch
 #   rR.log   the program's own bytes, standard output and error as they come
-#   rR.exit  exit status, and why it ended: exited, deadline, stopped or log-too-large
+#   rR.exit  exit status, and why it ended: exited, deadline, stopped, log-too-large, or
+#            log-replaced where something else lay in its place
 #   rR.end   size and sha256 of rR.log; where it is, nothing more will come
 # A log that comes to LOG_BYTES ends the program at once and keeps its first LOG_BYTES. The program
 # writes to the file itself: a pipe in between would slow it down, and a limit on the size of files
@@ -25,6 +26,7 @@ program=
 cd "$folder" || exit # what a program leaves beside itself must not meet that of another attempt
 
 write() { # NAME TEXT
+    rm -rf "$base.$1.new" "$base.$1" # no link or folder of the program's is followed
     printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1"
 }
 
@@ -65,8 +67,11 @@ finish() { # STATUS
         for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
         sleep 0.02
     done
-    # What a program puts in the place of its log is not followed.
-    [ -f "$base.log" ] && [ ! -L "$base.log" ] || { rm -rf "$base.log"; : >"$base.log"; }
+    if [ -n "$program" ] && { [ ! -f "$base.log" ] || [ -L "$base.log" ]; }; then
+        why=log-replaced
+        rm -rf "$base.log"
+    fi
+    [ -e "$base.log" ] || : >"$base.log"
     if [ "$(size)" -ge "$log_bytes" ]; then
         why=log-too-large
         dd if=/dev/null of="$base.log" bs=1 seek="$log_bytes" 2>/dev/null # cuts it there

@@ -66,8 +66,14 @@ class Transport(Protocol):
             NodeError: the connection is lost.
         """
 
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+
+        For folders that a container can write: no link is followed.
+        """
+
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it.
+        """Write a line into a FIFO; False if nobody reads it, or if it is none.
 
         Raises:
             NodeError: the connection is lost; the line may or may not have been written.

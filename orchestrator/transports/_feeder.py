@@ -8,7 +8,8 @@ from orchestrator.transports._sftp import Lost
 # dd alone can open a FIFO without waiting for a reader; `echo >fifo` would wait for ever.
 SCRIPT = """
 while IFS= read -r path && IFS= read -r line; do
-    dd of="$path" bs=4096 oflag=nonblock conv=notrunc,nocreat 2>/dev/null <<.
+    [ -p "$path" ] && [ ! -L "$path" ] &&
+        dd of="$path" bs=4096 oflag=nonblock conv=notrunc,nocreat 2>/dev/null <<.
 $line
 .
     echo $?

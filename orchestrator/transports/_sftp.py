@@ -7,6 +7,8 @@ Source: draft-ietf-secsh-filexfer-02 (version 3); OpenSSH, PROTOCOL, section 4.
 """
 
 import itertools
+import posixpath
+import stat
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,11 +21,11 @@ AHEAD = 32
 LONGEST_BYTES = 256 << 10  # of an answer, as in OpenSSH's client
 
 INIT, VERSION_IS, OPEN, CLOSE, READ, WRITE = 1, 2, 3, 4, 5, 6
-FSTAT, REMOVE, MKDIR, STAT, EXTENDED = 8, 13, 14, 17, 200
+LSTAT, FSTAT, REMOVE, MKDIR, STAT, EXTENDED = 7, 8, 13, 14, 17, 200
 STATUS, HANDLE, DATA, ATTRIBUTES = 101, 102, 103, 105
 OK, END, NO_SUCH_FILE, DENIED = 0, 1, 2, 3
 FOR_READING, FOR_WRITING, CREATE, EXCLUSIVE = 0x01, 0x02, 0x08, 0x20
-HAS_SIZE, HAS_MODE = 0x01, 0x04
+HAS_SIZE, HAS_OWNER, HAS_MODE = 0x01, 0x02, 0x04
 
 
 class Refused(Exception):
@@ -70,6 +72,19 @@ class Sftp:
             return first  # it has become shorter
         finally:
             self._leave(handle)
+
+    def is_plain(self, path: str) -> bool:
+        """Whether a plain file lies there that belongs to who owns its folder; no link is one.
+
+        Version 3 of the protocol cannot open a file without following links.
+
+        Raises:
+            Refused: as the server says.
+        """
+        asked = [(LSTAT, _text(each.encode())) for each in (posixpath.dirname(path), path)]
+        (_, folder), (_, file) = self._each(asked)
+        owners = {_owner_and_mode(body)[0] for body in (folder, file)}
+        return len(owners) == 1 and stat.S_ISREG(_owner_and_mode(file)[1])
 
     def create(self, path: str, content: bytes, mode: int) -> None:
         """A new file; one that is already there, or a link, is refused.
@@ -233,6 +248,15 @@ def _unrefused(answer: tuple[int, bytes], allowed: int) -> tuple[int, bytes]:
         if code not in (OK, allowed):
             raise Refused(code, _first_text(body[4:]).decode(errors="replace"))
     return answer
+
+
+def _owner_and_mode(attributes: bytes) -> tuple[int, int]:
+    (flags,) = struct.unpack_from(">I", attributes)
+    if not (flags & HAS_OWNER and flags & HAS_MODE):
+        raise Lost("says nothing of a file's owner and kind")
+    at = 4 + (8 if flags & HAS_SIZE else 0)
+    owner, _, mode = struct.unpack_from(">III", attributes, at)
+    return owner, mode
 
 
 def _text(text: bytes) -> bytes:

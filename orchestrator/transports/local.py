@@ -1,10 +1,12 @@
 """This machine as a node."""
 
 import contextlib
+import errno
 import io
 import os
 import secrets
 import socket
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,20 @@ from orchestrator.transports import Completed, Stream
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
+# ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
+NOT_THERE = (errno.ENOENT, errno.ESRCH)
+NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
+
+
+def _without_link(path: str, flags: int) -> int:
+    """Open what lies there itself, and wait for nobody at the other end of a FIFO."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _from(file: io.FileIO, offset: int) -> bytes:
+    if offset:
+        file.seek(offset)
+    return b"".join(_pieces(file))
 
 
 def _pieces(file: io.FileIO) -> Iterator[bytes]:
@@ -97,24 +113,30 @@ class LocalTransport:
         Raises:
             LocalError: the file is there and cannot be read.
         """
-        try:
-            with open(path, "rb", buffering=0) as file:
-                if offset:
-                    file.seek(offset)
-                return b"".join(_pieces(file))
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        except OSError as error:
-            raise errors.LocalError(
-                f"cannot read {path}: {error.strerror}", code="READ", node=self.node
-            ) from error
+        with self._reading(path, NOT_THERE), open(path, "rb", buffering=0) as file:
+            return _from(file, offset)
+        return None
+
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+
+        Raises:
+            LocalError: the file is there and cannot be read.
+        """
+        reading = self._reading(path, NOT_PLAIN)
+        with reading, open(path, "rb", buffering=0, opener=_without_link) as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                return _from(file, offset)
+        return None
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it."""
+        """Write a line into a FIFO; False if nobody reads it, or if it is none."""
         with contextlib.suppress(OSError):
-            gate = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            gate = _without_link(path, os.O_WRONLY)
             try:
-                return os.write(gate, line) == len(line)
+                is_gate = stat.S_ISFIFO(os.fstat(gate).st_mode)
+                return is_gate and os.write(gate, line) == len(line)
             finally:
                 os.close(gate)
         return False
@@ -143,6 +165,17 @@ class LocalTransport:
             theirs.close()
         self._opened.append((process, ours))
         return ours
+
+    @contextlib.contextmanager
+    def _reading(self, path: str, not_read: tuple[int, ...]) -> Iterator[None]:
+        """Ends the block at these errors, and turns others into ours."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in not_read:
+                raise errors.LocalError(
+                    f"cannot read {path}: {error.strerror}", code="READ", node=self.node
+                ) from error
 
     def close(self) -> None:
         """Let go of the commands behind streams, which end with their input."""

@@ -93,10 +93,32 @@ class SshTransport:
             UnfitError: the file is there and cannot be read.
             NodeError: the connection is lost.
         """
+        return self._read(path, offset, own=False)
+
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+
+        Raises:
+            UnfitError: the file is there and cannot be read.
+            NodeError: the connection is lost.
+        """
+        return self._read(path, offset, own=True)
+
+    def feed(self, path: str, line: bytes) -> bool:
+        """Write a line into a FIFO; False if nobody reads it, or if it is none.
+
+        Raises:
+            NodeError: the connection is lost; the line may or may not have been written.
+        """
+        return self._session.get().feed(path, line)
+
+    def _read(self, path: str, offset: int, *, own: bool) -> bytes | None:
         session = self._session.get()
         try:
             with session.files() as sftp:
                 try:
+                    if own and not sftp.is_plain(path):
+                        return None
                     return sftp.read(path, offset, MOST_BYTES)
                 except Refused as refused:
                     # What is under /proc may go away between being opened and being read.
@@ -108,14 +130,6 @@ class SshTransport:
             raise errors.UnfitError(
                 f"cannot read {path}: {why}", code="READ", node=self.node
             ) from refused
-
-    def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it.
-
-        Raises:
-            NodeError: the connection is lost; the line may or may not have been written.
-        """
-        return self._session.get().feed(path, line)
 
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` on the node as a byte stream; its standard error goes nowhere.

@@ -48,6 +48,10 @@ class ToldTransport:
         """As the transport does."""
         return self._transport.get(path, offset)
 
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        """As the transport does."""
+        return self._transport.get_own(path, offset)
+
     def feed(self, path: str, line: bytes) -> bool:
         """As the transport does."""
         with self._told("feed", (path,)) as answer:

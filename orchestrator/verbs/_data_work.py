@@ -53,7 +53,7 @@ def left(work: Work, planned: Planned) -> Running | None:
     if not number:
         return None
     folder = f"{_data_plan.home(planned.node, work.asked.dataset)}/a{number}"
-    index = work.fleet.transports[planned.node.name].get(f"{folder}/way") or b""
+    index = work.fleet.transports[planned.node.name].get_own(f"{folder}/way") or b""
     if not index.isdigit() or int(index) >= len(ways):
         return None
     running = _running(work, planned, ways[int(index)], number)

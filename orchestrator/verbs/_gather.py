@@ -135,7 +135,7 @@ def _copy(
 
 def _read(transport: Transport, path: str, offset: int = 0) -> bytes | None:
     """What the transport reads; a connection that is lost meanwhile costs that piece, no more."""
-    return REPEATABLE.call(lambda: transport.get(path, offset))
+    return REPEATABLE.call(lambda: transport.get_own(path, offset))
 
 
 def _fetch(transport: Transport, path: str, place: tuple[Path, int], end: TaskEnd | None) -> bool:

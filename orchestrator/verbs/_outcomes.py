@@ -43,6 +43,10 @@ FAILED = {
         "its log reached max_log_size, of which the beginning is kept; needed a program that"
         " prints less, or a larger max_log_size in the inventory",
     ),
+    "log-replaced": (
+        "LOG-REPLACED",
+        "its program removed its log, or put something else in its place, which is not read",
+    ),
 }
 
 

@@ -19,6 +19,16 @@ LOCAL = {"transport": "local", "runtime": "process"}
 SEED_ADDRESSES = ["10.11.0.2", "10.11.0.3", "10.11.0.4", "10.11.0.5"]
 
 
+def test_log_limit_is_a_gibibyte_unless_said_otherwise() -> None:
+    """In the words of shm_size; what has no letter is in bytes."""
+    sizes = {None: 1 << 30, "512m": 512 << 20, "3k": 3072, "2t": 2 << 40, "77": 77}
+    for said, expected in sizes.items():
+        document = {"name": "lab", "nodes": [{"name": "n1", "address": "10.0.0.1"}]}
+        limit = {} if said is None else {"max_log_size": said}
+        found = Cluster.model_validate_json(json.dumps({**document, **limit}))
+        assert found.log_bytes == expected
+
+
 def cluster(nodes: Sequence[Mapping[str, object]] = (A, B), **others: object) -> Cluster:
     """An inventory that says these things."""
     return Cluster.model_validate_json(
