@@ -19,10 +19,10 @@ from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
 from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.virtual import Desk
+from tests.waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
-PATIENCE_S = 60.0
 
 DEAR = {"four", "two"}  # fixtures that bring up a virtual cluster
 
@@ -64,7 +64,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S * 3,
+            timeout=PATIENCE_S,
             check=False,
         )
 

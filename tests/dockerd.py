@@ -22,7 +22,7 @@ from pathlib import Path
 from orchestrator.deadlines import Patience
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 
 IMAGE = "tiny:1"
 # What the supervisor needs, and what tests run; the image is made of this machine's own.
@@ -46,7 +46,6 @@ PROGRAMS = (
     *("sync", "tail", "touch", "tr", "true", "wc"),
 )
 QUICK = Patience(answer_s=10.0, stall_s=5.0, work_s=60.0, pause_s=0.1)
-PATIENCE_S = 30.0
 CONTAINERD = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
 
 
@@ -66,13 +65,13 @@ class Dockerd:
             disk += f" && mount -t tmpfs -o size={disk_mib}m tdk {folder}/docker"
         apart = f"{disk} && touch {folder}/apart && exec sleep inf"
         self._space = self._run("unshare", "--mount", "--propagation=private", "sh", "-c", apart)
-        wait_for((folder / "apart").exists, "a mount namespace of its own", PATIENCE_S)
+        wait_for((folder / "apart").exists, "a mount namespace of its own")
         self._containerd = self._inside(
             *("containerd", "--config", f"{folder}/containerd.toml"),
             *("--root", f"{folder}/containerd", "--state", f"{folder}/state"),
             *("--address", f"{folder}/containerd.sock"),
         )
-        wait_for((folder / "containerd.sock").exists, "containerd's socket", PATIENCE_S)
+        wait_for((folder / "containerd.sock").exists, "containerd's socket")
         self._dockerd: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -92,7 +91,7 @@ class Dockerd:
             *("--bridge=none", "--iptables=false", "--ip-forward=false"),
             "--max-download-attempts=1",
         )
-        wait_for(self._answers, "dockerd's answer", PATIENCE_S)
+        wait_for(self._answers, "dockerd's answer")
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send dockerd alone a signal; one that ends it is waited for."""
@@ -203,7 +202,7 @@ class Registry:
                 stderr=log,
                 start_new_session=True,
             )
-        wait_for(self._port, "the registry's port", PATIENCE_S)
+        wait_for(self._port, "the registry's port")
         self.address = f"127.0.0.1:{self._port()}"
 
     def stop(self) -> None:

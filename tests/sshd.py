@@ -12,9 +12,9 @@ from pathlib import Path
 
 from orchestrator.transports import known_hosts
 from orchestrator.transports.ssh import SshTarget
+from tests.waiting import PATIENCE_S
 
 SSHD = "/usr/sbin/sshd"
-PATIENCE_S = 20.0
 
 
 def keygen(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:

@@ -157,12 +157,13 @@ def test_two_controllers_do_not_measure_at_once(
     process = desk.begun()
     other = Desk.made(desk.cluster, tmp_path_factory.mktemp("other"))
     other.adopt(desk)
-    said = other.again(code=6).stderr
-    assert "ERROR LOCKED node=vs[001-004]: in use by" in said
-    assert f"pid {process.pid}," in said
     # GPUs are the machine's: another folder on the nodes is no other place to measure.
     elsewhere = other.inventory(**{"  user: root\n": "  user: root\n  folder: /var/tmp/else\n"})
-    refused = other.run("provision", str(elsewhere))
+    with desk.held():
+        said = other.again(code=6).stderr
+        refused = other.run("provision", str(elsewhere))
+    assert "ERROR LOCKED node=vs[001-004]: in use by" in said
+    assert f"pid {process.pid}," in said
     assert "ERROR LOCKED node=vs[001-004]: in use by" in refused.stderr
     code, said = ended(process)
     assert code == 0, said

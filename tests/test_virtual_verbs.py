@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Node
-from tests.virtual import QUICK, TRIAL, Desk
+from tests.virtual import QUICK, TRIAL, Desk, ended
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.cluster
 
@@ -32,23 +33,24 @@ def has(node: Node) -> set[str]:
 
 def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
     """status and logs say what runs where; --follow ends with it, and its bytes are the log's."""
-    process = desk.begun(iteration_s=0.3)
+    process = desk.begun()
     follower = desk.start("logs", "--follow")
-    said = desk.json("status")
+    with desk.held():
+        said = desk.json("status")
+        leader, other = desk.run("logs").stdout, desk.run("logs", TRIAL, "--rank", "1").stdout
     assert said["trials"] == {TRIAL: "running"}
     assert f"pid {process.pid} " in said["controller"]
     seen = [(each["node"], each["node_rank"], each["phase"]) for each in said["tasks"]]
     assert seen == [("vs001", 0, "running"), ("vs002", 1, "running")]
     assert said["tasks"][0]["log_bytes"] > 0
     assert said["tasks"][1]["name"] == desk.container(1)
-    leader, other = desk.run("logs").stdout, desk.run("logs", TRIAL, "--rank", "1").stdout
-    _, words = process.communicate(timeout=60)
-    assert process.returncode == 0, words
+    code, words = ended(process)
+    assert code == 0, words
     kept = [
         (desk.sweeps()[-1] / "attempts" / TRIAL / "a1" / f"r{rank}.log").read_text()
         for rank in (0, 1)
     ]
-    assert follower.communicate(timeout=20)[0] == kept[0]
+    assert follower.communicate(timeout=PATIENCE_S)[0] == kept[0]
     assert follower.returncode == 0
     assert "Iteration: 3 " in leader
     assert kept[0].startswith(leader)
@@ -73,7 +75,7 @@ def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
     pid = node.must("python3 -c 'import time; time.sleep(600)' >/dev/null 2>&1 & echo $!").strip()
     try:
         said = desk.json("stop")
-        _, words = process.communicate(timeout=20)
+        _, words = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 143, words
         assert said["controller"] == process.pid
         assert desk.run("clean", *desk.on()).returncode == 0
@@ -231,7 +233,7 @@ def test_a_hangup_is_a_signal_like_others(desk: Desk) -> None:
     process = desk.begun()
     began = time.monotonic()
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
     assert time.monotonic() - began < 15
     assert json.loads(desk.run("status", "--json").stdout)["trials"] == {TRIAL: "interrupted"}

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import Cluster, Node, overlay
+from tests.waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
-PATIENCE_S, BEGIN_S = 600.0, 60.0
+COMMAND_S = 600.0
 TRIAL = "2n1g-r50_b256_amp_1"  # the first one of a quick playbook
 QUICK = """\
 workload: ngc_pytorch_rn50
 image: ngc-pytorch-20.03
-method: {repeats: 1, iterations: 41, window: [5, 35], time_limit_s: 90, stall_limit_s: 25}
+method: {repeats: 1, iterations: 41, window: [5, 35], time_limit_s: 300, stall_limit_s: 120}
 grid: {placement: [2x1], precision: [amp], micro_batch_size: [256]}
 params: {loss_scale: dynamic}
 """
@@ -66,7 +67,7 @@ class Desk:
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """A command of ours, to its end."""
         whole = {**self.env, **env}
-        return self.cluster.run(*PROGRAM, *words, cwd=self.folder, env=whole, timeout_s=PATIENCE_S)
+        return self.cluster.run(*PROGRAM, *words, cwd=self.folder, env=whole, timeout_s=COMMAND_S)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A command of ours, left running."""
@@ -95,7 +96,7 @@ class Desk:
         """
         self.cluster.switch(**{"iteration_s": 0.25, **wanted})
         process = self.start("sweep", self.playbook("quick", QUICK), *self.on(), *words)
-        deadline = time.monotonic() + BEGIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self.trains():
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
@@ -103,6 +104,16 @@ class Desk:
             time.sleep(0.05)
         self.cluster.switch()
         return process
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The gang that trains stands still within the block: rank 0, which sets its pace, does."""
+        rank = "$(grep -slzx RANK=0 /proc/[0-9]*/environ | cut -d/ -f3)"
+        self.cluster.node(0).must(f"kill -STOP {rank}")
+        try:
+            yield
+        finally:
+            self.cluster.node(0).must(f"kill -CONT {rank}")
 
     def again(self, code: int = 0) -> "subprocess.CompletedProcess[str]":
         """The same sweep once more, to its end."""
@@ -178,7 +189,7 @@ class Desk:
                 node.sh(SWEPT)
 
 
-def ended(process: "subprocess.Popen[str]", limit_s: float = 60.0) -> tuple[int, str]:
+def ended(process: "subprocess.Popen[str]", limit_s: float = PATIENCE_S) -> tuple[int, str]:
     """Exit code of a command and what it said on standard error."""
     _, said = process.communicate(timeout=limit_s)
     return process.returncode, said

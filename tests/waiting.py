@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0  # of what never comes; neighbours may have both processors
 
 
 def wait_for(truth: Callable[[], object], what: str, limit_s: float = PATIENCE_S) -> None:

@@ -19,7 +19,7 @@ from tests.cluster.place import (
     node_names,
 )
 
-READY_S = 60.0
+READY_S = 180.0
 _HERE = Path(__file__).parent
 _PLAIN = 4242
 _USER = f"bench:x:{_PLAIN}:{_PLAIN}:a plain user:/home/bench:/bin/sh"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.cluster.place import STANDARD_PATH, Place, TestbedError
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def call(*argv: str, stdin: str = "") -> str:
