@@ -43,12 +43,10 @@ class Demands:
     Args:
         extra: the extra of this package that brings the modules an image needs.
         driver: the oldest NVIDIA driver that the images run on.
-        images_mib: how much disk the images take that are not there yet.
     """
 
     extra: str | None = None
     driver: str | None = None
-    images_mib: int = 0
 
 
 def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) -> Iterator[Finding]:
@@ -60,5 +58,5 @@ def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) ->
     yield from openable(node, answer.verbs)
     if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
         yield from distances(node, answer.topology)
-    yield from docker(node, answer.docker, cluster.container, images_mib=demands.images_mib)
+    yield from docker(node, answer.docker, cluster.container)
     yield from states(node, answer.data)

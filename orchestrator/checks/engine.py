@@ -8,7 +8,6 @@ from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts, Finding
 
 LEAST_DISK_MIB = 1024
-SHARE = 2.5  # an image is there as layers, unpacked, and once more while it is derived from
 _BOUNDED = frozenset({"local", "journald"})
 _SAFE_TOOLKIT, _SAFE_RUNC = "1.17.8", "1.1.12"
 _SILENT = {
@@ -23,13 +22,9 @@ _SILENT = {
 
 
 def docker(
-    node: Node, facts: DockerFacts | Silent | None, container: Container, *, images_mib: int = 0
+    node: Node, facts: DockerFacts | Silent | None, container: Container
 ) -> Iterator[Finding]:
-    """What is wrong with the engine.
-
-    Args:
-        images_mib: how much the images take that are not there yet.
-    """
+    """What is wrong with the engine."""
     if isinstance(facts, Silent):
         code, fix = _SILENT.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
         if node.sudo and facts.code == "ABSENT" and "sudo" in facts.said:
@@ -43,7 +38,7 @@ def docker(
             fix.format(user=node.user),
         )
     elif facts is not None:
-        yield from _room(node, facts, max(LEAST_DISK_MIB, round(images_mib * SHARE)))
+        yield from _room(node, facts)
         yield from _gpu_access(node, facts, container)
         yield from _logs(node, facts)
         yield from _versions(node, facts)
@@ -58,15 +53,15 @@ def docker(
             )
 
 
-def _room(node: Node, facts: DockerFacts, needed_mib: int) -> Iterator[Finding]:
-    if facts.free_mib is None or facts.free_mib < needed_mib:
+def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
+    if facts.free_mib is None or facts.free_mib < LEAST_DISK_MIB:
         free = "unknown space" if facts.free_mib is None else f"{facts.free_mib} MiB"
         yield Finding(
             "error",
             "DISK-FULL",
             node.name,
             f"{free} free at {facts.root_dir}, where images go",
-            f"at least {needed_mib} MiB",
+            f"at least {LEAST_DISK_MIB} MiB",
             "remove images that nobody uses, or move the engine's data-root",
         )
 

@@ -100,15 +100,6 @@ def test_engine_beyond_a_border_is_found(change: dict[str, object], code: str) -
     assert codes(checks.docker(node(), facts, NAKED)) == [code]
 
 
-def test_images_need_two_and_a_half_times_their_size() -> None:
-    """Layers, the unpacked image, and what is derived from it."""
-    facts = replace(GIVEN, free_mib=25_000)
-    assert list(checks.docker(node(), facts, NAKED, images_mib=10_000)) == []
-    (found,) = checks.docker(node(), facts, NAKED, images_mib=10_001)
-    assert found.seen == "25000 MiB free at /var/lib/docker, where images go"
-    assert found.expected == "at least 25002 MiB"
-
-
 def test_missing_sudo_is_not_taken_for_missing_docker() -> None:
     """The way to the engine is what lacks; installing Docker would not help."""
     silent = Silent("ABSENT", "sh: 1: sudo: not found")
