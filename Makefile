@@ -25,7 +25,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 quick: $(READY)
-	$(PYTEST) -n auto -m "not cluster" --cov
+	$(PYTEST) -n auto --maxprocesses 8 -m "not cluster" --cov
 
 gangs: $(READY)
 	sh tests/cluster/install.sh
