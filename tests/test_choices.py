@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Place
+from tests.waiting import wait_for
 
 
 def planned(place: Place, *words: str) -> list[str]:
@@ -109,3 +110,37 @@ def test_a_sweep_goes_by_what_a_user_has_at_hand(place: Place) -> None:
     assert json.loads(place.run("collect", "toy", "--json").stdout)["sweep"] == new.name
     assert json.loads(place.run("stop", "toy", "--json").stdout)["sweep"] == new.name
     assert place.run("logs", "--sweep", f"{old}/").returncode == 0
+
+
+@pytest.mark.cluster
+def test_status_says_how_far_a_trial_is_and_what_there_is_so_far(place: Place) -> None:
+    """Iteration, rate and time left of what runs; the median of every case that has one."""
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    first = json.loads(place.run("status", "--json").stdout)
+    (median,) = first["medians"]
+    (result,) = [
+        case
+        for case in json.loads((place.sweep() / "results.json").read_text())["cases"]
+        if case["median"]
+    ]
+    assert median["median"] == result["median"]
+    assert (median["case"]["nodes"], median["trials_valid"], first["running"]) == (1, 1, [])
+    assert "Medians so far" in place.run("status").stdout
+    place.rewrite(params="params: {step_s: 0.5}")
+    place.start("sweep", "toy", "--case", "1x1")
+
+    seen: list[dict[str, object]] = []
+
+    def runs() -> bool:
+        done = place.run("status", "--json")
+        seen[:] = json.loads(done.stdout)["running"] if done.returncode == 0 else []
+        return bool(seen)
+
+    wait_for(runs, "an iteration is seen", 60)
+    (going,) = seen
+    assert str(going["trial"]).startswith("1n1g-toy_b4_fp32_")
+    iteration, rate = int(str(going["iteration"])), float(str(going["rate"]))
+    assert (going["iterations"], rate > 0) == (10, True)
+    assert 0 < iteration <= 10
+    assert going["left_s"] == pytest.approx((10 - iteration) * 4 / rate)
+    assert place.run("stop").returncode == 0

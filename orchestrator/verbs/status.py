@@ -1,6 +1,6 @@
 """status: what a sweep has done, and what of it runs where."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,8 +8,9 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
+from orchestrator.model.result import Result
 from orchestrator.store import Store
-from orchestrator.verbs import _nodes
+from orchestrator.verbs import _nodes, _progress
 from orchestrator.verbs._running import Running
 
 
@@ -30,7 +31,8 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     running = Running.of(store, sweep_id)
     states = running.states()
-    rows, failures = _rows(running)
+    rows, going, failures = _rows(running)
+    medians = _progress.results(running)
     code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
     voice.document(
@@ -41,6 +43,8 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "controller": holder,
             "trials": dict(states),
             "tasks": [_json(row) for row in rows],
+            "running": [each.document() for each in going],
+            "medians": [_progress.document(each) for each in medians],
             "errors": [each for failure in failures for each in failure.documents()],
         }
     )
@@ -48,12 +52,25 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     said = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {said}")
     voice.result(f"controller: {holder}" if holder else _resting(running, states))
-    if rows:
-        head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
-        voice.table("Tasks", head, [_cells(row) for row in rows])
+    _show(voice, rows, going)
+    _show_medians(voice, medians)
     for failure in _nodes.folded(failures):
         voice.line(str(failure))
     return code
+
+
+def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[_progress.Progress]) -> None:
+    for each in going:
+        voice.result(each.words())
+    if rows:
+        head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
+        voice.table("Tasks", head, [_cells(row) for row in rows])
+
+
+def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
+    if medians:
+        head = ("case", "batch", "precision", "median", "trials")
+        voice.table("Medians so far", head, [_progress.row(each) for each in medians])
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
@@ -63,29 +80,39 @@ def _resting(running: Running, states: Mapping[str, str]) -> str:
     return f"not running; continue with: dlperf-orch sweep {running.plan.experiment}"
 
 
-def _rows(running: Running) -> tuple[list[_Row], list[errors.DlperfError]]:
+def _rows(
+    running: Running,
+) -> tuple[list[_Row], list[_progress.Progress], list[errors.DlperfError]]:
     open_attempts = running.open_attempts()
-    if not open_attempts:
-        return [], []
     rows: list[_Row] = []
+    going: list[_progress.Progress] = []
     failures: list[errors.DlperfError] = []
+    if not open_attempts:
+        return rows, going, failures
     with running.fleet() as fleet:
         for attempt in open_attempts:
-            tasks = {task.node: task for task in attempt.tasks}
-            answers = _nodes.each(list(tasks), partial(_seen, fleet, attempt))
+            answers = _nodes.each(
+                [task.node for task in attempt.tasks], partial(_seen, fleet, attempt)
+            )
             failures += [each.error for each in answers if each.error]
-            rows += [
-                _Row(
-                    attempt.trial,
-                    attempt.number,
-                    each.node,
-                    tasks[each.node].node_rank,
-                    *(each.value or ("unreachable", 0)),
-                    attempt.token(tasks[each.node]),
-                )
-                for each in answers
-            ]
-    return rows, failures
+            own = [_row(attempt, each.node, each.value) for each in answers]
+            rows += own
+            sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
+            if attempt.log_rank in sizes:
+                try:
+                    found = _progress.of(running, fleet, attempt, sizes[attempt.log_rank])
+                except errors.NodeError as error:  # it answered just before
+                    failures.append(error)
+                else:
+                    going += [found] if found else []
+    return rows, going, failures
+
+
+def _row(attempt: Attempt, node: str, seen: tuple[str, int] | None) -> _Row:
+    (task,) = (each for each in attempt.tasks if each.node == node)
+    phase, log_bytes = seen or ("unreachable", 0)
+    rank, name = task.node_rank, attempt.token(task)
+    return _Row(attempt.trial, attempt.number, node, rank, phase, log_bytes, name)
 
 
 def _seen(fleet: "_nodes.Fleet", attempt: Attempt, node: str) -> tuple[str, int]:
