@@ -21,7 +21,7 @@ from orchestrator.workloads import _dllogger
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,
-    reason="needs torch: pip install 'dlperf-orch[demo]'",
+    reason="needs torch: pip install '.[demo]'",
 )
 
 PROGRAM = Path(__file__).parents[1] / "images" / "reference-rn50" / "train.py"

@@ -46,7 +46,7 @@ def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> 
     done = run(installed / "dlperf-orch", "sweep", "smoke", cwd=tmp_path)
     assert done.returncode == 5, done.stderr
     assert "MODULE-MISSING" in done.stderr
-    assert "pip install 'dlperf-orch[demo]'" in done.stderr
+    assert "install torch, or from a checkout: pip install '.[demo]'" in done.stderr
     assert not (tmp_path / ".dlperf" / "sweeps").exists()
 
 

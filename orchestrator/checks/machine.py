@@ -24,7 +24,8 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             node.name,
             f"no Python module {module}",
             f"{module} importable",
-            f"pip install 'dlperf-orch[{extra}]'" if extra else f"install {module}",
+            f"install {module}"
+            + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
         )
     if facts.free_disk_mib < LEAST_DISK_MIB:
         yield Finding(

@@ -122,7 +122,7 @@ def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
         node="n1",
         seen="no Python module torch",
         expected="torch importable",
-        fix="pip install 'dlperf-orch[demo]'",
+        fix="install torch, or from a checkout: pip install '.[demo]'",
     )
     assert second.seen == "no Python module numpy"
     (alone,) = checks.host(node(), replace(HOST, missing_modules=("numpy",)), None)
