@@ -168,3 +168,15 @@ def test_two_controllers_do_not_measure_at_once(
     code, said = ended(process)
     assert code == 0, said
     assert desk.states() == [("valid", "")]
+
+
+def test_without_a_lock_the_table_says_what_is_missing(desk: Desk) -> None:
+    """DOWNLOAD-UNLOCKED is an error of the table, with its fix, and not only a last line."""
+    inventory = desk.inventory()
+    (desk.folder / "mine.lock.json").unlink()
+    said = desk.run("provision", str(inventory))
+    assert said.returncode == 5, said.stderr
+    (row,) = [line for line in said.stdout.splitlines() if "DOWNLOAD-UNLOCKED" in line]
+    assert row.split()[0] == "error"
+    assert "provision --lock" in said.stdout
+    assert "Not fit to measure" in said.stderr

@@ -100,6 +100,8 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
                     site = _together.checked(fleet, site, voice, recount=wish.recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # what was found out so far is shown and kept all the same
+                if isinstance(error, errors.UnfitError):
+                    site = replace(site, findings=(*site.findings, _unprepared(error)))
         if failures or _blocks_images(site):
             site = replace(site, provisioned=(_unfinished(failures),))
     kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
@@ -185,6 +187,14 @@ def _unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
     seen = f"{first.code}: {first.cause}" if first else "findings that left no room for images"
     needed, fix = "a provisioning that came to its end", "provision again"
     return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
+
+
+def _unprepared(error: errors.UnfitError) -> Finding:
+    """What stopped the preparing of images, among the findings of the table."""
+    needed = "images that are the same on every node"
+    return Finding(
+        "error", error.code, error.where.get("node", "all"), error.cause, needed, error.fix
+    )
 
 
 def _unlocked(record: ImageRecord) -> Finding:
