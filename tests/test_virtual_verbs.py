@@ -43,6 +43,10 @@ def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
     seen = [(each["node"], each["node_rank"], each["phase"]) for each in said["tasks"]]
     assert seen == [("vs001", 0, "running"), ("vs002", 1, "running")]
     assert said["tasks"][0]["log_bytes"] > 0
+    (going,) = said["running"]
+    assert (going["trial"], going["iterations"]) == (TRIAL, 40)
+    assert 3 <= going["iteration"] <= 40
+    assert going["left_s"] >= 0
     assert said["tasks"][1]["name"] == desk.container(1)
     code, words = ended(process)
     assert code == 0, words
