@@ -68,8 +68,8 @@ def test_a_playbook_of_the_documents_runs_on_four_nodes(desk: Desk, playbook: st
         assert outcome["provenance"]["driver"] == "440.33.01"
     assert not desk.left()
     again = desk.run("collect")
-    assert again.returncode == 3, again.stderr
-    assert "20 of 25 planned trials have not been run" in again.stderr
+    assert again.returncode == 0, again.stderr
+    assert "have not been run" not in again.stderr
     assert all(each in again.stdout for each in PLACEMENTS)
 
 

@@ -248,7 +248,7 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         _number(said.median if said else None),
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
-        f"{said.n if said else 0}/{report.trials_planned or len(result.trials)}",
+        f"{said.n if said else 0}/{report.planned(result)}",
         f"{said.spread:.1%}" if said and said.spread is not None else "",
         f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
         f"{interval.coverage:.1%}" if interval else "",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from orchestrator import errors, plan, records
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
+from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
 from orchestrator.store import SWEEP_ID, Store, Sweep
@@ -20,11 +21,11 @@ class Choice:
 
     Args:
         new: start a new one although one could go on.
-        repeats: of each case, at least; a sweep only grows by it.
+        wanted: what to run now; a sweep only grows by it.
     """
 
     new: bool
-    repeats: int | None
+    wanted: Plan
 
 
 class Opened:
@@ -50,7 +51,7 @@ class Opened:
             self._voice.line(f"sweep {opened.id} goes on")
         else:
             opened = self._store.new_sweep(
-                self._recipe.name, self._document(inputs, identity, self._recipe)
+                self._recipe.name, self._document(inputs, identity, self._choice.wanted)
             )
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
         self._lock = opened.lock()
@@ -84,23 +85,25 @@ class Opened:
         same = [each for each in found if each.record().get("identity") == identity]
         return next(iter((*same, *found)), None)
 
-    def _document(self, inputs: JSON, identity: str, recipe: Recipe) -> dict[str, JSON]:
+    def _document(self, inputs: JSON, identity: str, requested: Plan) -> dict[str, JSON]:
         return {
             "experiment": self._recipe.name,
             "cluster": self._recipe.cluster.name,
             "identity": identity,
             "inputs": inputs,
-            "plan": records.PLAN.dump_python(plan.build(recipe), mode="json"),
+            "plan": records.PLAN.dump_python(requested, mode="json"),
             "site": _sites.SITE.dump_python(self._site, mode="json"),
         }
 
     def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:
-        """More repeats than the plan has: write the longer plan before anything starts."""
+        """Write what has been requested of the sweep, now and before, until anything starts."""
         record = opened.record()
         has = records.PLAN.validate_python(record["plan"], strict=False)
-        repeats = max(self._choice.repeats or 0, max(trial.repeat for trial in has.trials))
-        grown = plan.repeated(self._recipe, repeats)
-        document = self._document(inputs, identity, grown)
+        trials = (*has.trials, *self._choice.wanted.trials)
+        repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
+        whole = plan.build(plan.repeated(self._recipe, repeats))
+        requested = tuple(trial for trial in whole.trials if trial.name in names)
+        document = self._document(inputs, identity, whole.only(requested))
         kept = {key: record[key] for key in ("id", "created", "site")}
         opened.keep_record({**document, **kept})
 

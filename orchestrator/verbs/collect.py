@@ -113,7 +113,8 @@ def measured(sweep: Sweep) -> Report:
 def _report(
     sweep: Sweep, plan: Plan, site: Site, workload: Workload, results: tuple[Result, ...]
 ) -> Report:
-    planned = max((trial.repeat for trial in plan.trials), default=0)
+    repeats = max((trial.repeat for trial in plan.trials), default=0)
+    counts = {len(result.trials) for result in results}
     found = Report(
         source=sweep.id,
         title=workload.title,
@@ -122,8 +123,8 @@ def _report(
         unit=workload.unit,
         window=plan.method.window,
         rule=plan.method.rule or measured_by(workload, plan.method.window),
-        method=plan.method.model_copy(update={"repeats": planned}),
-        trials_planned=planned,
+        method=plan.method.model_copy(update={"repeats": repeats}),
+        trials_planned=repeats if counts == {repeats} else None,
         cluster=plan.cluster,
         image=plan.image,
         image_digest=plan.image_digest,

@@ -109,7 +109,7 @@ def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish, Voice], signals:
         _locks.held(cluster, fleet.transports) as locks,
     ):
         site = _fit(store, asked, fleet, voice)
-        choice = Choice(wish.new, wish.repeats)
+        choice = Choice(wish.new, wanted)
         with Opened(store, asked.recipe, site, choice, voice) as opened:
             with signals:
                 where = (site, fleet, settings, locks)
@@ -172,7 +172,7 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
     whole = records.PLAN.validate_python(bench.sweep.record()["plan"], strict=False)
     _outcomes.say_what_does_not_count(bench, wanted.trials)
     done = sum(_outcomes.is_done(bench, trial) for trial in wanted.trials)
-    _forecast(bench.voice, bench.recipe, wanted, done)
+    _forecast(bench, wanted, done, len(whole.trials))
     failed = 0
     with bench.voice.view(bench.sweep.id, len(wanted.trials), done) as view:
         _trials.settle(bench, whole, view)
@@ -206,21 +206,26 @@ def _settings(asked: _Asked) -> ContainerSettings | None:
     return _inside.settings(cluster, record.id)
 
 
-def _forecast(voice: Voice, recipe: Recipe, wanted: Plan, done: int) -> None:
-    """Say how many trials, how long and how much disk, as far as that can be known."""
-    left = len(wanted.trials) - done
-    known = f"{words.count(len(wanted.trials), 'trial')}, {done} valid already"
+def _forecast(bench: _bench.Bench, wanted: Plan, done: int, requested: int) -> None:
+    """Say how many trials, how long and how much disk, as far as that can be known.
+
+    Args:
+        requested: trials of the sweep, by this command and those before it.
+    """
+    count, cluster = len(wanted.trials), bench.recipe.cluster
+    left = count - done
+    trials = words.count(requested, "trial")
+    known = f"{trials if count == requested else f'{count} of {trials}'}, {done} valid already"
     if not left:
-        voice.line(f"{known}, nothing left to run")
+        bench.voice.line(f"{known}, nothing left to run")
         return
     method = wanted.method
     disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10
-    most = recipe.cluster.log_bytes
-    voice.line(
-        f"{known}, {left} to run on {words.count(len(recipe.cluster.members), 'node')};"
+    bench.voice.line(
+        f"{known}, {left} to run on {words.count(len(cluster.members), 'node')};"
         f" at most {duration(left * method.time_limit_s)} by method.time_limit_s,"
         f" about {max(disk, 1)} KiB of logs,"
-        f" at most {max(most >> 20, 1)} MiB of each task by max_log_size"
+        f" at most {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
     )
 
 

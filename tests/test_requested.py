@@ -1,0 +1,82 @@
+"""What was requested of a sweep: `sweep`, `collect`, `status` and the live view agree on it."""
+
+import json
+import re
+import signal
+from collections import Counter
+
+import pytest
+
+from tests.conftest import Place
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+
+
+def collected(place: Place) -> tuple[int, dict[str, int], str]:
+    """Exit code of `collect`, its number of trials by placement, and what it says."""
+    done = place.run("collect", "--json")
+    cases = json.loads(done.stdout)["cases"]
+    assert {each["trials_planned"] - len(each["trials"]) for each in cases} == {0}
+    counts = {each["case"]["placement"]: each["trials_planned"] for each in cases}
+    return done.returncode, counts, done.stderr
+
+
+def states(place: Place) -> dict[str, int]:
+    """How many trials `status` knows, by state."""
+    document = json.loads(place.run("status", "--json").stdout)
+    return dict(Counter(document["trials"].values()))
+
+
+def test_fewer_repeats_are_all_that_was_requested(place: Place) -> None:
+    """After `sweep --repeats 1` nothing is missing; every command counts two trials."""
+    done = place.run("sweep", "toy", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"\[(\d)/(\d)\].*started", done.stderr) == [("1", "2"), ("2", "2")]
+    assert states(place) == {"valid": 2}
+    code, counts, said = collected(place)
+    assert (code, counts) == (0, {"1x1": 1, "2x2": 1})
+    assert "have not been run" not in said
+    assert "INCOMPLETE" not in (place.sweep() / "report.md").read_text()
+
+
+def test_more_repeats_afterwards_are_requested_too(place: Place) -> None:
+    """From 1 to 3 repeats in one sweep, and back to a narrower command without losing any."""
+    assert place.run("sweep", "toy", "--repeats", "1").returncode == 0
+    grown = place.run("sweep", "toy", "--repeats", "3")
+    assert grown.returncode == 0
+    assert "6 trials, 2 valid already, 4 to run" in grown.stderr
+    assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
+    narrow = place.run("sweep", "toy", "--repeats", "2", "--json")
+    assert narrow.returncode == 0
+    assert "4 of 6 trials, 4 valid already, nothing left" in narrow.stderr
+    assert [each["trials_planned"] for each in json.loads(narrow.stdout)["cases"]] == [3, 3]
+    assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
+
+
+def test_cases_are_requested_one_after_the_other(place: Place) -> None:
+    """`--case` requests its cases only; another command adds others, with other repeats."""
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    assert (states(place), collected(place)[:2]) == ({"valid": 1}, (0, {"1x1": 1}))
+    assert place.run("sweep", "toy", "--case", "2x2").returncode == 0
+    assert (states(place), collected(place)[:2]) == ({"valid": 3}, (0, {"1x1": 1, "2x2": 2}))
+    assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 1
+
+
+def test_what_was_requested_outlives_an_interruption(place: Place) -> None:
+    """After Ctrl-C all commands know of the 4 requested trials; the rest then makes it whole."""
+    place.rewrite(params="params: {step_s: 0.1}")
+    process = place.start("sweep", "toy")
+    wait_for(lambda: list(place.state.glob("sweeps/*/attempts/*/*/r0.go")), "a task runs")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert sum(states(place).values()) == 4
+    code, counts, said = collected(place)
+    assert (code, counts) == (3, {"1x1": 2, "2x2": 2})
+    assert "4 planned trials have not been run" in said
+    part = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", "--json")
+    assert part.returncode == 0
+    assert "1 of 4 trials, 0 valid already, 1 to run" in part.stderr
+    assert (states(place)["valid"], collected(place)[0]) == (1, 3)
+    assert place.run("sweep", "toy").returncode == 0
+    assert (states(place), collected(place)[:2]) == ({"valid": 4}, (0, {"1x1": 2, "2x2": 2}))
