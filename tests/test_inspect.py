@@ -391,3 +391,18 @@ def test_a_rule_that_is_asked_for_is_the_one_that_measures() -> None:
     refused = inspect("log", log, *words, "--rule", "latency")
     assert refused.returncode == 2
     assert b"NO-RULE" in refused.stderr
+
+
+def test_a_log_of_ranks_under_mpirun_says_its_whole_header() -> None:
+    """As recorded with PYTHONUNBUFFERED=1, and with pieces of another rank in every record."""
+    log = "tensorflow_fed7ba99_1n2g_mpirun_tagged_unbuffered_train_r50_b1_amp_1.log"
+    path = SAMPLES / "real-upstream" / log
+    between = b"[1,1]<stdout>:a warning\n[1,0]<stdout>:"
+    text = re.sub(rb"(batch|learni|imgs_)(?=\w* : )", rb"\1" + between, path.read_bytes())
+    words = ("--workload", "ngc_tensorflow_rn50", "--window", "21:41")
+    for stdin in (text, path.read_bytes()):
+        document = json.loads(inspect("log", "-", *words, stdin=stdin).stdout)
+        assert document["config"]["micro_batch_size"] == 1
+        assert document["config"]["world_size"] == 2
+        assert document["problems"] == []
+        assert document["throughput"] == pytest.approx(2 * 20 / 114.195983)

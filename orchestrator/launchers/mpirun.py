@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
+from orchestrator.launchers import tagged
 from orchestrator.model.plan import Command, Placement, Start
 
 # What sshd needs to let its user in; a container of ours has no capability else.
@@ -21,6 +22,9 @@ CONNECT_TRIES = (
     60  # a second apart: the gates of a gang open within milliseconds, sshd starts after
 )
 
+# Unbuffered, Python writes the words of a print one by one, and each gets a tag; with an empty
+# value it writes lines, since mpirun gives ranks a terminal.
+_WHOLE_PRINTS = ("-x", "PYTHONUNBUFFERED=")
 _SSHD = """\
 #!/bin/sh
 # Serves one attempt's mpirun, with the environment of this task for whatever it starts.
@@ -58,7 +62,7 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
             Start(("mpiexec", "--allow-run-as-root", *command.agent, *ranks, *command.program)),
         )
     argv = (
-        *("mpirun", "--allow-run-as-root", "--tag-output", *ranks),
+        *("mpirun", "--allow-run-as-root", "--tag-output", *_WHOLE_PRINTS, *ranks),
         *("-H", ",".join(f"{seat.address}:{gpus}" for seat in seats)),
         *("--bind-to", "none", "--map-by", "slot"),
         *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
@@ -130,14 +134,15 @@ def service_files(folder: str, user: Keys, host: Keys, at: tuple[str, int]) -> M
     }
 
 
-def spoken(lines: Iterable[bytes], ranks: range) -> Iterator[bytes]:
-    """The lines of an mpirun's log; those of other ranks than these as empty ones.
+def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
+    """The ended lines of an mpirun's log; those of other ranks than these as empty ones.
 
     So line numbers stay what they are in the log.
     """
-    for line in lines:
-        rank = _rank(line)
-        yield line if rank in ranks else b"\n"
+    rejoined = tagged.Rejoined()
+    for chunk in chunks:
+        for line in rejoined.feed(chunk).split(b"\n")[:-1]:
+            yield line + b"\n" if _rank(line) in ranks else b"\n"
 
 
 def _rank(line: bytes) -> int | None:

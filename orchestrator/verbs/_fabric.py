@@ -39,7 +39,7 @@ def seen(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str
 def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
     count = len(task.gpus)
     ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
-    return mpirun.spoken(file, ranks)
+    return mpirun.spoken(_logs.chunks(file), ranks)
 
 
 def proved(found: Measurement, trial: TrialPlan, said: Mapping[str, Fabric]) -> Measurement:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from math import isfinite
 
+from orchestrator.launchers import tagged
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import Reader, _dll_block, _dll_header, _dll_line, _nccl, _pieces
 from orchestrator.workloads._dll_line import Step
@@ -234,10 +235,12 @@ def read(chunks: Iterable[bytes], window: tuple[int, int]) -> TrainingLog:
         window: first and last iteration, by the log's own numbers, in its first epoch.
     """
     reader, sha256, size_bytes = _Reader(window), hashlib.sha256(), 0
+    ranks = tagged.Rejoined()
     for piece in _pieces.even(chunks):
         sha256.update(piece)
         size_bytes += len(piece)
-        reader.feed(piece)
+        reader.feed(ranks.feed(piece))
+    reader.feed(ranks.close())
     reader.close()
     return reader.log(size_bytes, sha256.hexdigest())
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from orchestrator.launchers import tagged
 from orchestrator.workloads import _dll_line, _pieces
 
 TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
@@ -34,9 +35,7 @@ class Lines:
 
     def __iter__(self) -> Iterator[Line]:
         number, rest = 1, b""
-        for piece in _pieces.even(self._chunks):
-            self._sha256.update(piece)
-            self.size_bytes += len(piece)
+        for piece in self._rejoined():
             text = rest + piece
             cut = text.rfind(b"\n") + 1 or text.rfind(b"\r") + 1
             yield from self._whole(text[:cut], number)
@@ -47,6 +46,15 @@ class Lines:
         last = _dll_line.plain(last)
         if self._concerns(last):
             yield Line(number, last, whole=False)
+
+    def _rejoined(self) -> Iterator[bytes]:
+        """The log in pieces, the lines of mpirun's ranks put together again."""
+        ranks = tagged.Rejoined()
+        for piece in _pieces.even(self._chunks):
+            self._sha256.update(piece)
+            self.size_bytes += len(piece)
+            yield ranks.feed(piece)
+        yield ranks.close()
 
     def _whole(self, text: bytes, number: int) -> Iterator[Line]:
         text = _dll_line.plain(text)

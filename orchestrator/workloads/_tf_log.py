@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from math import isfinite
 
+from orchestrator.launchers import tagged
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import _dll_header, _dll_line, _nccl, _pieces, _tf_block, _tf_line
 from orchestrator.workloads._dll_line import Step
@@ -220,10 +221,12 @@ def read(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog
             is measured over ``USUAL``, and of a benchmark the program's own result counts.
     """
     reader, sha256, size_bytes = _Reader(window), hashlib.sha256(), 0
+    ranks = tagged.Rejoined()
     for piece in _pieces.even(chunks):
         sha256.update(piece)
         size_bytes += len(piece)
-        reader.feed(piece)
+        reader.feed(ranks.feed(piece))
+    reader.feed(ranks.close())
     reader.close()
     return reader.log(size_bytes, sha256.hexdigest())
 

@@ -41,7 +41,7 @@ def test_four_nodes_are_one_mpirun_and_three_services() -> None:
     """DLPerf's command line for 4 x 8 GPUs, with ssh by the attempt's own settings."""
     leader, *others = mpirun.launch(TRAIN, placement(4, 8))
     assert " ".join(leader.argv) == (
-        "mpirun --allow-run-as-root --tag-output -np 32"
+        "mpirun --allow-run-as-root --tag-output -x PYTHONUNBUFFERED= -np 32"
         " -H 10.11.0.2:8,10.11.0.3:8,10.11.0.4:8,10.11.0.5:8 --bind-to none --map-by slot"
         " -mca pml ob1 -mca btl ^openib -mca plm_rsh_agent ssh -F ssh_config"
         " -mca plm_rsh_no_tree_spawn 1 -mca btl_tcp_if_include ib0 -mca oob_tcp_if_include ib0"
