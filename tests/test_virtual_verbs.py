@@ -128,6 +128,26 @@ def test_clean_removes_what_finished_sweeps_left(desk: Desk) -> None:
     assert desk.json(*words)["nodes"] == {}
 
 
+def test_what_a_killed_sweep_left_is_named_and_goes_with_stop(desk: Desk) -> None:
+    """clean: exit 7 with containers and folders by node; stop ends them, and no folder stays.
+
+    A folder that a kill kept us from removing after its outcome goes with the sweep's next run.
+    """
+    process, sweep = desk.begun(), desk.sweeps()[-1].name
+    process.kill()
+    process.communicate()
+    kept = desk.json("clean", *desk.on(), code=7)["kept"]
+    assert kept["vs002"]["tasks"] == [desk.container(1)]
+    assert kept["vs002"]["folders"] == [f"/var/tmp/dlperf-root/{sweep}"]
+    assert f"dlperf-orch stop {sweep}" in desk.run("clean", *desk.on()).stderr
+    assert desk.left()
+    desk.json("stop")
+    assert not desk.left()
+    desk.cluster.node(1).must(f"mkdir -p /var/tmp/dlperf-root/{sweep}/{TRIAL}/a1")
+    desk.again()
+    assert not desk.left()
+
+
 def test_nodes_can_be_left_out(desk: Desk) -> None:
     """--nodes by glob and by !NAME: a case of two nodes takes the first two that are left."""
     done = desk.json("provision", str(desk.cluster.inventory), "--nodes", "vs00[23]")
