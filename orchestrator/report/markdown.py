@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 from orchestrator.model.log import TrainingLog
+from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
+from orchestrator.model.result import Measurement
 from orchestrator.report import cells, gpus, groups, numbers, placements
 from orchestrator.report.environment import environment
 from orchestrator.report.method import method
@@ -27,6 +29,9 @@ def markdown(report: Report, language: Language = "en") -> str:
     not_counted = list(_reasons(page))
     if not_counted:
         parts += [page.heading("not_counted"), "\n".join(not_counted)]
+    marks = list(_marks(page))
+    if marks:
+        parts += [page.heading("marks"), "\n".join(marks)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -116,11 +121,26 @@ def _reasons(page: Page) -> Iterable[str]:
         yield page.say("not_run", names=escaped(page.say("comma").join(planned)))
     for result in report.results:
         for trial in result.trials:
-            for problem in (*trial.problems, *trial.marks) if trial.state != "planned" else ():
+            for problem in _why_not(trial):
                 said = (escaped(trial.trial), problem.code, escaped(problem.message))
                 yield f"- {colon.join(said)}"
-        for mark in result.marks:
-            yield f"- {colon.join((result.case.token, mark.code, escaped(mark.message)))}"
     for lone in report.lone:
         for problem in lone.problems:
             yield f"- {colon.join((escaped(lone.path), problem.code, escaped(problem.message)))}"
+
+
+def _why_not(trial: Measurement) -> Iterable[Problem]:
+    """Everything that was seen of a trial that does not count."""
+    return (*trial.problems, *trial.marks) if trial.state not in ("valid", "planned") else ()
+
+
+def _marks(page: Page) -> Iterable[str]:
+    """What a reader should know of numbers that count."""
+    colon = page.say("colon")
+    for result in page.report.results:
+        for trial in result.trials:
+            for mark in trial.marks if trial.state == "valid" else ():
+                said = (escaped(trial.trial), mark.code, escaped(mark.message))
+                yield f"- {colon.join(said)}"
+        for mark in result.marks:
+            yield f"- {colon.join((result.case.token, mark.code, escaped(mark.message)))}"

@@ -24,6 +24,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "results": ("Test Results", "测试结果"),
     "lone": ("Logs", "日志"),
     "published": ("Published Results", "已公布的结果"),
+    "marks": ("Marks on what counts", "计入结果但需注意的事项"),
     "not_counted": ("What does not count, and why", "不计入结果的试验及原因"),
 }
 

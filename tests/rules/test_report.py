@@ -135,6 +135,8 @@ def test_marks_are_shown_with_their_reason() -> None:
     assert "- 1n4g: IMPLAUSIBLE: efficiency 1.250: more than 4 ranks can give" in text
     assert r"- 1n4g-r50\_b256\_amp\_1: GAP: 3.1 s between iterations 62 and 63" in text
     assert "INCOMPLETE" not in text
+    assert "What does not count" not in text
+    assert "IMPLAUSIBLE" in section(text, "Marks on what counts")
 
 
 def test_absent_speedup_says_what_is_missing() -> None:
