@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs lock clean
+.PHONY: demo test check lint quick gangs lowest lock clean
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
@@ -30,6 +30,13 @@ quick: $(READY)
 gangs: $(READY)
 	sh tests/cluster/install.sh
 	$(PYTEST) -n $(WORKERS) -m cluster
+
+# On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.
+lowest: $(READY)
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt pytest
+	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/test_load.py \
+	    tests/test_transports.py tests/test_ssh.py tests/test_engine.py
 
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
