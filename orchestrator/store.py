@@ -1,7 +1,6 @@
 """The state folder: plans, events, logs, results, written so that a crash leaves them whole."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ from typing import BinaryIO
 
 from orchestrator import disk, errors, records
 from orchestrator.disk import on_disk
+from orchestrator.lock import Lock
 from orchestrator.model.facts import JSON
 
 VERSION = 1
@@ -75,61 +75,6 @@ def _cut_torn_line(file: BinaryIO) -> None:
         file.truncate()
 
 
-class Lock:
-    """An exclusive lock that ends with its holder, however that ends."""
-
-    def __init__(self, path: Path, what: str) -> None:
-        self._path, self._what = path, what
-        self._handle = -1
-
-    def __enter__(self) -> "Lock":
-        """Take the lock.
-
-        Raises:
-            StoreError: LOCKED, by whom and since when.
-        """
-        with _ours(self._path):
-            disk.make_folder(self._path.parent)
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._handle, 200, 0).decode(errors="replace").strip()
-            os.close(self._handle)
-            raise errors.StoreError(
-                f"{self._what} is in use by {holder or 'another dlperf-orch'}",
-                code="LOCKED",
-                fix="wait for it, or stop it with Ctrl-C where it runs",
-            ) from None
-        with _ours(self._path):
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, f"pid {os.getpid()} since {now()}\n".encode(), 0)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the lock back; the file stays, since removing it could race with the next."""
-        os.close(self._handle)
-
-    def holder(self) -> str | None:
-        """Who holds it and since when; None if nobody does."""
-        if not self._path.exists():
-            return None
-        with _ours(self._path):
-            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return os.pread(handle, 200, 0).decode(errors="replace").strip()
-        finally:
-            os.close(handle)
-        return None
-
-    def holder_pid(self) -> int | None:
-        """The process that holds it on this machine; None if nobody does."""
-        words = (self.holder() or "").split()
-        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else None
-
-
 class Sweep:
     """The folder of one sweep."""
 
@@ -144,7 +89,7 @@ class Sweep:
 
     def lock(self) -> Lock:
         """The lock that a process holds while it runs this sweep."""
-        return Lock(self.folder / "lock", f"sweep {self.id}")
+        return Lock(self.folder / "lock", f"sweep {self.id}", self.folder.parent.parent)
 
     def remove_unfinished(self) -> None:
         """Remove what killed processes were writing here; for whoever holds the lock."""
@@ -347,7 +292,7 @@ class Store:
 
     def lock(self, cluster: str) -> Lock:
         """The lock that a process holds while it measures on a cluster."""
-        return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}")
+        return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def site(self, cluster: str) -> bytes | None:
         """What provisioning left about a cluster, or None."""

@@ -119,7 +119,12 @@ class Place:
     def env(self) -> dict[str, str]:
         """The environment of every command here: this checkout and the toy, nothing of DLPERF_."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-        return {**env, "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}", "COLUMNS": "200"}
+        return {
+            **env,
+            "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}",
+            "COLUMNS": "200",
+            "DLPERF_LOCK": str(self.folder.parent / "machine.lock"),  # apart from real sweeps
+        }
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
-"""The state folder: whole files, locks that end with their holder, events that outlive a crash."""
+"""The state folder: whole files, and events that outlive a crash."""
 
-import multiprocessing
 import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,46 +9,7 @@ from orchestrator import errors, records
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
-from orchestrator.store import Lock, Store, write
-
-
-def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
-    """The second is refused with the holder's pid; after the first it is free."""
-    with Lock(tmp_path / "lock", "the thing"):
-        second = Lock(tmp_path / "lock", "the thing")
-        with pytest.raises(errors.StoreError, match=f"the thing is in use by pid {os.getpid()}"):
-            second.__enter__()
-    with Lock(tmp_path / "lock", "the thing"):
-        pass
-
-
-def test_who_holds_a_lock_can_be_asked_without_taking_it(tmp_path: Path) -> None:
-    """Nobody before there is one, the process while it holds, nobody after that."""
-    lock = Lock(tmp_path / "lock", "this")
-    assert (lock.holder(), lock.holder_pid()) == (None, None)
-    with lock:
-        assert f"pid {os.getpid()} since " in (Lock(tmp_path / "lock", "this").holder() or "")
-        assert Lock(tmp_path / "lock", "this").holder_pid() == os.getpid()
-    assert (lock.holder(), lock.holder_pid()) == (None, None)
-
-
-def _hold(path: Path, ready: "multiprocessing.synchronize.Event") -> None:
-    with Lock(path, "the thing"):
-        ready.set()
-        signal.pause()
-
-
-def test_a_lock_ends_with_a_killed_holder(tmp_path: Path) -> None:
-    """SIGKILL leaves no stale lock behind."""
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    holder = context.Process(target=_hold, args=(tmp_path / "lock", ready))
-    holder.start()
-    assert ready.wait(30)
-    holder.kill()
-    holder.join()
-    with Lock(tmp_path / "lock", "the thing"):
-        pass
+from orchestrator.store import Store, write
 
 
 def test_events_come_back_in_order_and_a_torn_one_is_cut(tmp_path: Path) -> None:

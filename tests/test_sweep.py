@@ -324,7 +324,8 @@ def test_two_controllers_cannot_share_a_cluster(place: Place) -> None:
     wait_for(lambda: running(place), "a task runs")
     second = place.run("sweep", "toy")
     assert second.returncode == 6
-    assert f"LOCKED: cluster two is in use by pid {process.pid}" in second.stderr
+    assert f"LOCKED: cluster two is in use by pid {process.pid} of " in second.stderr
+    assert f"`dlperf-orch stop --state {place.state}`" in second.stderr
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
 

@@ -163,7 +163,7 @@ def test_two_controllers_do_not_measure_at_once(
         said = other.again(code=6).stderr
         refused = other.run("provision", str(elsewhere))
     assert "ERROR LOCKED node=vs[001-004]: in use by" in said
-    assert f"pid {process.pid}," in said
+    assert f"pid {process.pid} of root on " in said
     assert "ERROR LOCKED node=vs[001-004]: in use by" in refused.stderr
     code, said = ended(process)
     assert code == 0, said

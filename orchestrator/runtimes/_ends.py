@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from orchestrator.model.process import ProcessIdentity
 from orchestrator.runtimes import TaskState
-from orchestrator.runtimes._files import Supervisor, TaskFiles
+from orchestrator.runtimes._files import TaskFiles
 from orchestrator.runtimes.containers import Containers, ContainerState
 
 KILLED = 137
@@ -11,7 +12,7 @@ KILLED = 137
 
 def verdict(
     files: TaskFiles,
-    supervisor: Supervisor | None,
+    supervisor: ProcessIdentity | None,
     container: ContainerState | None,
     containers: Containers,
 ) -> TaskState:
@@ -34,7 +35,7 @@ def verdict(
 
 def _why(
     files: TaskFiles,
-    supervisor: Supervisor | None,
+    supervisor: ProcessIdentity | None,
     container: ContainerState | None,
     containers: Containers,
 ) -> str:

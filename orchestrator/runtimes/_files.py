@@ -1,35 +1,20 @@
 """The files that a task's supervisor leaves on its node, and what they say."""
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
+from orchestrator.model.process import ProcessIdentity
+from orchestrator.processes import BOOT_ID
 from orchestrator.transports import Transport
-
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @cache
 def script() -> bytes:
     """The supervisor's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
-
-
-@dataclass(frozen=True, slots=True)
-class Supervisor:
-    """The process that watches a task: pids are used again, and reboots start anew.
-
-    Args:
-        pid: as the supervisor sees itself, which in a container is 1.
-        started: its start in clock ticks since boot, the same wherever it is seen from.
-    """
-
-    pid: str
-    started: str
-    boot: str
 
 
 class TaskFiles:
@@ -44,7 +29,7 @@ class TaskFiles:
         """Where a file of the task lies on the node: pid, gate, go, log, exit, end or err."""
         return f"{self._base}.{name}"
 
-    def supervisor(self) -> Supervisor | None:
+    def supervisor(self) -> ProcessIdentity | None:
         """The task's supervisor; None until it is there.
 
         Raises:
@@ -53,13 +38,13 @@ class TaskFiles:
         words = self._words("pid")
         if not words:
             return None
-        if len(words) != 3:
+        if len(words) != 3 or not words[0].isdecimal():
             raise errors.NodeError(
                 f"{self.path('pid')}: {' '.join(words)!r}; needed pid, start time and boot id",
                 code="START",
                 node=self._task.node,
             )
-        return Supervisor(*words)
+        return ProcessIdentity(self._task.node, int(words[0]), *words[1:])
 
     def has(self, name: str) -> bool:
         """Whether a file of the task is there and has content."""
@@ -97,17 +82,17 @@ class TaskFiles:
         """The task's raw log from ``offset`` on, at most a few MiB."""
         return self._transport.get_own(self.path("log"), offset) or b""
 
-    def alive(self, supervisor: Supervisor, pid: str) -> bool:
+    def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:
         """Whether the node's process ``pid`` is that very supervisor and has not ended."""
         stat = self._transport.get(f"/proc/{pid}/stat") or b""
-        fields = stat.rpartition(b") ")[2].split()
-        if len(fields) < 20 or fields[0] in (b"Z", b"X"):
-            return False
-        return fields[19].decode() == supervisor.started and not self.rebooted(supervisor)
+        return supervisor.is_shown_by(stat, self._boot())
 
-    def rebooted(self, supervisor: Supervisor) -> bool:
+    def rebooted(self, supervisor: ProcessIdentity) -> bool:
         """Whether the node was started anew since the task was."""
-        return (self._transport.get(BOOT_ID) or b"").decode().strip() != supervisor.boot
+        return self._boot() != supervisor.boot
+
+    def _boot(self) -> str:
+        return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
     def _ended(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
         went = self._words("go")

@@ -10,10 +10,11 @@ from typing import Any
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
+from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._ends import verdict
-from orchestrator.runtimes._files import Supervisor, TaskFiles, script
+from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import Grants
@@ -207,7 +208,7 @@ class DockerRuntime:
             )
         return found.entrypoint
 
-    def _alive(self, attempt: Attempt, task: Task, supervisor: Supervisor) -> bool:
+    def _alive(self, attempt: Attempt, task: Task, supervisor: ProcessIdentity) -> bool:
         """Whether the node's process table shows the supervisor, which asks nothing of Docker."""
         pid = self._pids.get(attempt.token(task))
         return pid is not None and self._files(attempt, task).alive(supervisor, pid)

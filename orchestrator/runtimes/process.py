@@ -79,7 +79,7 @@ class ProcessRuntime:
         if end is None and supervisor is None:
             return TaskState("absent")
         if end is None and supervisor is not None:
-            if files.alive(supervisor, supervisor.pid):
+            if files.alive(supervisor, str(supervisor.pid)):
                 return TaskState("running" if files.let_through() else "waiting")
             end = files.end()  # it may have ended between the two looks
             if end is None:
@@ -95,8 +95,8 @@ class ProcessRuntime:
         """Ask the supervisor, if it is still the one that we started, to end the program."""
         files = self._files(attempt, task)
         supervisor = files.supervisor()
-        if supervisor and files.alive(supervisor, supervisor.pid):
-            self._transport.run(("kill", "-TERM", supervisor.pid), timeout_s=SUPERVISOR_S)
+        if supervisor and files.alive(supervisor, str(supervisor.pid)):
+            self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
         """Kill every process that carries the task's token.

@@ -1,22 +1,21 @@
 """One controller at a time on a node, whatever machine or state folder it works from."""
 
 import contextlib
-import getpass
 import os
-import socket
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, lock
 from orchestrator.deadlines import BEAT_S, LOCK_S, LOCK_SILENCE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.store import now
+from orchestrator.model.process import Holder
 from orchestrator.transports import Stream, Transport
 from orchestrator.verbs import _nodes
 
 LONGEST_ANSWER = 4096
 
-# Whatever user and folder: GPUs are the machine's.
+# Whatever user and folder: GPUs are the machine's. DLPERF_LOCK puts this machine's elsewhere.
 MACHINE = "/var/tmp/dlperf.lock"
 # The lock is the process's: it ends with the connection. A node that lost its network does not
 # see that end, for hours; so the lock also ends when its holder has been silent for a while.
@@ -30,7 +29,8 @@ chmod 700 "$1" || exit 1
 (umask 0111; set -C; : >"$4") 2>/dev/null
 if [ -L "$4" ] || ! exec 9<"$4"; then echo "$4 cannot be opened"; exit 1; fi
 if ! flock -n 9; then printf 'taken '; cat "$4"; exit 0; fi
-{ printf '%s\\n' "$2" >"$4"; } 2>/dev/null
+# Not by `>`, which the kernel refuses for others' files in such a folder, even to root.
+printf '%s\\n' "$2" | dd of="$4" conv=nocreat 2>/dev/null
 echo held
 while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 """
@@ -39,11 +39,10 @@ while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 class Locks:
     """Every node that is not this machine, held until left; a lock that is lost is taken again."""
 
-    def __init__(self, cluster: Cluster, transports: Mapping[str, Transport]) -> None:
+    def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
         self._transports = transports
         self._folders = {n.name: n.folder for n in cluster.members if n.transport != "local"}
-        pid, host = os.getpid(), socket.gethostname()
-        self._who = f"{getpass.getuser()} on {host}, pid {pid}, since {now()}"
+        self._me = me
         self._left = threading.Event()
         self._streams: dict[str, Stream] = {}
         self._taken: list[errors.DlperfError] = []
@@ -85,7 +84,7 @@ class Locks:
                 self._streams[name] = self._lock(name)
             except errors.DlperfError as error:
                 # What we held before ends by itself; until then it is our own name that is read.
-                if isinstance(error, errors.StoreError) and self._who not in error.cause:
+                if isinstance(error, errors.StoreError) and str(self._me) not in error.cause:
                     self._taken.append(error)
                     return
                 self._left.wait(BEAT_S)
@@ -93,13 +92,14 @@ class Locks:
 
     def _lock(self, name: str) -> Stream:
         transport, folder = self._transports[name], self._folders[name]
-        words = ("sh", "-c", HOLD, "sh", folder, self._who, f"{LOCK_SILENCE_S:g}", MACHINE)
+        words = ("sh", "-c", HOLD, "sh", folder, self._me.record(), f"{LOCK_SILENCE_S:g}", MACHINE)
         stream = transport.open(words)
         said = _answer(stream)
         if said == "held":
             return stream
         stream.close()
-        if said.startswith("taken") and self._who in said and name not in self._streams:
+        holder = Holder.read(said.removeprefix("taken "))
+        if holder == self._me and name not in self._streams:
             raise errors.UnfitError(
                 "it is a machine that another node of this inventory is already",
                 code="SAME-MACHINE",
@@ -107,12 +107,7 @@ class Locks:
                 node=name,
             )
         if said.startswith("taken"):
-            raise errors.StoreError(
-                f"in use by {said.removeprefix('taken').strip() or '?'}",
-                code="LOCKED",
-                fix="wait for it, or end it where it runs",
-                node=name,
-            )
+            raise lock.refused("", holder, node=name)
         raise errors.UnfitError(
             f"it cannot be locked: {said or 'no answer'}",
             code="LOCK",
@@ -122,19 +117,26 @@ class Locks:
 
 
 @contextlib.contextmanager
-def held(cluster: Cluster, transports: Mapping[str, Transport]) -> Iterator[Locks]:
-    """Hold every node that is not this machine.
+def held(cluster: Cluster, transports: Mapping[str, Transport], folder: Path) -> Iterator[Locks]:
+    """Hold every node: this machine as a whole once, the others each.
+
+    Args:
+        folder: the state folder that is worked in.
 
     Raises:
         StoreError: LOCKED, by whom and since when; nothing is held.
         NodeError: a node does not answer.
     """
-    locks = Locks(cluster, transports)
-    try:
-        locks.take()
-        yield locks
-    finally:
-        locks.leave()
+    path = Path(os.environ.get("DLPERF_LOCK", MACHINE))
+    local = any(node.transport == "local" for node in cluster.members)
+    here = lock.MachineLock(path, "this machine", folder) if local else contextlib.nullcontext()
+    with here:
+        locks = Locks(cluster, transports, lock.own(folder))
+        try:
+            locks.take()
+            yield locks
+        finally:
+            locks.leave()
 
 
 def _answer(stream: Stream) -> str:

@@ -59,7 +59,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     with (
         store.lock(cluster.name),
         _nodes.reach(cluster) as fleet,
-        _locks.held(cluster, fleet.transports),
+        _locks.held(cluster, fleet.transports, store.root),
     ):
         settled, why = _unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}

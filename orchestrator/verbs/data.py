@@ -57,7 +57,7 @@ def check(store: Store, wish: Wish, voice: Voice) -> int:
     with (
         store.lock(whole.name),
         _nodes.reach(asked.cluster) as fleet,
-        _locks.held(asked.cluster, fleet.transports),
+        _locks.held(asked.cluster, fleet.transports, store.root),
     ):
         voice.working(f"data set {wish.name}: looking at it on {nodeset.fold(names)}")
         found = _data_held.verdict(fleet, asked.dataset, names)
@@ -88,7 +88,7 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     with (
         store.lock(whole.name),
         _nodes.reach(asked.cluster) as fleet,
-        _locks.held(asked.cluster, fleet.transports),
+        _locks.held(asked.cluster, fleet.transports, store.root),
         signals,
     ):
         plans = _plans(fleet, asked, given)

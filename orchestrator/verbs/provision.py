@@ -95,7 +95,7 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
             try:
-                with _locks.held(asked.cluster, fleet.transports):
+                with _locks.held(asked.cluster, fleet.transports, store.root):
                     site, done = _prepared(store, fleet, asked, (site, voice))
                     site = _together.checked(fleet, site, voice, recount=wish.recount)
             except (errors.NodeError, errors.UnfitError) as error:

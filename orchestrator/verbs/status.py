@@ -30,8 +30,8 @@ class _Row:
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     running = Running.of(store, sweep_id)
-    states = running.states()
     rows, going, failures = _rows(running)
+    states = running.states()
     medians = _progress.results(running)
     code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
@@ -40,7 +40,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "exit_code": code,
             "sweep": running.sweep.id,
             "cluster": running.cluster.name,
-            "controller": holder,
+            "controller": str(holder) if holder else None,
             "trials": dict(states),
             "tasks": [_json(row) for row in rows],
             "running": [each.document() for each in going],
@@ -105,6 +105,10 @@ def _rows(
                     failures.append(error)
                 else:
                     going += [found] if found else []
+    # What ended while we looked has left its node: only that it has an outcome is true of it.
+    still = {(each.trial, each.number) for each in running.open_attempts()}
+    rows = [row for row in rows if (row.trial, row.attempt) in still]
+    going = [each for each in going if (each.trial, each.attempt) in still]
     return rows, going, failures
 
 

@@ -1,11 +1,8 @@
 """stop: end a sweep's controller and exactly what that sweep started."""
 
-import contextlib
-import os
-import signal
 import time
 
-from orchestrator import errors
+from orchestrator import errors, processes
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.schedulers.fanout import Fanout
@@ -23,39 +20,44 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     Raises:
         LeftoverError: something would not go, or cannot be reached.
         LocalError: the controller does not end.
+        StoreError: LOCKED, the controller runs on another machine.
     """
     running = Running.of(store, sweep_id)
-    pid = _ended_controller(running.sweep)
-    with running.sweep.lock():
-        running.sweep.remove_unfinished()
-        left = running.open_attempts()
-        if left:
-            _clear(running, left, voice)
+    sweep = running.sweep
+    pid = _ended_controller(sweep)
+    left: list[Attempt] = []
+    # Taken only to end something, or to see whether a controller of another machine lives.
+    if running.open_attempts() or sweep.lock().holder():
+        with sweep.lock():
+            sweep.remove_unfinished()
+            left = running.open_attempts()
+            if left:
+                _clear(running, left, voice)
     ended = [f"{each.trial} a{each.number}" for each in left]
     if pid:
-        voice.result(f"controller {pid} of sweep {running.sweep.id} has ended")
+        voice.result(f"controller {pid} of sweep {sweep.id} has ended")
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
-    voice.document({"exit_code": 0, "sweep": running.sweep.id, "controller": pid, "ended": ended})
+    voice.document({"exit_code": 0, "sweep": sweep.id, "controller": pid, "ended": ended})
     return 0
 
 
 def _ended_controller(sweep: Sweep) -> int | None:
-    """Send SIGTERM to whoever holds the sweep's lock and wait until it is free; its pid."""
-    pid = sweep.lock().holder_pid()
-    if pid is None:
+    """Send SIGTERM to the process of this machine that runs the sweep and wait; its pid."""
+    holder = sweep.lock().holder()
+    if holder is None or not processes.is_here(holder.process):
         return None
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+    process = holder.process
+    processes.terminate(process)
     deadline = time.monotonic() + PATIENCE_S
-    while sweep.lock().holder_pid() is not None:
+    while processes.runs(process) and sweep.lock().holder() == holder:
         if time.monotonic() > deadline:
             raise errors.LocalError(
-                f"the controller {pid} did not end within {PATIENCE_S:g} s of SIGTERM",
+                f"the controller {process.pid} did not end within {PATIENCE_S:g} s of SIGTERM",
                 code="LOCKED",
-                fix=f"look at what it waits for, then kill -KILL {pid} and stop again",
+                fix=f"kill -KILL {process.pid}, then run `dlperf-orch stop` again",
             )
         time.sleep(AGAIN_S)
-    return pid
+    return process.pid
 
 
 def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:

@@ -106,7 +106,7 @@ def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish, Voice], signals:
     with (
         store.lock(cluster.name),
         _nodes.reach(cluster) as fleet,
-        _locks.held(cluster, fleet.transports) as locks,
+        _locks.held(cluster, fleet.transports, store.root) as locks,
     ):
         site = _fit(store, asked, fleet, voice)
         choice = Choice(wish.new, wanted)

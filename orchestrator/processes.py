@@ -1,0 +1,61 @@
+"""Processes of this machine, told apart from others that have had the same pid."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.model.process import ProcessIdentity
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def me() -> ProcessIdentity:
+    """This process."""
+    started = _stat(os.getpid()).rpartition(b") ")[2].split()[19].decode()
+    return ProcessIdentity(socket.gethostname(), os.getpid(), started, _boot())
+
+
+def is_here(process: ProcessIdentity) -> bool:
+    """Whether it is, or was, a process of this machine; of others nothing can be said here."""
+    return process.host == socket.gethostname()
+
+
+def runs(process: ProcessIdentity) -> bool:
+    """Whether it is a process of this machine that has not ended."""
+    return is_here(process) and process.is_shown_by(_stat(process.pid), _boot())
+
+
+def terminate(process: ProcessIdentity) -> None:
+    """Send SIGTERM to that process of this machine, and to no other that has its pid by now.
+
+    Raises:
+        LocalError: it is another user's.
+    """
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if runs(process):  # looked at while the handle keeps its pid from being used again
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise errors.LocalError(
+            f"process {process.pid} is another user's", code="RIGHTS", fix="ask that user"
+        ) from error
+    finally:
+        os.close(handle)
+
+
+def _stat(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def _boot() -> str:
+    return Path(BOOT_ID).read_text().strip()

@@ -1,0 +1,147 @@
+"""Who runs a sweep, and who may: `status`, `stop`, and other controllers on this machine."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROGRAM, TESTS, Place
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+HANGS = "params: {behaviour: hangs}"
+
+
+def begun(place: Place) -> "subprocess.Popen[str]":
+    """A sweep whose first task runs and will not end by itself."""
+    place.rewrite(params=HANGS)
+    process = place.start("sweep", "toy", "--case", "1x1")
+    wait_for(lambda: list(place.state.glob("sweeps/*/attempts/*/*/r0.go")), "a task runs")
+    return process
+
+
+@pytest.mark.parametrize("controller", ["killed", "on another machine"])
+def test_stop_ends_no_process_that_only_has_the_controllers_pid(
+    place: Place, controller: str
+) -> None:
+    """The lock is held and its file names a pid: of long ago, or of another machine."""
+    process = begun(place)
+    process.kill()
+    process.wait()
+    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    path = place.sweep() / "lock"
+    record = path.read_text().replace(f"{process.pid}", f"{foreign.pid}")
+    if controller == "on another machine":
+        stat = Path(f"/proc/{foreign.pid}/stat").read_text().rpartition(") ")[2].split()
+        said = json.loads(record)
+        said["process"] |= {"host": "elsewhere", "started": stat[19]}
+        record = json.dumps(said)
+    path.write_text(record)
+    try:
+        with open(path, "r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            done = place.run("stop")
+            assert done.returncode == 6, done.stderr
+            assert "ERROR LOCKED" in done.stderr
+            assert foreign.poll() is None
+            if controller == "on another machine":
+                assert f"pid {foreign.pid} of root on elsewhere since" in done.stderr
+                assert "`dlperf-orch stop --state" in done.stderr
+                assert "on elsewhere since" in place.run("status").stdout
+        assert place.run("stop").returncode == 0  # whoever held it is gone
+        assert foreign.poll() is None
+        assert place.pids() == []
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
+def test_stop_ends_the_controller_and_what_it_runs(place: Place) -> None:
+    """As if it had been asked by SIGTERM; its pid is told."""
+    process = begun(place)
+    done = place.run("stop", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["controller"] == process.pid
+    assert process.wait(30) == 143
+    assert place.pids() == []
+
+
+def test_two_state_folders_do_not_measure_on_this_machine_at_once(
+    place: Place, tmp_path: Path
+) -> None:
+    """The second is refused, told who is there and how to end it; afterwards it may."""
+    shutil.copytree(TESTS / "toy" / "place", tmp_path / "other")
+    other = Place(tmp_path / "other")
+    inventory = other.folder / "inventory" / "two.yaml"
+    inventory.write_text(inventory.read_text().replace("name: two", "name: twin"))
+    process = begun(place)
+    refused = other.run("sweep", "toy", "--case", "1x1")
+    assert refused.returncode == 6, refused.stderr
+    assert f"ERROR LOCKED: this machine is in use by pid {process.pid} of " in refused.stderr
+    assert f"`dlperf-orch stop --state {place.state}`" in refused.stderr
+    assert not list(other.state.glob("sweeps/*"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+    assert other.run("sweep", "toy", "--case", "1x1").returncode == 0
+
+
+def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) -> None:
+    """Such a trial has its outcome, and its files and processes are gone: nothing is lost."""
+    process = begun(place)
+    process.kill()
+    process.wait()
+    events = place.sweep() / "events.jsonl"
+    said = {"at": "", "trial": "1n1g-toy_b4_fp32_2", "attempt": 1, "port": 1, "state": "valid"}
+    with open(events, "a") as file:
+        file.write(json.dumps({**said, "event": "intent"}) + "\n")
+    folder = place.sweep() / "attempts" / "1n1g-toy_b4_fp32_2" / "a1"
+    folder.mkdir(parents=True)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    (folder / "r0.pid").write_text(f"{process.pid} 1 {boot}")
+    slow = place.folder / "bin" / "wc"  # the first trial's node takes its time
+    slow.parent.mkdir()
+    slow.write_text(
+        '#!/bin/sh\n: >"$0.asked"\nuntil [ -e "$0.go" ]; do sleep 0.05; done\nwc "$@"\n'
+    )
+    slow.write_text(slow.read_text().replace('\nwc "$@"', f'\nexec {shutil.which("wc")} "$@"'))
+    slow.chmod(0o755)
+    env = {**place.env(), "PATH": f"{slow.parent}:{os.environ['PATH']}"}
+    looking = subprocess.Popen(
+        [*PROGRAM, "status", "--json"],
+        cwd=place.folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(slow.with_name("wc.asked").exists, "status looks at the first trial's node")
+    with open(events, "a") as file:
+        file.write(json.dumps({**said, "event": "outcome"}) + "\n")
+    slow.with_name("wc.go").touch()
+    document = json.loads(looking.communicate(timeout=60)[0])
+    assert document["trials"]["1n1g-toy_b4_fp32_2"] == "valid"
+    assert [(task["trial"], task["phase"]) for task in document["tasks"]] == [
+        ("1n1g-toy_b4_fp32_1", "running")
+    ]
+
+
+def test_status_in_a_loop_refuses_no_sweep(place: Place) -> None:
+    """What only reads takes no lock that a starting sweep needs."""
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    lock = place.sweep() / "lock"
+    asking = place.start("status")
+    refusals = 0
+    while asking.poll() is None:
+        with open(lock, "r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                refusals += 1
+        time.sleep(0)
+    assert refusals == 0
