@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -18,7 +18,7 @@ from orchestrator.signals import Signals, Stopped
 if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
     from orchestrator import shipped
     from orchestrator.console import Voice
-    from orchestrator.store import Store
+    from orchestrator.store import Store, Sweep
 
 app = typer.Typer(
     name="dlperf-orch",
@@ -88,7 +88,7 @@ _WHOLE = re.compile(r"[0-9]{1,9}")
 _WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
 
-def _command(as_json: bool, work: Callable[["Voice"], int]) -> None:
+def _command(as_json: bool, work: Callable[["Voice"], int]) -> NoReturn:
     """Run a command's work, show what stops it, and end with its exit code."""
     from orchestrator.console import Voice
 
@@ -123,6 +123,30 @@ def _on_nodes(as_json: bool, state: Path, verbose: bool, work: Callable[["Voice"
         return work(voice)
 
     _command(as_json, logged)
+
+
+def _nothing(_: "Sweep") -> None:
+    """Nobody waits to hear that a sweep is under way."""
+
+
+def _detached(state: Path, as_json: bool) -> "Callable[[Sweep], None]":
+    """Go on without a terminal; the command that was typed ends here once that is under way."""
+    from orchestrator.console import Voice
+    from orchestrator.verbs import detached
+
+    try:
+        process = detached.fork(state)
+    except errors.DlperfError as error:
+        Voice(as_json=as_json).error(error)
+        raise typer.Exit(error.exit_code) from error
+    if isinstance(process, detached.Begun):
+        return process
+    child = process
+
+    def work(voice: "Voice") -> int:
+        return detached.follow(child, voice)
+
+    _command(as_json, work)
 
 
 def _store(state: Path) -> "Store":
@@ -217,11 +241,15 @@ def sweep(
     nodes: Annotated[
         str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
     ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Run on without this terminal, once under way.")
+    ] = False,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
 ) -> None:
     """Run every trial of a playbook that has no valid outcome yet, then collect."""
+    begun = _detached(state, as_json) if detach and not dry_run else _nothing
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import sweep as verb
@@ -229,7 +257,7 @@ def sweep(
         wish = verb.Wish(playbook, inventory, tuple(case or ()), repeats, new, max_fail, nodes)
         if dry_run:
             return verb.dry_run(_store(state), wish, voice)
-        return verb.sweep(_store(state), wish, voice, SIGNALS)
+        return verb.sweep(_store(state), wish, verb.Caller(voice, SIGNALS, begun))
 
     _on_nodes(as_json, state, verbose, work)
 

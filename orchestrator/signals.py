@@ -21,6 +21,7 @@ class Stopped(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
+        self.number = number
         self.exit_code = 130 if number == signal.SIGINT else 143
 
 

@@ -186,3 +186,63 @@ def token(pid: int) -> str:
     words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     found = [word.partition("=")[2] for word in words if word.startswith("DLPERF_")]
     return found[0]
+
+
+def test_a_detached_sweep_runs_to_its_end_and_is_found(place: Place) -> None:
+    """The command returns once a task runs; `status`, `logs --follow` and the table find it."""
+    place.rewrite(params="params: {step_s: 0.1}")
+    done = place.run("sweep", "toy", "--detach", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "trials, 0 valid already" in done.stderr
+    said = json.loads(done.stdout)
+    assert said["sweep"] == place.sweep().name
+    assert list(place.state.glob("sweeps/*/attempts/*/*/r0.go"))
+    pid = said["controller"]
+    assert os.getsid(pid) == pid
+    assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
+    assert f"pid {pid} of " in place.run("status").stdout
+    assert "Iteration: 10 " in place.run("logs", "--follow").stdout
+    wait_for(lambda: outcomes(place) == ["valid"] * 4, "it has run to its end")
+    wait_for(lambda: (place.sweep() / "report.md").exists(), "it has written its report")
+    wait_for(lambda: '"exit_code": 0' in Path(said["log"]).read_text(), "its log has its results")
+
+
+def test_a_detached_sweep_outlives_its_terminal_and_is_stopped_by_stop(place: Place) -> None:
+    """The terminal's hang-up does not reach it; `stop` does."""
+    place.rewrite(params="params: {behaviour: hangs}")
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.chdir(place.folder)
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], place.env())
+    os.write(terminal, typed("sweep", "toy", "--detach").encode() + b"\n")
+    seen = b""
+    while b"runs on by itself" not in seen:
+        seen += os.read(terminal, 65536)
+    os.close(terminal)
+    os.waitpid(shell, 0)
+    time.sleep(1)
+    assert runs(place)
+    assert outcomes(place) == []
+    assert place.run("stop").returncode == 0
+    assert outcomes(place) == ["interrupted"]
+    assert place.pids() == []
+
+
+def test_a_detached_sweep_that_cannot_start_says_why(place: Place) -> None:
+    """With its exit code and its own document, and without a log that nobody looks for."""
+    refused = place.run("sweep", "toy", "--case", "9x9", "--detach", "--json")
+    assert refused.returncode == 2
+    assert json.loads(refused.stdout)["errors"][0]["code"] == "NO-CASE"
+    assert "ERROR NO-CASE" in refused.stderr
+    assert not list(place.state.glob("detached-*"))
+    nowhere = place.run("sweep", "toy", "--detach", "--state", "/proc/nowhere")
+    assert nowhere.returncode == 6
+    assert "ERROR STORE-RIGHTS" in nowhere.stderr
+
+
+def test_a_dry_run_is_shown_here(place: Place) -> None:
+    """It starts nothing that could be detached."""
+    shown = place.run("sweep", "toy", "--detach", "--dry-run")
+    assert shown.returncode == 0
+    assert "4 trials" in shown.stdout
+    assert not place.state.exists()

@@ -1,6 +1,6 @@
 """What trials are run with, and what the events of a sweep say of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.console import Voice
@@ -64,6 +64,7 @@ class Bench:
     signals: Signals
     voice: Voice
     locks: Locks
+    begun: Callable[[Sweep], None]
     history: dict[str, History] = field(default_factory=dict)
 
     def attempt(self, trial: TrialPlan, number: int) -> Attempt:

@@ -138,6 +138,7 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
 
 def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tuple[str, str]:
     read = _Progress(bench, view)
+    bench.begun(bench.sweep)
     try:
         gang = bench.fanout.wait(attempt, _limits(bench), read)
         silent = [end.node for end in gang.ends if end.why == "unreachable"]

@@ -1,6 +1,7 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,6 +58,19 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever asks for a sweep.
+
+    Args:
+        begun: called with the sweep whenever a gang of it runs.
+    """
+
+    voice: Voice
+    signals: Signals
+    begun: Callable[[Sweep], None]
+
+
+@dataclass(frozen=True, slots=True)
 class _Asked:
     """Everything that the command line's words stand for."""
 
@@ -78,7 +92,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     return 0
 
 
-def sweep(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
+def sweep(store: Store, wish: Wish, caller: Caller) -> int:
     """Run every wanted trial that has no valid outcome yet, then collect; exit code.
 
     Raises:
@@ -87,19 +101,20 @@ def sweep(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     """
     asked = None
     try:
-        asked = _asked(store, wish, voice)
-        return _swept(store, asked, (_wanted(asked.recipe, wish), wish, voice), signals)
+        asked = _asked(store, wish, caller.voice)
+        return _swept(store, asked, (_wanted(asked.recipe, wish), wish), caller)
     except (Abandoned, Stopped) as end:
         left = _left(store, asked)
         if left:
             raise _leftover(left) from None
         if isinstance(end, Stopped):
             raise
-        raise errors.Interrupted(signals.received) from None
+        raise errors.Interrupted(caller.signals.received) from None
 
 
-def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish, Voice], signals: Signals) -> int:
-    wanted, wish, voice = what
+def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish], caller: Caller) -> int:
+    wanted, wish = what
+    voice, signals = caller.voice, caller.signals
     cluster = asked.recipe.cluster
     settings = _settings(asked)
     _say_too_big(asked, voice)
@@ -113,7 +128,7 @@ def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish, Voice], signals:
         with Opened(store, asked.recipe, site, choice, voice) as opened:
             with signals:
                 where = (site, fleet, settings, locks)
-                _run(opened, asked, where, what, signals)
+                _run(opened, asked, where, what, caller)
             if signals.received:
                 raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in wanted.trials)
@@ -130,16 +145,18 @@ def _run(
     opened: Sweep,
     asked: _Asked,
     where: tuple[Site, "_nodes.Fleet", ContainerSettings | None, "_locks.Locks"],
-    what: tuple[Plan, Wish, Voice],
-    signals: Signals,
+    what: tuple[Plan, Wish],
+    caller: Caller,
 ) -> None:
     site, fleet, settings, locks = where
-    wanted, wish, voice = what
+    wanted, wish = what
     runtimes = {name: fleet.runtime(name, settings) for name in fleet.transports}
-    with Fanout(runtimes, signals.stopping) as fanout:
+    with Fanout(runtimes, caller.signals.stopping) as fanout:
         bench = _bench.Bench(
-            *(opened, asked.recipe, site, fanout, fleet.transports, signals, voice),
+            *(opened, asked.recipe, site, fanout, fleet.transports),
+            *(caller.signals, caller.voice),
             locks=locks,
+            begun=caller.begun,
             history=_bench.histories(opened),
         )
         _clear_others(bench, fleet)
