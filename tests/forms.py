@@ -8,6 +8,7 @@ _MASKS = (
     (re.compile(r"0x[0-9a-f]+"), "N"),
     (re.compile(r"(?<![\w.])\.{0,2}/[\w./:-]+"), "PATH"),
     (re.compile(r"(?<![A-Za-z_\d])-?\d+(?:[.:-]\d+)*(?:e-?\d+)?"), "N"),
+    (re.compile(r"N +\|"), "N |"),  # the rest of a table's cell
 )
 
 
