@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs lowest lock clean
+.PHONY: demo test check lint quick gangs lowest real lock clean
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
@@ -38,6 +38,12 @@ lowest: $(READY)
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/test_load.py \
 	    tests/test_transports.py tests/test_ssh.py tests/test_engine.py
 
+# Upstream's real programs on CPUs: those of REAL_SOURCES, a folder of git repositories, else from
+# where they are published. It needs root on Debian, builds below .real once, and is part of nothing.
+real: $(READY)
+	sh tests/cluster/install.sh mpirun openmpi-bin mpicxx libopenmpi-dev g++ g++
+	$(PYTEST) -n $(WORKERS) -m real -v tests/real
+
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
 lock: $(READY)
@@ -53,4 +59,4 @@ $(READY): pyproject.toml requirements.lock
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .dlperf dist
+	rm -rf $(VENV) .dlperf .real dist

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install what the virtual cluster is made of: for root on Debian. Elsewhere it says what is
-# missing, and the tests that need it are skipped by name.
+# missing, and the tests that need it are skipped by name. More may be asked for:
+# install.sh [PROGRAM PACKAGE]...
 set -eu
 
 missing=""
@@ -23,6 +24,10 @@ need nsenter util-linux
 need perl perl-base
 need zsh zsh # where completion is tried
 need tmux tmux
+while [ $# -gt 0 ]; do
+    need "$1" "$2"
+    shift 2
+done
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -1,0 +1,1 @@
+"""Upstream's real programs, run on CPUs: opt-in, by `make real`."""

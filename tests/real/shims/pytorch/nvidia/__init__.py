@@ -1,0 +1,1 @@
+"""Where NVIDIA keeps DALI."""

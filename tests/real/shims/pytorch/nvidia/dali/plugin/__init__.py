@@ -1,0 +1,1 @@
+"""Where DALI keeps its iterators."""

@@ -1,0 +1,3 @@
+"""Names of types that nobody looks at."""
+
+FLOAT = INTERP_LINEAR = NCHW = RGB = None

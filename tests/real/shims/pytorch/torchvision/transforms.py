@@ -1,0 +1,1 @@
+"""Empty: images are never read."""
