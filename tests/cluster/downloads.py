@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -53,13 +54,13 @@ def write(place: Place) -> Downloads:
     registry.save(place, archive)
     return Downloads(
         code_url=f"http://{WEB}/git/DeepLearningExamples.git",
-        code_commit=_repository(www / "git" / "DeepLearningExamples.git", _nvidia()),
+        code_commit=repository(www / "git" / "DeepLearningExamples.git", _nvidia()),
         code_path=CODE_PATH,
         ofed_url=f"http://{WEB}/ofed/{tarball.name}",
         ofed_version=OFED_VERSION,
         ofed_sha256=hashlib.sha256(tarball.read_bytes()).hexdigest(),
         oneflow_url=f"http://{WEB}/git/OneFlow-Benchmark.git",
-        oneflow_commit=_repository(www / "git" / "OneFlow-Benchmark.git", _oneflow()),
+        oneflow_commit=repository(www / "git" / "OneFlow-Benchmark.git", _oneflow()),
         wheel_019=_wheel(www, "oneflow_cu102", "0.1.9"),
         wheel_020=_wheel(www, "oneflow_cu102", "0.2.0"),
         wheel_gpt=_wheel(www, "oneflow", "0.3.5+cu112.git.0"),
@@ -119,18 +120,18 @@ def _wheel(www: Path, project: str, version: str) -> str:
     return f"http://{WEB}/wheels/{name.replace('+', '%2B')}"
 
 
-def _repository(bare: Path, files: Mapping[str, Path]) -> str:
-    """Make a repository that holds these files of ours; its one commit."""
+def repository(bare: Path, files: Mapping[str, Path]) -> str:
+    """Make a repository that holds these files, by their paths in it; its one commit."""
     bare.mkdir(parents=True)
     work = bare.with_suffix(".work")
     work.mkdir()
     for path, source in files.items():
         (work / path).parent.mkdir(parents=True, exist_ok=True)
-        (work / path).write_bytes(source.read_bytes())
+        shutil.copy(source, work / path)  # with its mode, of which git keeps a part
     _git(bare, work, "init", "--quiet", "--bare", "--initial-branch=master")
     # As GitHub does: a client may ask for any commit by its hash.
     _git(bare, work, "config", "uploadpack.allowAnySHA1InWant", "true")
-    _git(bare, work, "add", "--all")
+    _git(bare, work, "add", "--all", "--force")
     _git(bare, work, "commit", "--quiet", "--message", "Stand-ins of benchmarks")
     return _git(bare, work, "rev-parse", "HEAD")
 

@@ -29,6 +29,7 @@ _REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl"
 # What training does not need: C++ headers and programs, tests.
 _LEFT_OUT = ("torch/include/", "torch/share/", "torch/test/", "torch/bin/", "..")
 _KEPT = "torch/bin/torch_shm_manager"  # torch refuses to be imported without it
+_UNNEEDED = ("__pycache__", "tests", "include")
 _PYTHON = "usr/lib/python3/dist-packages"
 
 
@@ -114,6 +115,26 @@ def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
 
     parts = [f"{path} {hashlib.sha256(data).hexdigest()}" for path, data in sorted(content.items())]
     return _kept(place, name, parts, fill)
+
+
+def folders(place: Place, name: str, found: Mapping[str, Path]) -> Layer:
+    """A layer of whole folders of this machine, by the path that they get in the image.
+
+    Without what no program needs there: compiled files, tests, static libraries.
+    """
+
+    def fill(target: "_Target") -> None:
+        with tarfile.open(fileobj=target, mode="w|") as tar:
+            for where, folder in found.items():
+                tar.add(folder, where, filter=_needed)
+
+    states = [
+        f"{where} {path.relative_to(folder)} {path.lstat().st_size} {path.lstat().st_mtime_ns}"
+        for where, folder in found.items()
+        for path in sorted(folder.rglob("*"))
+        if "__pycache__" not in path.parts and not path.is_dir()
+    ]
+    return _kept(place, name, [*_UNNEEDED, *states], fill)
 
 
 class _Target(io.RawIOBase):
@@ -217,6 +238,11 @@ def _installed(name: str) -> Iterator[tuple[str, str]]:
 
 def _is_left_out(where: str) -> bool:
     return where.startswith(_LEFT_OUT) or "/tests/" in where or where.endswith((".a", ".pyi"))
+
+
+def _needed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    name = member.name.rsplit("/", 1)[-1]
+    return None if name in _UNNEEDED or name.endswith(".a") else _plain(member)
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

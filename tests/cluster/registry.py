@@ -29,7 +29,7 @@ SETTINGS = {
 }
 # Ranks outnumber processors here by far, and OpenMPI takes them for alone; and nothing may be
 # traced in a container, by which ranks of a node would look into each other's memory.
-_MPI = b"""mpi_yield_when_idle = 1
+MPI_SETTINGS = b"""mpi_yield_when_idle = 1
 btl_vader_single_copy_mechanism = none
 rmaps_base_oversubscribe = 1
 """
@@ -46,13 +46,13 @@ def fill(place: Place) -> None:
         **SETTINGS,
     }
     pytorch = (base, layers.pip(place), layers.files(place, "stand-in", _pytorch()))
-    _put(place, f"{PYTORCH}:20.03-py3", pytorch, old)
+    put(place, f"{PYTORCH}:20.03-py3", pytorch, old)
     new = {"Cmd": ["/bin/bash"], "WorkingDir": "/workspace", **SETTINGS}
-    _put(place, f"{PYTORCH}:25.01-py3", (base, layers.torch(place)), new)
+    put(place, f"{PYTORCH}:25.01-py3", (base, layers.torch(place)), new)
     mpi = layers.debian(place, *layers.MPI)
     tensorflow = (mpi, layers.files(place, "stand-in", _tensorflow()))
     paths = {"Env": [*SETTINGS["Env"], "LD_LIBRARY_PATH=/usr/local/lib"]}
-    _put(place, f"{TENSORFLOW}:20.03-tf1-py3", tensorflow, {**old, **paths})
+    put(place, f"{TENSORFLOW}:20.03-tf1-py3", tensorflow, {**old, **paths})
 
 
 def save(place: Place, path: Path) -> None:
@@ -93,7 +93,7 @@ def _pytorch() -> dict[str, bytes]:
     torch = (_HERE / "standin/torch_stub").glob("*.py")
     return {
         **{f"{_PYTHON}/torch/{path.name}": path.read_bytes() for path in torch},
-        **_programs(),
+        **hardware(),
         **_entry_point("PyTorch"),
     }
 
@@ -106,8 +106,8 @@ def _tensorflow() -> dict[str, bytes]:
         **{f"usr/local/bin/{name}": mpirun for name in ("mpirun", "mpiexec")},
         **{f"{_PYTHON}/horovod/{path.name}": path.read_bytes() for path in horovod},
         f"{_PYTHON}/horovod/nccl.py": (_HERE / "standin/torch_stub/nccl.py").read_bytes(),
-        "etc/openmpi/openmpi-mca-params.conf": _MPI,
-        **_programs(),
+        "etc/openmpi/openmpi-mca-params.conf": MPI_SETTINGS,
+        **hardware(),
         **_entry_point("TensorFlow"),
     }
 
@@ -116,10 +116,11 @@ def _oneflow() -> dict[str, bytes]:
     """Files of the stand-in of the image that OneFlow builds wheels in: Python is elsewhere."""
     python = b'#!/bin/sh\nexec /usr/bin/python3 "$@"\n'
     infiniband = {f"usr/local/bin/{name}": text for name, text in stubs.infiniband().items()}
-    return {"opt/python/cp37-cp37m/bin/python3": python, **infiniband, **_programs()}
+    return {"opt/python/cp37-cp37m/bin/python3": python, **infiniband, **hardware()}
 
 
-def _programs() -> dict[str, bytes]:
+def hardware() -> dict[str, bytes]:
+    """Files of an image whose containers are to see GPUs, by path."""
     return {f"usr/local/bin/{name}": content for name, content in stubs.gpus().items()}
 
 
@@ -157,10 +158,10 @@ def _write_saved(path: Path, config: bytes, parts: Sequence[Layer]) -> None:
             tar.addfile(member, io.BytesIO(content))
 
 
-def _put(
+def put(
     place: Place, reference: str, parts: Sequence[Layer], settings: Mapping[str, object]
 ) -> None:
-    """Write an image into the storage, as docker-registry 2.8 lays it out."""
+    """Write an image into the run's storage, as docker-registry 2.8 lays it out."""
     name, _, tag = reference.partition(":")
     root = place.folder / "registry/docker/registry/v2"
     for part in parts:
