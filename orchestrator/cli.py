@@ -101,7 +101,7 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> NoReturn:
         voice.error(error)
         code = error.exit_code
     except Stopped as stopped:
-        voice.line("stopped; the same command goes on")
+        voice.line("stopped; run the same command to resume")
         code = stopped.exit_code
     except OSError as error:
         if not voice.is_unheard(error):
@@ -186,7 +186,9 @@ def provision(
     inventory: Annotated[
         str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+    ] = False,
     lock: Annotated[
         bool, typer.Option("--lock", help="Resolve digests and checksums, and write them down.")
     ] = False,
@@ -198,10 +200,10 @@ def provision(
         Path | None, typer.Option(help="Take images and downloads from this folder.")
     ] = None,
     recount: Annotated[
-        bool, typer.Option("--recount", help="Count files of data sets anew.")
+        bool, typer.Option("--recount", help="Count files of data sets again.")
     ] = False,
     nodes: Annotated[
-        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+        str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
     ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
@@ -235,11 +237,16 @@ def sweep(
             autocompletion=_complete_cases,
         ),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials a case.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Do not go on, start anew.")] = False,
-    max_fail: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case.")] = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
+    ] = False,
+    max_fail: Annotated[
+        int | None,
+        typer.Option(min=1, help="Start no more after this many trials without a valid outcome."),
+    ] = None,
     nodes: Annotated[
-        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+        str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
     ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Run on without this terminal, once under way.")
@@ -288,9 +295,11 @@ def logs(
         str | None,
         typer.Option("--sweep", help=WHICH, autocompletion=_complete_sweeps),
     ] = None,
-    attempt: Annotated[int | None, typer.Option(min=1, help="Else the newest.")] = None,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Default: the newest.")] = None,
     rank: Annotated[int, typer.Option(min=0, help="Whose log, by node_rank.")] = 0,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until it ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
+    ] = False,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
@@ -333,7 +342,9 @@ def clean(
     images: Annotated[
         bool, typer.Option("--images", help="Images of ours that no site uses, too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
+    ] = False,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,
@@ -501,7 +512,7 @@ def data_check(
         str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
     ] = None,
     nodes: Annotated[
-        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+        str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
     ] = None,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
@@ -530,9 +541,11 @@ def data_prepare(
         Path | None, typer.Option(help="File here: classes of ImageNet's validation images.")
     ] = None,
     nodes: Annotated[
-        str | None, typer.Option(help="Only these: names, globs, !NAME for all but it.")
+        str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+    ] = False,
     as_json: Json = False,
     state: State = DEFAULT_STATE,
     verbose: Verbose = False,

@@ -504,5 +504,5 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_no_log(
         closed.chmod(0o700)
     assert done.returncode == 6, done.stdout + done.stderr
     assert f"ERROR LOG-RIGHTS: {closed}" in done.stderr
-    assert "Permission denied. Fix: have it made readable for you." in done.stderr
+    assert "Permission denied. Fix: make it readable for this user." in done.stderr
     assert done.stdout == ""

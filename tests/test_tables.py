@@ -58,7 +58,7 @@ def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path
     """The least needed first; which are missing is said, and a wide terminal shows all."""
     words = ("collect", "--logs", str(logs), "--workload", "oneflow_rn50")
     narrow = seen(*words, columns=80, cwd=tmp_path)
-    assert "not shown, for want of width: interval, CI coverage" in narrow
+    assert "columns hidden at this width: interval, CI coverage" in narrow
     wide = seen(*words, columns=200, cwd=tmp_path)
     assert "not shown" not in wide
     assert "CI coverage" in wide

@@ -91,7 +91,7 @@ def test_a_killed_controller_is_followed_by_the_next(desk: Desk) -> None:
     process = desk.begun(iteration_s=0.1)
     process.kill()
     ended(process)
-    assert "adopted from the run before" in desk.again().stderr
+    assert "adopted from an earlier run" in desk.again().stderr
     assert desk.states() == [("valid", "")]
     assert len(desk.said("intent")) == 1
     made = f"docker events --since {begin} --until $(date +%s) --filter event=create"

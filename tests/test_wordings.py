@@ -5,6 +5,7 @@ import pytest
 from tests.conftest import PROGRAM, Place
 from tests.sshd import free_port, keygen
 from tests.terminal import on_terminal
+from tests.waiting import wait_for
 
 
 def test_one_is_singular_and_methods_are_no_python(place: Place) -> None:
@@ -81,6 +82,19 @@ def test_ctrl_c_leaves_no_progress_behind_and_says_how_to_resume(place: Place) -
     assert "not running; continue with: dlperf-orch sweep toy" in status
     assert "starting, 0:0" in seen
     assert "iteration 0 of" not in seen
+
+
+def test_what_clean_would_do_can_be_seen_while_a_sweep_runs(place: Place) -> None:
+    """To look is in nobody's way, and what runs is not called a leftover."""
+    place.rewrite(params="params: {step_s: 1}")
+    sweep = place.start("sweep", "toy")
+    wait_for(lambda: [*place.state.glob("sweeps/*/attempts/*/a1/r0.log")], "a gang runs")
+    looked = place.run("clean", "--dry-run", "--inventory", "two")
+    assert looked.returncode == 0, looked.stderr
+    assert f"sweep {place.sweep().name} is running" in looked.stderr
+    refused = place.run("clean", "--inventory", "two")
+    assert (refused.returncode, "ERROR LOCKED" in refused.stderr) == (6, True)
+    assert sweep.poll() is None
 
 
 @pytest.mark.parametrize(

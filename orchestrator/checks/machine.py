@@ -77,7 +77,7 @@ def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
             node.name,
             f"load {facts.load:g} on {facts.cpus} CPUs",
             f"below {facts.cpus * BUSY_SHARE:g}",
-            "find out what else runs there; it takes part in the number",
+            "find out what else runs there; it affects what is measured",
         )
 
 

@@ -142,7 +142,7 @@ class Voice:
             return
         self._out.print(tables.drawn(fitting), soft_wrap=False)
         if gone := [name for name in table.head if name not in fitting.head]:
-            self.line(f"not shown, for want of width: {', '.join(gone)}; --json has everything")
+            self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """What checks found, equal findings of several nodes in one row."""

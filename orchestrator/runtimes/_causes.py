@@ -50,7 +50,7 @@ CAUSES = (
     _Cause(
         r"\b5\d\d (?:Internal|Bad|Service|Gateway|HTTP)|HTTP status:? 5\d\d",
         "REG-5XX",
-        "see what ails the registry, or use another mirror",
+        "look into the registry's log, or use another mirror",
     ),
     _Cause(
         r"server gave HTTP response to HTTPS client|x509|tls:",

@@ -200,7 +200,7 @@ class Engine:
             f"Docker accepts connections and does not answer within {limit_s:g} s",
             code="DOCKER-HUNG",
             node=self.node,
-            fix="see what ails it (journalctl -u docker), or restart it",
+            fix="look into its log (journalctl -u docker), or restart it",
         )
 
     def _whose(self) -> str:

@@ -243,7 +243,7 @@ class Images:
             f"no byte of the image came for {wait_s:g} s",
             code="REG-STALL",
             node=self._engine.node,
-            fix="see what ails the registry, or use another mirror",
+            fix="look into the registry's log, or use another mirror",
         )
 
     def _missing(self, reference: str, said: str) -> errors.ImageError:

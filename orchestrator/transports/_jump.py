@@ -111,7 +111,7 @@ class _Gate:
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
         if error.code == FORBIDDEN:
-            said = f"it does not let us through to {target.address} port {target.port}"
+            said = f"it refuses to forward to {target.address} port {target.port}"
             fix = "set AllowTcpForwarding (and PermitOpen) in its sshd_config"
             refused = errors.NodeUnreachable(said, code="SSH-JUMP", node=target.name, fix=fix)
             return self._stopped(target, refused)
@@ -127,7 +127,7 @@ class _Gate:
     def _stopped(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
         """The jump host's own error, as one of the node behind it."""
         where = {"node": target.name, "jump": self._target.address}
-        cause = f"the jump host stands in the way: {error.cause}"
+        cause = f"by the jump host: {error.cause}"
         if isinstance(error, errors.NodeUnreachable):
             return errors.NodeUnreachable(cause, code="SSH-JUMP", fix=error.fix, **where)
         return errors.NodeError(cause, code=error.code, fix=error.fix, **where)

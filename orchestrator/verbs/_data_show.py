@@ -94,7 +94,7 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     unfit = 5 if any(each.severity == "error" for each in findings) else 0
     stopped = 0
     if "signal" in said:
-        voice.line("stopped; the same command goes on")
+        voice.line("stopped; run the same command to resume")
         stopped = 130 if said["signal"] == 2 else 143
     code = errors.joined((unfit, stopped, *(each.exit_code for each in failures)))
     document: dict[str, JSON] = {

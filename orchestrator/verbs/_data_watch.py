@@ -87,7 +87,7 @@ class Watch:
                 "the work was removed while it ran",
                 code="STOPPED",
                 node=task.node,
-                fix="see who did it; the same command goes on",
+                fix="see who did it, and run the same command to resume",
             )
         self._stop_if_asked()
         return None
@@ -113,5 +113,5 @@ class Watch:
     def _bear(self, error: errors.NodeError) -> None:
         """Nothing, while the node may yet answer."""
         if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
-            error.fix = "the work goes on there; the same command finds it once the node answers"
+            error.fix = "it keeps running there; the same command finds it once the node answers"
             raise error

@@ -204,7 +204,7 @@ def _refuse_bad_end(running: Running, end: TaskEnd, log: Path) -> None:
     said = doubt or (last[-1].strip()[:MOST_WORDS] if last else "no word")
     how = f"{running.way.script} ended with {end.status} ({end.why}): {said}"
     code, words = named or ("DATA-TOOL", how)
-    fix = f"see {log}; the same command goes on where this one ended"
+    fix = f"see {log}; run the same command to resume"
     raise errors.UnfitError(words, code=code, node=node, fix=fix)
 
 

@@ -109,7 +109,7 @@ def _log_files(folder: Path) -> list[Path]:
         UsageError: there is nothing of that name.
         LocalError: some folder cannot be read; nobody knows which logs that leaves out.
     """
-    with on_disk(folder, "LOG-RIGHTS", "have it made readable for you"):
+    with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
         if not folder.exists():
             raise errors.UsageError(
                 f"there is no {folder}", code="NO-LOGS", fix="give a folder or a file of logs"
@@ -120,14 +120,14 @@ def _log_files(folder: Path) -> list[Path]:
     for place, folders, files in os.walk(folder, onerror=_unreadable):
         paths = [Path(place, name) for name in (*folders, *files)]
         logs = [path for path in paths if path.suffix in (".log", ".txt")]
-        with on_disk(Path(place), "LOG-RIGHTS", "have it made readable for you"):
+        with on_disk(Path(place), "LOG-RIGHTS", "make it readable for this user"):
             # A link that leads nowhere is a log that is missing: it is named, not passed over.
             found += [path for path in logs if path.is_file() or path.is_symlink()]
     return sorted(found)
 
 
 def _unreadable(error: OSError) -> None:
-    with on_disk(Path(error.filename), "LOG-RIGHTS", "have it made readable for you"):
+    with on_disk(Path(error.filename), "LOG-RIGHTS", "make it readable for this user"):
         raise error
 
 

@@ -21,7 +21,10 @@ def learnt(preparing: "Preparing", image: Image, url: str) -> str:
     """
     if not preparing.wanted.relock:
         raise _unlocked(url)
-    preparing.voice.line(f"{url}: trusted as it comes, since --lock asks for it")
+    preparing.voice.line(
+        f"{url}: downloaded without a known checksum, since --lock asks for it;"
+        " its sha256 is recorded"
+    )
     path, sha256 = preparing.downloads.learn(url)
     _look_into(path, image, url)
     return sha256
@@ -81,9 +84,9 @@ def _held(path: Path, image: Image) -> str:
 
 def _unlocked(url: str) -> errors.ImageError:
     return errors.ImageError(
-        f"nothing says what {url} must hash to",
+        f"no checksum is known for {url}",
         code="DOWNLOAD-UNLOCKED",
-        fix="provision --lock trusts it as it comes, once, and writes its sha256 down",
+        fix="provision --lock accepts it once and records its sha256",
     )
 
 

@@ -196,7 +196,7 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     others = [each for each in failed if each is not gravest]
     if others:
         nodes = ", ".join(each.where.get("node", "?") for each in others)
-        gravest.cause += f" (and there is trouble with {nodes})"
+        gravest.cause += f" (also failed: {nodes})"
     raise gravest
 
 

@@ -110,6 +110,6 @@ class Opened:
     def _differs(self, before: Sweep, inputs: JSON) -> None:
         old = json.dumps(before.record().get("inputs"), indent=1, sort_keys=True).splitlines()
         new = json.dumps(inputs, indent=1, sort_keys=True).splitlines()
-        self._voice.line(f"not the same as in sweep {before.id}, which stays as it is:")
+        self._voice.line(f"differs from sweep {before.id}, which is kept:")
         for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
             self._voice.line(f"  {line}")

@@ -29,15 +29,15 @@ LOST = {
     "stopped": ("LOST", "its supervisor was ended from outside"),
     "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
     "killed": ("KILLED", "its container was killed from outside"),
-    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was started anew meanwhile"),
+    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was restarted meanwhile"),
     "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
     "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
     "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
-    "rebooted": ("REBOOTED", "the node was started anew meanwhile"),
+    "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
 }
 # Those for an end that says enough of it: to try again would end alike.
 FAILED = {
-    "oom": ("OOM", "the kernel ended it for want of memory"),
+    "oom": ("OOM", "out of memory: the kernel ended it"),
     "log-too-large": (
         "LOG-TOO-LARGE",
         "its log reached max_log_size, of which the beginning is kept; needed a program that"

@@ -29,7 +29,7 @@ def read(content: bytes, fix: str) -> Site:
         site = SITE.validate_json(content)
     except ValueError as error:
         raise errors.StoreError(
-            f"the site file does not read: {str(error).splitlines()[0]}",
+            f"the site file cannot be read: {str(error).splitlines()[0]}",
             code="STORE-DAMAGED",
             fix=fix,
         ) from error

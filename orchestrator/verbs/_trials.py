@@ -45,7 +45,7 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
                 " tell of it"
             )
         if bench.fanout.adoptable(attempt):
-            bench.voice.line(f"{trial.name} a{attempt.number}: adopted from the run before")
+            bench.voice.line(f"{trial.name} a{attempt.number}: adopted from an earlier run")
             bench.sweep.append("adopted", trial=trial.name, attempt=attempt.number)
             view.trial(trial.name, attempt.number, trial_iterations(bench))
             state, code = _watch(bench, trial, attempt, view)

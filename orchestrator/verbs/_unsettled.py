@@ -29,7 +29,7 @@ class Left:
 
 
 def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
-    """Sweeps that are settled; and of all others why they are not, and what to do.
+    """Sweeps that are settled; and of others, unless they run, why they are not, and what to do.
 
     A sweep whose record does not read may be of this cluster.
     """
@@ -43,6 +43,8 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
         except errors.DlperfError as error:
             why[sweep.id] = _mend(error.cause)
             continue
+        if sweep.lock().holder():
+            continue  # it runs: what it has is in use
         if not attempts:
             settled.append(sweep.id)
             continue

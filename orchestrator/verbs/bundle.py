@@ -91,7 +91,7 @@ def _image(fleet: "_nodes.Fleet", record: ImageRecord, folder: Path, voice: Voic
 def _download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> BundledDownload:
     if sha256 is None:
         raise errors.ImageError(
-            f"nothing says what {url} must hash to",
+            f"no checksum is known for {url}",
             code="DOWNLOAD-UNLOCKED",
             fix="provision --lock first",
         )

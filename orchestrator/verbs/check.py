@@ -60,7 +60,7 @@ def check(paths: list[str], voice: Voice) -> int:
         except errors.ConfigError as error:
             complaints += error.complaints
     for path, kind in kinds.items():
-        voice.line(f"{path}: a good {kind}")
+        voice.line(f"{path}: a valid {kind}")
     if complaints:
         raise errors.ConfigError(complaints)
     voice.document({"exit_code": 0, "files": kinds})

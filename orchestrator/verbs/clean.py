@@ -1,12 +1,13 @@
 """clean: remove what finished sweeps left on the nodes, and nothing that others put there."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.deadlines import REMOVE_S
-from orchestrator.model.cluster import Node
+from orchestrator.model.cluster import Cluster, Node
 from orchestrator.probes import sections
 from orchestrator.store import Store
 from orchestrator.transports import Transport
@@ -56,11 +57,13 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     """
     cluster, _ = _sites.inventory(store, inventory, None, voice)
     needed = _needed(store) if what.images else None
-    with (
-        store.lock(cluster.name),
-        _nodes.reach(cluster) as fleet,
-        _locks.held(cluster, fleet.transports, store.root),
-    ):
+    with contextlib.ExitStack() as held:
+        if not what.dry_run:  # to look is in nobody's way
+            held.enter_context(store.lock(cluster.name))
+        fleet = held.enter_context(_nodes.reach(cluster))
+        if not what.dry_run:
+            held.enter_context(_locks.held(cluster, fleet.transports, store.root))
+        _say_running(store, cluster, voice)
         settled, why = _unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
         how = (needed, what)
@@ -80,6 +83,13 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     said = {"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)}
     voice.document({**said, "kept": {node: asdict(each) for node, each in kept.items() if each}})
     return code
+
+
+def _say_running(store: Store, cluster: Cluster, voice: Voice) -> None:
+    for sweep in store.sweeps():
+        holder = sweep.lock().holder()
+        if holder and sweep.record()["cluster"] == cluster.name:
+            voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
 
 
 def _one(

@@ -138,7 +138,10 @@ def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish], caller: Caller)
 def _say_too_big(asked: _Asked, voice: Voice) -> None:
     if asked.too_big:
         has = len(asked.recipe.cluster.nodes)
-        voice.line(f"left out, for want of nodes ({has}): {', '.join(asked.too_big)}")
+        voice.line(
+            f"skipped, since they need more than {words.count(has, 'node')}:"
+            f" {', '.join(asked.too_big)}"
+        )
 
 
 def _run(
