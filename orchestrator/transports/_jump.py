@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import paramiko
 
-from orchestrator import errors
+from orchestrator import errors, open_files
 from orchestrator.deadlines import CONNECT_S
 from orchestrator.transports import _link
 from orchestrator.transports._kept import Kept
@@ -61,7 +61,8 @@ def _straight(target: SshTarget) -> Iterator[socket.socket]:
         try:
             dialled = stack.enter_context(_slots.knock(target.address, target.port))
         except OSError as error:
-            raise unconnected(target, error) from error
+            lacking = open_files.lacking(error, target.name)
+            raise lacking or unconnected(target, error) from error
         yield dialled
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import paramiko
 
-from orchestrator import errors
+from orchestrator import errors, open_files
 from orchestrator.deadlines import ANSWER_S, SESSION_S
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
 from orchestrator.transports._feeder import Feeder
@@ -137,7 +137,8 @@ class Session:
                 node=self._node,
             ) from error
         except (Lost, struct.error, OSError, EOFError, paramiko.SSHException) as error:
-            raise self._link.lost(self._node, doing) from error
+            lacking = open_files.lacking(error, self._node)
+            raise lacking or self._link.lost(self._node, doing) from error
 
     def lost(self, doing: str) -> errors.NodeError:
         """The error for a command that left no exit status."""

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, open_files
 from orchestrator.deadlines import STREAM_END_S
 from orchestrator.transports import Completed, Stream
 
@@ -62,7 +62,7 @@ class LocalTransport:
         A program that a signal ended has exit status 128 and the signal's number.
 
         Raises:
-            NodeUnreachable: this machine cannot start it.
+            NodeUnreachable, LocalError: this machine cannot start it.
             CommandTimedOut: it was killed; processes that it started may go on.
         """
         try:
@@ -83,9 +83,7 @@ class LocalTransport:
         except FileNotFoundError:
             return Completed(argv, 127, b"", f"{argv[0]}: not found".encode())
         except OSError as error:
-            raise errors.NodeUnreachable(
-                f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
-            ) from error
+            raise self._unstarted(argv, error) from error
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Completed(argv, status, done.stdout, done.stderr)
 
@@ -145,9 +143,12 @@ class LocalTransport:
         """Start ``argv`` with a socket as its input and output.
 
         Raises:
-            NodeUnreachable: this machine cannot start it.
+            NodeUnreachable, LocalError: this machine cannot start it.
         """
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise self._unstarted(argv, error) from error
         try:
             process = subprocess.Popen(
                 argv,
@@ -158,13 +159,16 @@ class LocalTransport:
             )
         except OSError as error:
             ours.close()
-            raise errors.NodeUnreachable(
-                f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
-            ) from error
+            raise self._unstarted(argv, error) from error
         finally:
             theirs.close()
         self._opened.append((process, ours))
         return ours
+
+    def _unstarted(self, argv: tuple[str, ...], error: OSError) -> errors.DlperfError:
+        return open_files.lacking(error, self.node) or errors.NodeUnreachable(
+            f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
+        )
 
     @contextlib.contextmanager
     def _reading(self, path: str, not_read: tuple[int, ...]) -> Iterator[None]:

@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from orchestrator import errors, nodeset
+from orchestrator import errors, nodeset, open_files
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
@@ -118,6 +118,7 @@ def reach(cluster: Cluster) -> Fleet:
     Raises:
         ConfigError, LocalError: something about how to reach one does not hold.
     """
+    open_files.suffice(len(cluster.members))
     transports = {node.name: ToldTransport(_transport(node)) for node in cluster.members}
     contained = [node for node in cluster.members if node.runtime == "docker"]
     if not contained:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator import errors
+from orchestrator import errors, open_files
 from orchestrator.console import Voice
 from orchestrator.transports import known_hosts
 from orchestrator.transports.known_hosts import HostKey
@@ -39,6 +39,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
             standard input.
     """
     cluster, _ = _files.cluster(inventory)
+    open_files.suffice(len(cluster.members))
     targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
     pinned = [target for target in targets if target.host_key]
     asked = [target for target in targets if not target.host_key]

@@ -1,0 +1,43 @@
+"""How many files this process may have open, and the errors for too few."""
+
+import errno
+import resource
+
+from orchestrator import errors
+
+OF_OUR_OWN = 32
+OF_A_NODE = 3  # its connection, and the pipe by which paramiko says that a command has output
+
+
+def suffice(nodes: int) -> None:
+    """Nothing, if so many nodes can be asked at once.
+
+    Raises:
+        LocalError: OPEN-FILES, with what is allowed and what is needed.
+    """
+    needed = OF_OUR_OWN + OF_A_NODE * nodes
+    if 0 <= _allowed() < needed:
+        raise errors.LocalError(
+            f"this process may have {_allowed()} files open (ulimit -n);"
+            f" {nodes} nodes need {needed}",
+            code="OPEN-FILES",
+            fix=f"ulimit -n {needed}",
+        )
+
+
+def lacking(error: Exception, node: str) -> errors.LocalError | None:
+    """The error for a call to a node that failed because no more files may be open, else None."""
+    if not isinstance(error, OSError) or error.errno != errno.EMFILE:
+        return None
+    return errors.LocalError(
+        f"all {_allowed()} files that this process may have open (ulimit -n) are in use;"
+        " talking to the node needs more",
+        code="OPEN-FILES",
+        node=node,
+        fix=f"ulimit -n {_allowed() * 2}",
+    )
+
+
+def _allowed() -> int:
+    """-1 for no limit."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
