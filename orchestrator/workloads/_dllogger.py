@@ -50,9 +50,7 @@ class _Reader:
         A step counts if the unit behind its rate is there, for then its numbers are whole; of any
         other record it cannot be known what is missing.
         """
-        before, end, last = self._rest.rpartition(b"\r")
-        if end:
-            self._take(before + end)
+        last = self._rest  # up to a carriage return it has been taken
         if _dll_line.match(_dll_line.plain(last)):
             self._take(last + b"\n")
         elif b"DLL" in last:
