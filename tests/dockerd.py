@@ -158,12 +158,12 @@ class Dockerd:
         return done.returncode == 0
 
 
-def unlike(dockerd: Dockerd, name: str) -> str:
-    """An image with 3 MB in it that no engine has seen; its id."""
+def unlike(dockerd: Dockerd, name: str, size_bytes: int = 3_000_000) -> str:
+    """An image of so many bytes that no engine has seen; its id."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as tar:
         entry = tarfile.TarInfo("noise")
-        entry.size = 3_000_000
+        entry.size = size_bytes
         tar.addfile(entry, io.BytesIO(random.randbytes(entry.size)))
     dockerd.docker("import", "-", name, data=whole.getvalue())
     return dockerd.docker("image", "inspect", "-f", "{{.Id}}", name)

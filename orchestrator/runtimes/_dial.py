@@ -80,6 +80,7 @@ class _Connection(urllib3.connection.HTTPConnection):
 
     def connect(self) -> None:
         self.sock: Any = _Wire(self._dial())
+        self.sock.settimeout(self.timeout)
 
     @property
     def is_connected(self) -> bool:

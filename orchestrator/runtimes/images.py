@@ -178,7 +178,8 @@ class Images:
         Raises:
             ImageError: the engine could not take it.
         """
-        wait_s = self._engine.patience.work_s
+        # The first is for each piece that is sent: an engine that stalls takes none.
+        wait_s = (self._engine.patience.stall_s, self._engine.patience.work_s)
         with self._words(
             "/images/load", wait_s, params={"quiet": True}, data=iter(pieces)
         ) as words:
@@ -225,7 +226,7 @@ class Images:
     # The SDK's own pull, load and get take no time-out, and keep their connection when they fail.
     @contextmanager
     def _words(
-        self, path: str, wait_s: float, **request: Any
+        self, path: str, wait_s: float | tuple[float, float], **request: Any
     ) -> Iterator[Iterator[Mapping[str, Any]]]:
         """What the engine says while it works, word by word, none awaited for longer."""
         with self._engine.asking() as client:

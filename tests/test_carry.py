@@ -1,0 +1,135 @@
+"""Images carried from one node's engine to others', while one of them takes or gives no byte."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.downloads import Downloads
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.lock import EMPTY
+from orchestrator.runtimes.engine import Engine
+from orchestrator.transports.local import LocalTransport
+from orchestrator.verbs._carry import carry
+from orchestrator.verbs._images import Preparing, Wanted
+from orchestrator.verbs._nodes import Fleet
+from tests.dockerd import QUICK, Dockerd, running, unlike
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+IMAGE = "carried:1"
+SIZE_BYTES = 200_000_000  # more than lies in memory and in pipes between the engines
+PATIENCE = replace(QUICK, stall_s=5.0)
+
+
+@pytest.fixture(scope="module")
+def daemons() -> Iterator[dict[str, Dockerd]]:
+    """Three engines, the first of them with an image that the others lack."""
+    with ExitStack() as stack:
+        made = {name: stack.enter_context(running()) for name in ("has", "one", "two")}
+        unlike(made["has"], IMAGE, SIZE_BYTES)
+        yield made
+
+
+@pytest.fixture
+def lacking(daemons: dict[str, Dockerd]) -> dict[str, Dockerd]:
+    """The same engines, with the image on the first alone."""
+    for name in ("one", "two"):
+        if daemons[name].docker("images", "-q", IMAGE):
+            daemons[name].docker("rmi", IMAGE)
+    return daemons
+
+
+@contextmanager
+def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
+    """Nodes whose engines have been asked something already, as provisioning has."""
+    transports = {name: LocalTransport(name) for name in nodes}
+    engines = {
+        name: Engine(transports[name], command=dockerd.command, patience=PATIENCE)
+        for name, dockerd in nodes.items()
+    }
+    defaults = {"transport": "local", "runtime": "docker"}
+    members = [
+        {"name": name, "address": f"127.0.0.{number}"} for number, name in enumerate(nodes, 1)
+    ]
+    document = {"name": "some", "defaults": defaults, "nodes": members}
+    cluster = Cluster.model_validate(document, strict=False)
+    voice = Voice(as_json=True)
+    with Fleet(cluster, transports, engines) as fleet, closing(voice._err.file):
+        for engine in engines.values():
+            engine.facts()
+        wanted = Wanted((), folder / "some.yaml", False, None)
+        kept = Downloads(folder, lambda *_: None)
+        yield Preparing(fleet, wanted, EMPTY, None, kept, None, voice)
+
+
+@contextmanager
+def stopped(dockerd: Dockerd, receiving: Dockerd) -> Iterator[None]:
+    """An engine that stops as soon as another, or itself, has taken in a first part of a load."""
+
+    def stop() -> None:
+        parts = receiving.folder / "docker" / "tmp"
+        wait_for(lambda: any(parts.glob("docker-import-*/*")), "a load that is under way")
+        dockerd.kill(signal.SIGSTOP)
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    try:
+        yield
+    finally:
+        stopping.join()
+        dockerd.kill(signal.SIGCONT)
+
+
+def refusal(preparing: Preparing, targets: Sequence[str]) -> errors.DlperfError:
+    """The error that a carry ends with, in time."""
+    began = time.monotonic()
+    with pytest.raises(errors.DlperfError) as raised:
+        carry(preparing, IMAGE, "has", targets)
+    assert time.monotonic() - began < 60
+    return raised.value
+
+
+def test_a_node_that_stalls_is_named_and_the_others_have_the_image(
+    lacking: dict[str, Dockerd], tmp_path: Path
+) -> None:
+    """CARRY-STALL names the node that takes no byte; the healthy one has the image whole."""
+    with carrying(lacking, tmp_path) as preparing:
+        with stopped(lacking["one"], receiving=lacking["one"]):
+            error = refusal(preparing, ("one", "two"))
+        assert (error.code, error.where["node"]) == ("CARRY-STALL", "one"), error
+        assert "took no byte of the image for 5 s" in error.cause
+        assert "trouble with" not in error.cause
+        found = preparing.fleet.images["two"].find(IMAGE)
+        assert found == preparing.fleet.images["has"].find(IMAGE)
+
+
+def test_a_node_that_has_the_image_and_stalls_is_named(
+    lacking: dict[str, Dockerd], tmp_path: Path
+) -> None:
+    """CARRY-STALL names it, not those that wait for its bytes."""
+    with carrying(lacking, tmp_path) as preparing:
+        with stopped(lacking["has"], receiving=lacking["one"]):
+            error = refusal(preparing, ("one", "two"))
+        assert (error.code, error.where["node"]) == ("CARRY-STALL", "has"), error
+        assert "gave no byte of the image for 5 s" in error.cause
+
+
+def test_more_nodes_than_are_served_at_once_have_the_image(
+    lacking: dict[str, Dockerd], tmp_path: Path
+) -> None:
+    """Those whose turn comes later hold up nobody."""
+    unlike(lacking["has"], "small:1", 40_000_000)
+    many = {f"n{number:02}": lacking["one"] for number in range(34)}
+    with carrying({"has": lacking["has"], **many}, tmp_path) as preparing:
+        began = time.monotonic()
+        carry(preparing, "small:1", "has", tuple(many))
+        assert time.monotonic() - began < 100
+        assert preparing.fleet.images["n33"].find("small:1") is not None
