@@ -1,4 +1,5 @@
 """Reports and published results on the real command line."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 import csv
 import json
@@ -9,6 +10,7 @@ import pytest
 from tests.conftest import Place
 
 GPT = Path(__file__).parent / "samples" / "logs-oneflow-gpt"
+CUT = GPT.parent / "logs-pytorch-rn50" / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
 CASE = "2D_PP_2x4x4_512_2304x24"
 COLLECT = ("collect", "--logs", str(GPT), "--workload", "oneflow_gpt")
 
@@ -60,6 +62,18 @@ def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
             }
         }
     }
+
+
+def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
+    """Beside the code in the table and in the list; the message stays as the reader said it."""
+    out = place.folder / "zh"
+    words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
+    done = place.run(*words, "--out", str(out), "--lang", "zh")
+    assert done.returncode == 3, done.stderr
+    text = (out / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    assert f"- {CUT.name}：TRUNCATED（日志不完整）：have 63 of 99 steps" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
+    assert "| 时钟 25-125 | - | TRUNCATED（日志不完整） GAP（窗口内有异常慢的迭代） " in row
 
 
 def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:

@@ -27,7 +27,7 @@ def further(page: Page, result: Result) -> tuple[str, ...]:
         numbers.interval_words(said, page.language) if said else numbers.NONE,
         escaped(result.transport),
         *_published(page, result),
-        " ".join(mark.code for mark in result.marks),
+        page.codes(result.marks),
     )
 
 
@@ -37,7 +37,7 @@ def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
         str(trial.repeat),
         page.say_or(f"state.{trial.state}", escaped(trial.state)),
         escaped(trial.transport),
-        escaped(" ".join(each.code for each in (*trial.problems, *trial.marks))),
+        escaped(page.codes((*trial.problems, *trial.marks))),
         escaped(trial.evidence.log if trial.evidence else ""),
         trial.evidence.sha256[:12] if trial.evidence else "",
     )

@@ -96,9 +96,9 @@ def _lone(page: Page) -> str:
             escaped(str(lone.log.config.get("precision", "?"))),
             numbers.fixed(lone.throughput, 2),
             numbers.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
-            _rule(lone.log),
+            _rule(page, lone.log),
             escaped(lone.log.fabric.label),
-            " ".join(problem.code for problem in lone.problems),
+            page.codes(lone.problems),
             escaped(lone.path),
         )
         for lone in page.report.lone
@@ -108,13 +108,14 @@ def _lone(page: Page) -> str:
     return table((*head, *further), rows)
 
 
-def _rule(log: TrainingLog) -> str:
+def _rule(page: Page, log: TrainingLog) -> str:
     """Such as ``clock 25-125``."""
-    return f"{log.rule} {log.window[0]}-{log.window[1]}" if log.window else log.rule
+    rule = page.say(f"rule.{log.rule}")
+    return f"{rule} {log.window[0]}-{log.window[1]}" if log.window else rule
 
 
 def _reasons(page: Page) -> Iterable[str]:
-    report, colon = page.report, page.say("colon")
+    report = page.report
     trials = [trial for result in report.results for trial in result.trials]
     planned = [trial.trial for trial in trials if trial.state == "planned"]
     if planned:
@@ -122,11 +123,10 @@ def _reasons(page: Page) -> Iterable[str]:
     for result in report.results:
         for trial in result.trials:
             for problem in _why_not(trial):
-                said = (escaped(trial.trial), problem.code, escaped(problem.message))
-                yield f"- {colon.join(said)}"
+                yield page.reason(escaped(trial.trial), problem)
     for lone in report.lone:
         for problem in lone.problems:
-            yield f"- {colon.join((escaped(lone.path), problem.code, escaped(problem.message)))}"
+            yield page.reason(escaped(lone.path), problem)
 
 
 def _why_not(trial: Measurement) -> Iterable[Problem]:
@@ -136,11 +136,9 @@ def _why_not(trial: Measurement) -> Iterable[Problem]:
 
 def _marks(page: Page) -> Iterable[str]:
     """What a reader should know of numbers that count."""
-    colon = page.say("colon")
     for result in page.report.results:
         for trial in result.trials:
             for mark in trial.marks if trial.state == "valid" else ():
-                said = (escaped(trial.trial), mark.code, escaped(mark.message))
-                yield f"- {colon.join(said)}"
+                yield page.reason(escaped(trial.trial), mark)
         for mark in result.marks:
-            yield f"- {colon.join((result.case.token, mark.code, escaped(mark.message)))}"
+            yield page.reason(result.case.token, mark)

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.report import words
+from orchestrator.report import codes, words
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -24,6 +25,15 @@ class Page:
     def say_or(self, key: str, otherwise: str) -> str:
         """The text of a key, or ``otherwise`` where there is no such key."""
         return words.said_or(self.language, key, otherwise)
+
+    def codes(self, problems: Iterable[Problem]) -> str:
+        """The codes of problems or marks, each explained in this page's language."""
+        return " ".join(codes.explained(self.language, problem.code) for problem in problems)
+
+    def reason(self, where: str, problem: Problem) -> str:
+        """One line of a list: where, the code, and the message as it was."""
+        said = (where, self.codes([problem]), escaped(problem.message))
+        return f"- {self.say('colon').join(said)}"
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Heads of columns."""

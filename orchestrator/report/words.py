@@ -31,7 +31,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
 _HEADS: Mapping[str, tuple[str, str]] = {
     "head.case": ("case", "用例"),
     "head.group": ("group", "组"),
-    "head.speedup": ("speedup", "speedup"),
+    "head.speedup": ("speedup", "加速比"),
     "head.efficiency": ("efficiency", "效率"),
     "head.trials": ("trials", "试验次数"),
     "head.spread": ("spread", "离散度"),
@@ -86,6 +86,13 @@ _STATES: Mapping[str, tuple[str, str]] = {
     "state.infra-lost": ("infra-lost", "设施故障"),
     "state.interrupted": ("interrupted", "中断"),
     "state.planned": ("planned", "未运行"),
+}
+
+_RULES: Mapping[str, tuple[str, str]] = {
+    "rule.clock": ("clock", "时钟"),
+    "rule.rates": ("rates", "打印速率"),
+    "rule.reported": ("reported", "程序报告"),
+    "rule.latency": ("latency", "延迟"),
 }
 
 _WORDS: Mapping[str, tuple[str, str]] = {
@@ -209,6 +216,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     **_HEADS,
     **_FACTS,
     **_STATES,
+    **_RULES,
     **_WORDS,
     **_WARNINGS,
     **_METHOD,

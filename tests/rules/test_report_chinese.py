@@ -4,6 +4,7 @@
 import re
 import string
 from dataclasses import replace
+from typing import Literal, get_args, get_type_hints
 
 import pytest
 
@@ -11,18 +12,30 @@ from orchestrator import report
 from orchestrator.model.layout import Layout
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.report import words
+from orchestrator.report import page, words
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Names and numbers that are the same in both languages.
-SAME = {"head.speedup", "head.sha256", "fact.GPUs", "comma", "colon"}
+SAME = {"head.sha256", "fact.GPUs", "comma", "colon"}
+# Words that a Chinese report uses as they are: the documents' columns, units, names of things.
+NAMES = {
+    *("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "PyTorch"),
+    *("num-nodes", "num-gpus-per-node", "data-parallel-size", "tensor-model-parallel-size"),
+    *("pipeline-model-parallel-size", "micro-batch-size", "num-accumulation-steps"),
+    *("micro-batch-size-times-data-parallel-size", "global-batch-size", "hidden-size"),
+    *("num-attention-heads", "num-layers", "images/s", "world_size", "sha256", "ms", "n/a"),
+    *("AMP", "BS", "GPU", "GPU0", "X", "TFLOP/s", "Tensor", "Core", "SHARED-MACHINE", "UNLOCKED"),
+    *("INCOMPLETE", "cuda", "amp"),
+}
 
 
 def everything() -> Report:
     """A report that has every section, warning and reason."""
     one, two = results({"1x1": (800.0, None, None, 802.0), "1x4": (4000.0,)})
-    trials = (*one.trials[:2], unrun(one.trials[2]), one.trials[3])
+    gap = Problem("GAP", "line 90: the median is 0.4 s")
+    marked = replace(one.trials[0], marks=(gap,))
+    trials = (marked, one.trials[1], unrun(one.trials[2]), one.trials[3])
     lone = LoneLog("b.txt", LOG, None, (Problem("WINDOW", "why"),))
     return sweep(
         (replace(one, trials=trials), two),
@@ -32,6 +45,26 @@ def everything() -> Report:
         published={two.case: (PUBLISHED,)},
         topologies={"vs001": "        GPU0\nGPU0     X"},
     )
+
+
+def observed(found: Report) -> set[str]:
+    """What others said and what things are called: messages, files, nodes, publications."""
+    trials = [trial for result in found.results for trial in result.trials]
+    said = [problem for trial in trials for problem in (*trial.problems, *trial.marks)]
+    said += [mark for result in found.results for mark in result.marks]
+    said += [problem for lone in found.lone for problem in lone.problems]
+    known = [each for results in found.published.values() for each in results]
+    return {
+        *(found.title, found.source),
+        *(problem.message for problem in said),
+        *(trial.trial for trial in trials),
+        *(trial.evidence.log for trial in trials if trial.evidence),
+        *(trial.evidence.sha256[:12] for trial in trials if trial.evidence),
+        *(each.path for each in found.lone),
+        *(word for each in known for word in (each.framework, each.source, each.precision)),
+        *found.environment,
+        *(value for facts in found.environment.values() for value in facts.values()),
+    }
 
 
 def test_every_text_is_there_in_both_languages() -> None:
@@ -70,12 +103,12 @@ def test_warnings_are_chinese_and_keep_their_codes() -> None:
 
 
 def test_documents_columns_keep_their_heads_and_ours_are_chinese() -> None:
-    """The Chinese documents too print num_nodes and speedup."""
+    """The Chinese documents too print node_num; what is not theirs alone is in Chinese."""
     text = report.markdown(everything(), "zh")
     (final,) = tables(section(text, "最终结果"))
     assert final[0] == [
         *("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s(PyTorch)"),
-        *("speedup", "效率", "试验次数", "离散度", "区间（覆盖率）", "传输方式", "公布值"),
+        *("加速比", "效率", "试验次数", "离散度", "区间（覆盖率）", "传输方式", "公布值"),
         *("差异", "标记"),
     ]
     assert final[1][6:9] == ["2/5 次的中位数", "0.2%", "800.00 至 802.00（50.00%）"]
@@ -96,10 +129,33 @@ def test_method_is_chinese() -> None:
 
 
 def test_reasons_are_said_in_their_own_words() -> None:
-    """What rules and programs said is evidence: it is not translated."""
+    """Beside a code stands what it means; what rules and programs said is not translated."""
     said = section(report.markdown(everything(), "zh"), "不计入结果的试验及原因")
     assert r"- 未运行：1n1g-r50\_b256\_amp\_3" in said
-    assert "PROGRAM-FAILED：node vs001, node" in said
+    assert "：PROGRAM-FAILED（程序以错误状态退出）：node vs001, node" in said
+    assert "- b.txt：WINDOW（日志未覆盖测量窗口）：why" in said
+
+
+def test_a_code_of_another_version_stands_alone() -> None:
+    """Outcomes on disk may hold codes that are not known any more."""
+    (one,) = results({"1x1": (800.0,)})
+    strange = replace(one.trials[0], marks=(Problem("WAS-ONCE", "seen"),))
+    text = report.markdown(sweep((replace(one, trials=(strange,)),)), "zh")
+    assert "：WAS-ONCE：seen" in section(text, "计入结果但需注意的事项")
+
+
+@pytest.mark.parametrize("kind", get_args(get_type_hints(Layout)["kind"]))
+def test_no_english_is_left_but_names(kind: Literal["placements", "groups", "gpus"]) -> None:
+    """Without codes that are explained and without what was seen, every word is Chinese."""
+    found = everything()
+    flops = {each.case: 1e12 for each in found.results}
+    layout = replace(found.layout, kind=kind)
+    text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=125.0), "zh")
+    for seen in sorted(observed(found), key=len, reverse=True):
+        text = text.replace(page.escaped(seen), "")
+    text = re.sub("[A-Z][A-Z0-9-]+（[^（）]*[\u4e00-\u9fff][^（）]*）", "", text)
+    text = re.sub("`[^`\n]+`", "", text)
+    assert set(re.findall(r"(?<!\w)[A-Za-z][\w/-]*", text, re.ASCII)) - NAMES == set()
 
 
 def test_environment_is_chinese() -> None:

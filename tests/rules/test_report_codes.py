@@ -1,0 +1,83 @@
+"""Every code that the source can put into a report is explained in Chinese."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.report import codes
+
+SOURCE = Path(errors.__file__).parent
+CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
+# The calls that take a code, with its place among their arguments or by its name. Workloads add
+# problems to their notes; what a LogError says of a trial's log becomes a problem of the trial.
+PROBLEMS = {"Problem": 0, "add": 0, "LogError": None}
+# What stops an attempt from being started is its problem; of a NodeError it has the code START.
+REFUSALS = {
+    **dict.fromkeys(("UnfitError", "ImageError", "StoreError", "LocalError", "LeftoverError")),
+    **{"_Cause": 1, "on_disk": 1, "refusal": 2},
+}
+STARTING = ("runtimes/", "schedulers/", "transports/", "disk.py", "store.py", "verbs/_services.py")
+# Answers of nodes, data sets and `inspect`, and images that are made before any trial.
+NO_REPORT = ("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py")
+
+
+def test_every_code_that_a_report_can_show_is_explained() -> None:
+    """In a few Chinese words; and nothing is explained that the source does not give."""
+    assert set(codes.CHINESE) == {code for path, text in modules() for code in shown(path, text)}
+    for code, gloss in codes.CHINESE.items():
+        assert re.search("[\u4e00-\u9fff]", gloss), code
+        assert not re.search("[（）。：]", gloss), code
+
+
+def test_codes_are_found_however_they_are_given() -> None:
+    """At once, by a condition, in a table of the module, chosen before, by what stops a start."""
+    text = (
+        "REASONS = {'oom': ('AT-ONCE', 'said')}\n"
+        "def found(bad):\n"
+        "    code = 'TWO' if bad else 'TWO-B'\n"
+        "    yield Problem(code, 'NOT')\n"
+        "    notes.add('THREE' if bad else 'FOUR', 'NOT')\n"
+        "    raise errors.UnfitError('NOT', code='FIVE')\n"
+    )
+    everywhere = {"AT-ONCE", "TWO", "TWO-B", "THREE", "FOUR"}
+    assert set(shown("workloads/x.py", text)) == everywhere
+    assert set(shown("runtimes/x.py", text)) == {*everywhere, "FIVE"}
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Path and text of each module of which something can come into a report."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE).as_posix()
+        if not path.startswith(NO_REPORT):
+            yield path, file.read_text(encoding="utf-8")
+
+
+def shown(path: str, text: str) -> Iterable[str]:
+    """The codes in a module that a report can show."""
+    tree = ast.parse(text)
+    calls = PROBLEMS | (REFUSALS if path.startswith(STARTING) else {})
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    given = [each for call in found if called(call) in calls for each in taken(call, calls)]
+    if any(called(call) in ("Problem", "add") for call in found):
+        tables = [each for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign)]
+        given += [each.value for each in tables if each.value is not None]
+        chosen = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+        given += [each.value for each in chosen if ast.unparse(each.targets[0]) == "code"]
+    constants = (node for each in given for node in ast.walk(each))
+    values = (node.value for node in constants if isinstance(node, ast.Constant))
+    return {value for value in values if isinstance(value, str) and CODE.fullmatch(value)}
+
+
+def called(call: ast.Call) -> str:
+    """The last word of what is called."""
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def taken(call: ast.Call, calls: dict[str, int | None]) -> Iterator[ast.expr]:
+    """The arguments of a call in which its code stands."""
+    place = calls[called(call)]
+    yield from (call.args[place : place + 1] if place is not None else ())
+    yield from (each.value for each in call.keywords if each.arg == "code")
