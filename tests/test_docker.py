@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -289,6 +291,37 @@ def test_a_container_that_will_not_go_is_named(stage: Stage) -> None:
     assert raised.value.fix == f"docker rm --force {attempt.token(task)}"
     stage.runtime().remove(attempt, task)
     assert stage.names() == []
+
+
+def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) -> None:
+    """An engine that stands still for twelve seconds does both; a short question is given up."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        containers = Containers(stage.engine)
+        containers.create("slow", {}, {"Image": IMAGE, "Cmd": ["sleep", "60"]})
+        with still(dockerd, 12):
+            containers.start("slow")
+        state = containers.find("slow")
+        assert state is not None
+        assert state.status == "running"
+        with still(dockerd, 12), pytest.raises(errors.UnfitError) as raised:
+            containers.find("slow")
+        assert (raised.value.code, "within 10 s" in raised.value.cause) == ("DOCKER-HUNG", True)
+        with still(dockerd, 12):
+            assert containers.remove("slow")
+        assert containers.find("slow") is None
+
+
+@contextmanager
+def still(dockerd: Dockerd, for_s: float) -> Iterator[None]:
+    """An engine that stands still from now on, for so long."""
+    dockerd.kill(signal.SIGSTOP)
+    moving = threading.Timer(for_s, dockerd.kill, (signal.SIGCONT,))
+    moving.start()
+    try:
+        yield
+    finally:
+        moving.join()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
