@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from orchestrator import nodeset
 from orchestrator.model.image import Image, derived_tag, file_name
 
 Kind = Literal["resolve", "download", "load", "build", "carry"]
 # Raised when a recipe as a whole means something else: then every image is built anew.
 _FORMAT = 1
 _DOCKER_HUB = "docker.io"
+INPUTS_LABEL = "dlperf.inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,14 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """An image that a node has under a tag; ``inputs`` is what its label says, if it has one."""
+
+    id: str
+    inputs: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """An image, and all that is known of what goes into it.
 
@@ -52,6 +62,7 @@ class Recipe:
         downloads: sha256 by URL, as far as known.
         cached: sha256 of the downloads that this machine has already.
         bundled: image ids by tag of the bundle in use, if there is one.
+        known_id: of the image that the last provisioning left on the nodes, if there was one.
     """
 
     image: Image
@@ -60,6 +71,7 @@ class Recipe:
     downloads: Mapping[str, str]
     cached: frozenset[str] = frozenset()
     bundled: Mapping[str, str] = field(default_factory=dict)
+    known_id: str | None = None
 
     @property
     def tag(self) -> str | None:
@@ -106,14 +118,18 @@ def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
     return digest if image.archive else pinned(image.base, digest, mirror)
 
 
-def build_args(image: Image, *, base: str, inputs: str) -> dict[str, str]:
+def build_args(image: Image, *, base: str) -> dict[str, str]:
     """The build arguments of the image's Dockerfile.
 
     Args:
         base: what to build from, as ``base_to_build_from`` says it.
-        inputs: what ``inputs_digest`` says; becomes a label.
     """
-    return {"BASE": base, "IMAGE": image.name, "INPUTS": inputs, **_values(image)}
+    return {"BASE": base, **_values(image)}
+
+
+def labels(image: Image, inputs: str) -> dict[str, str]:
+    """What is written on the image, by which it is known to be ours and of which inputs."""
+    return {"dlperf.image": image.name, INPUTS_LABEL: inputs}
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
@@ -153,33 +169,36 @@ def tag(image: Image, inputs: str) -> str:
     return derived_tag(image.name, inputs)
 
 
-def actions(recipe: Recipe, there: Mapping[str, Mapping[str, str]]) -> tuple[Action, ...]:
+def actions(recipe: Recipe, there: Mapping[str, Mapping[str, Held]]) -> tuple[Action, ...]:
     """What must be done until every node has the image, in this order; empty when all have it.
+
+    A tag alone proves nothing, since anyone may give it: the label says what an image was built
+    from, and among several that were built from the same, the last provisioning's counts.
 
     While the base's digest or a download's sha256 is not known, this is what will be done at the
     most: once they are, ask again, since the nodes may have the image already.
 
     Args:
-        there: by node in rank order, the ids of the images that it has by their tags.
+        there: by node in rank order, the images that it has by their tags.
     """
     name = recipe.tag
     if name is None:
-        return (*_unknown(recipe), *_made(recipe, recipe.image.name, tuple(there)))
-    ids = {node: has[name] for node, has in there.items() if name in has}
+        return (*_unknown(recipe), *_made(recipe, recipe.image.name, tuple(there), {}))
+    held = {node: has[name] for node, has in there.items() if name in has}
+    ours = {node: each for node, each in held.items() if each.inputs == recipe.inputs}
+    kind: Kind = "carry"
     if name in recipe.bundled:
-        wanted = recipe.bundled[name]
-        lacking = [node for node in there if ids.get(node) != wanted]
-        return tuple(
-            Action("load", node, name, _why_not(ids.get(node), wanted, "the bundle"))
-            for node in lacking
-        )
-    if not ids:
-        return _made(recipe, name, tuple(there))
-    holder, wanted = next(iter(ids.items()))
+        kind, where, wanted = "load", "the bundle", Held(recipe.bundled[name], recipe.inputs)
+    elif ours:
+        known = (node for node, each in ours.items() if each.id == recipe.known_id)
+        where = next(known, next(iter(ours)))
+        wanted = ours[where]
+    else:
+        return _made(recipe, name, tuple(there), held)
     return tuple(
-        Action("carry", node, name, _why_not(ids.get(node), wanted, holder))
+        Action(kind, node, name, _why_not(held.get(node), wanted, where))
         for node in there
-        if ids.get(node) != wanted
+        if held.get(node) != wanted
     )
 
 
@@ -214,8 +233,11 @@ def _unknown(recipe: Recipe) -> Iterator[Action]:
         yield Action("resolve", "", image.base, "its archive has not been looked into")
 
 
-def _made(recipe: Recipe, name: str, nodes: tuple[str, ...]) -> tuple[Action, ...]:
+def _made(
+    recipe: Recipe, name: str, nodes: tuple[str, ...], foreign: Mapping[str, Held]
+) -> tuple[Action, ...]:
     first, *others = nodes
+    besides = f"; another image has that name on {nodeset.fold(foreign)}" if foreign else ""
     known = {
         url: recipe.downloads[url] for url in recipe.image.downloads if url in recipe.downloads
     }
@@ -225,15 +247,16 @@ def _made(recipe: Recipe, name: str, nodes: tuple[str, ...]) -> tuple[Action, ..
             for url, sha256 in known.items()
             if sha256 not in recipe.cached
         ),
-        Action("build", first, name, "no node has it"),
+        Action("build", first, name, f"no node has it{besides}"),
         *(Action("carry", node, name, f"{first} will have it") for node in others),
     )
 
 
-def _why_not(seen: str | None, wanted: str, where: str) -> str:
+def _why_not(seen: Held | None, wanted: Held, where: str) -> str:
     if seen is None:
         return f"the node has none; {where} has it"
-    return f"the node has {_short(seen)}; {where} has {_short(wanted)}"
+    other = "" if seen.inputs == wanted.inputs else ", which was not built from these inputs"
+    return f"the node has {_short(seen.id)}{other}; {where} has {_short(wanted.id)}"
 
 
 def _short(image_id: str) -> str:

@@ -162,7 +162,7 @@ def test_the_images_own_entrypoint_is_kept(stage: Stage) -> None:
     """It runs around the program, as the image's maker meant it to."""
     shell = json.dumps(["sh", "-c", 'echo "entered with $1"; exec "$@"', "sh"])
     built = context(f"FROM {IMAGE}\nENTRYPOINT {shell}\nENV FROM_IMAGE=yes\n")
-    Images(stage.engine).build([built], "entered:1", {}, lambda _: None)
+    Images(stage.engine).build([built], "entered:1", {}, {}, lambda _: None)
     said = stage.said('echo "and $FROM_IMAGE"', ContainerSettings("entered:1"))
     assert said == "entered with sh\nand yes\n"
 

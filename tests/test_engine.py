@@ -15,9 +15,12 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.deadlines import Patience
+from orchestrator.images import Held, Recipe, actions
+from orchestrator.model.image import Image
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
+from orchestrator.verbs._apply import held
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for
 
@@ -363,7 +366,7 @@ def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
     good = (
         f'FROM {IMAGE}\nARG WORD\nLABEL dlperf.image=good\nRUN echo "hello $WORD"; echo 1 >/new\n'
     )
-    image = images.build([context(good)], "dlperf/good:1", {"WORD": "there"}, lines.append)
+    image = images.build([context(good)], "dlperf/good:1", {"WORD": "there"}, {}, lines.append)
     assert "hello there" in lines
     found = images.find("dlperf/good:1")
     assert found is not None
@@ -372,9 +375,32 @@ def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
     assert images.tagged("dlperf.image=other") == ()
     bad = f"FROM {IMAGE}\nRUN echo the reason why; exit 3\n"
     with pytest.raises(errors.ImageError, match="the reason why") as raised:
-        images.build([context(bad)], "dlperf/bad:1", {}, lines.append)
+        images.build([context(bad)], "dlperf/bad:1", {}, {}, lines.append)
     assert raised.value.code == "IMAGE-BUILD"
     assert images.find("dlperf/bad:1") is None
+
+
+@pytest.mark.parametrize("line", ["", 'LABEL dlperf.image="" dlperf.inputs=mine'])
+def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: str) -> None:
+    """A build labels it, whatever its Dockerfile says; what others give the tag to is not ours."""
+    images = Images(engine)
+    recipe = Recipe(
+        Image(name="ours", base=f"docker.io/library/{IMAGE}"),
+        f"sha256:{'1' * 64}",
+        {"Dockerfile": line},
+        {},
+    )
+    tag, inputs = str(recipe.tag), str(recipe.inputs)
+    labels = {"dlperf.image": "ours", "dlperf.inputs": inputs}
+    built = images.build([context(f"FROM {IMAGE}\n{line}\n")], tag, {}, labels, lambda _: None)
+    assert held(images, tag) == {tag: Held(built, inputs)}
+    assert images.tagged("dlperf.image=ours") == (tag,)
+    assert actions(recipe, {"here": held(images, tag)}) == ()
+    images.tag(IMAGE, tag)
+    assert [each.kind for each in actions(recipe, {"here": held(images, tag)})] == ["build"]
+    assert images.tagged("dlperf.image=ours") == (built,)
+    assert images.remove(tag)
+    assert images.remove(built)
 
 
 def test_a_saved_image_loads_as_the_same(dockerd: Dockerd, engine: Engine) -> None:

@@ -5,13 +5,15 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster
+from orchestrator import saved_image
+from tests.cluster import Cluster, Node
 from tests.virtual import Desk
 from tests.waiting import wait_for
 
@@ -179,3 +181,77 @@ def test_a_bundle_brings_everything_where_nothing_can_be_pulled(
     assert refused.returncode == 5, refused.stderr
     assert "ERROR BUNDLE-DAMAGED" in refused.stderr
     assert image["file"] in refused.stderr
+
+
+def prepared(desk: Desk) -> Any:
+    """The image of the cluster, as its site has it."""
+    site = json.loads((desk.state / "sites/virtual.json").read_text())
+    return site["images"]["ngc-pytorch-20.03"]
+
+
+@contextmanager
+def spoilt(nodes: Sequence[Node], record: Any, line: str) -> Iterator[str]:
+    """Within the block, nodes have another image under our tag: ours with one line more.
+
+    Gives its id on the first of them.
+    """
+    dockerfile = f"FROM {record['id']}\\n{line}\\n"
+    build = f"printf '{dockerfile}' | DOCKER_BUILDKIT=0 docker build -q -t {record['tag']} -"
+    built = [node.must(build).strip() for node in nodes]
+    try:
+        yield built[0]
+    finally:
+        for node, other in zip(nodes, built, strict=True):
+            node.must(f"docker tag {record['id']} {record['tag']} && docker rmi {other}")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("LABEL dlperf.inputs=", "the node has {}, which was not built from these inputs"),
+        ("ENV SPOILT=1", "the node has {}; vs002 has {}"),
+    ],
+)
+def test_another_image_under_our_tag_is_not_taken_for_ours(desk: Desk, line: str, why: str) -> None:
+    """Without the label of our inputs, or with it and another id than ours, on the first node."""
+    record = prepared(desk)
+    first = desk.cluster.node(0)
+    with spoilt([first], record, line) as other:
+        done = desk.json("provision", str(desk.cluster.inventory))
+        (mended,) = done["actions"]
+        assert (mended["kind"], mended["node"]) == ("carry", "vs001")
+        assert why.format(other[7:19], record["id"][7:19]) in mended["reason"]
+        assert done["site"]["images"]["ngc-pytorch-20.03"]["id"] == record["id"]
+        for node in desk.cluster.nodes:
+            found = node.must(f"docker inspect -f '{{{{.Id}}}}' {record['tag']}")
+            assert found.strip() == record["id"]
+
+
+def test_bundle_holds_the_image_that_was_prepared(desk: Desk) -> None:
+    """From a node that has it under its tag; where none has, there is no bundle."""
+    record, nodes = prepared(desk), desk.cluster.nodes
+    words = ("bundle", str(desk.cluster.inventory))
+    with spoilt(nodes[:1], record, "ENV SPOILT=1"):
+        made = desk.json(*words, str(desk.folder / "one"))["bundle"]["images"][0]
+        held = saved_image.ids(desk.folder / "one" / made["file"])
+        assert held == {record["tag"]: record["id"]}
+    with spoilt(nodes, record, "ENV SPOILT=1"):
+        refused = desk.run(*words, str(desk.folder / "none"))
+    assert refused.returncode == 5, refused.stderr
+    assert f"ERROR IMAGE-MISSING: no node has {record['tag']} of id" in refused.stderr
+    assert not (desk.folder / "none/bundle.json").exists()
+
+
+def test_bundle_that_says_another_id_than_its_image_has_is_refused(desk: Desk) -> None:
+    """All nodes agree on what was loaded, and yet it is not what the bundle promises."""
+    folder = desk.folder / "bundle"
+    image = desk.json("bundle", str(desk.cluster.inventory), str(folder))["bundle"]["images"][0]
+    promised = f"sha256:{'0' * 64}"
+    text = (folder / "bundle.json").read_text()
+    (folder / "bundle.json").write_text(text.replace(image["id"], promised))
+    done = desk.run("provision", str(desk.cluster.inventory), "--bundle", str(folder))
+    assert done.returncode == 5, done.stderr
+    assert "ERROR IMAGE-SKEW" in done.stderr
+    for node in desk.cluster.nodes:
+        said = f"{node.name}: the node has {image['id'][7:19]}; the bundle has {'0' * 12}"
+        assert said in done.stderr

@@ -65,9 +65,12 @@ class Images:
         )
 
     def tagged(self, label: str) -> tuple[str, ...]:
-        """Every name of every image that has a label (``name`` or ``name=value``)."""
+        """Every name of every image that has a label (``name`` or ``name=value``).
+
+        One whose name another image was given has none left, and is named by its id.
+        """
         found = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
-        return tuple(name for each in found for name in each.get("RepoTags") or ())
+        return tuple(name for each in found for name in _names(each))
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
         """The digest that the registry has for a name now, asked by the node's engine.
@@ -127,10 +130,18 @@ class Images:
         request = {"params": {"tag": tag or "latest"}, "headers": headers}
         self._carry(f"/images/{repository}/push", request, progress)
 
-    def build(self, context: Iterable[bytes], tag: str, args: Mapping[str, str], say: Say) -> str:
+    def build(
+        self,
+        context: Iterable[bytes],
+        tag: str,
+        args: Mapping[str, str],
+        labels: Mapping[str, str],
+        say: Say,
+    ) -> str:
         """Build an image from a tar with its Dockerfile; the image's id.
 
         Args:
+            labels: written on the image, whatever its Dockerfile says of them.
             say: given every line that the build prints.
 
         Raises:
@@ -138,7 +149,7 @@ class Images:
         """
         lines: list[str] = []
         params = {"t": tag, "rm": True, "forcerm": True, "networkmode": "host"}
-        params["buildargs"] = json.dumps(dict(args))
+        params |= {"buildargs": json.dumps(dict(args)), "labels": json.dumps(dict(labels))}
         headers = {"Content-Type": "application/tar"}
         wait_s = self._engine.patience.work_s
         with self._words(
@@ -259,6 +270,12 @@ class Images:
             code="IMAGE-BUILD",
             node=self._engine.node,
         )
+
+
+def _names(listed: Mapping[str, Any]) -> list[str]:
+    """An image's names, among which Docker lists ``<none>:<none>`` where there is none."""
+    names = [name for name in listed.get("RepoTags") or () if not name.startswith("<none>")]
+    return names or [str(listed["Id"])]
 
 
 def _auth(credentials: Credentials | None) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import context, errors, images, shipped
 from orchestrator.console import Voice
-from orchestrator.images import Action, Recipe
+from orchestrator.images import Action, Held, Recipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
 from orchestrator.verbs import _inputs, _nodes
@@ -15,24 +15,27 @@ from orchestrator.verbs._carry import carry
 from orchestrator.verbs._images import Preparing
 
 if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Progress, Say
+    from orchestrator.runtimes.images import Images, Progress, Say
 
 CHUNK_BYTES = 1 << 20
 
 
-def there(fleet: "_nodes.Fleet", tag: str | None) -> dict[str, dict[str, str]]:
-    """By node in rank order, the id of the image of that tag, where it has one.
+def there(fleet: "_nodes.Fleet", tag: str | None) -> dict[str, dict[str, Held]]:
+    """By node in rank order, the image of that tag, where it has one.
 
     Raises:
         NodeError, UnfitError: the first node that could not say.
     """
-
-    def look(name: str) -> dict[str, str]:
-        seen = fleet.images[name].find(tag) if tag else None
-        return {tag: seen.id} if tag and seen else {}
-
-    answers = _nodes.each(list(fleet.images), look)
+    answers = _nodes.each(
+        list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {}
+    )
     return {each.node: each.checked() for each in answers}
+
+
+def held(engine: "Images", tag: str) -> dict[str, Held]:
+    """The image that an engine has of that tag, by it; empty if there is none."""
+    seen = engine.find(tag)
+    return {tag: Held(seen.id, seen.labels.get(images.INPUTS_LABEL))} if seen else {}
 
 
 def apply(preparing: Preparing, todo: Sequence[Action], what: Recipe, folder: Path) -> None:
@@ -58,33 +61,36 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
     """What the nodes have now, the same everywhere.
 
     Raises:
-        ImageError: IMAGE-SKEW, by node; or a node has none.
+        ImageError: IMAGE-SKEW, and on which nodes something is still to be done.
     """
     inputs = what.inputs
     if what.tag is None or what.base_digest is None or inputs is None:
         raise errors.ImageError(f"image {what.image.name} is not known", code="IMAGE-MISSING")
-    ids = {
-        node: has.get(what.tag, "none") for node, has in there(preparing.fleet, what.tag).items()
-    }
-    first, *others = sorted(set(ids.values()))
-    if others or first == "none":
-        said = ", ".join(f"{node}: {found[:19]}" for node, found in ids.items())
-        raise errors.ImageError(
-            f"the nodes do not have one image {what.tag}: {said}",
-            code="IMAGE-SKEW",
-            fix="provision again",
-        )
+    has = there(preparing.fleet, what.tag)
+    if left := images.actions(what, has):
+        raise _skew(what, left)
+    (found,) = {each[what.tag].id for each in has.values()}
     image = what.image
     return ImageRecord(
         name=image.name,
         base=image.base,
         base_digest=what.base_digest,
-        id=first,
+        id=found,
         tag=what.tag,
         inputs_digest=inputs,
         code=image.code,
         python=image.python,
         locked=image.base in preparing.lock.images,
+    )
+
+
+def _skew(what: Recipe, left: Sequence[Action]) -> errors.ImageError:
+    said = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
+    again = "make the bundle again" if what.tag in what.bundled else "see who else gives this tag"
+    return errors.ImageError(
+        f"the nodes do not have the one image {what.tag}: {said}",
+        code="IMAGE-SKEW",
+        fix=f"{again}, and provision again",
     )
 
 
@@ -94,13 +100,13 @@ def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> 
         raise AssertionError("only a resolved recipe is built")
     base = _base(preparing, action.node, what)
     parts = {file_name(url): _inputs.fetched(preparing, what, url) for url in image.parts}
-    args = images.build_args(image, base=base, inputs=inputs)
+    args = images.build_args(image, base=base)
     preparing.voice.line(f"{action.node}: build {what.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
         context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
         say = _words(preparing.voice, f"{action.node}: build {image.name}")
-        node.build(_chunks(tar), what.tag, args, say)
+        node.build(_chunks(tar), what.tag, args, images.labels(image, inputs), say)
 
 
 def _base(preparing: Preparing, name: str, what: Recipe) -> str:

@@ -122,7 +122,8 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe
             fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
         )
     files = context.digests(contents)
-    return Recipe(image, digest, files, checksums, cached, bundled), folder
+    known_id = known.id if known else None
+    return Recipe(image, digest, files, checksums, cached, bundled, known_id), folder
 
 
 def resolved(preparing: Preparing, known: Recipe) -> Recipe:

@@ -71,9 +71,16 @@ def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[
 
 
 def _image(fleet: "_nodes.Fleet", record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
-    """Save an image from the first node that has it."""
+    """Save an image from the first node that has it, and not another one under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
-    source = next(iter(fleet.images.values()))
+    found = ((each, each.find(record.tag)) for each in fleet.images.values())
+    source = next((each for each, seen in found if seen and seen.id == record.id), None)
+    if source is None:
+        raise errors.ImageError(
+            f"no node has {record.tag} of id {record.id[:19]}",
+            code="IMAGE-MISSING",
+            fix="provision again",
+        )
     seen = _written(source.save(record.tag), folder / file, f"save {record.tag}", voice)
     return BundledImage(
         name=record.name,

@@ -112,7 +112,8 @@ def _needed(store: Store) -> frozenset[str]:
         StoreError: a site does not read; then nobody knows what it needs.
     """
     sites = [_sites.read(content, "provision that cluster again") for content in store.sites()]
-    return frozenset(record.tag for site in sites for record in site.images.values())
+    records = [record for site in sites for record in site.images.values()]
+    return frozenset(name for record in records for name in (record.tag, record.id))
 
 
 def _look(

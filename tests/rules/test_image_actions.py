@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import images, load
-from orchestrator.images import Action, Recipe, Reference
+from orchestrator.images import Action, Held, Recipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source
 
 SHIPPED = Path(__file__).parents[2] / "images"
@@ -29,6 +29,8 @@ ARCHIVE = "http://files.example/base.tar.gz"
 LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
 RECIPE = Recipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+FIRST, SECOND = Held(ONE, RECIPE.inputs), Held(TWO, RECIPE.inputs)
+FOREIGN = (Held(TWO, None), Held(TWO, SUM))
 
 
 @pytest.mark.parametrize(
@@ -57,10 +59,8 @@ def test_base_is_pulled_by_digest_from_mirror_or_origin() -> None:
 
 def test_build_takes_every_value_from_the_image_file() -> None:
     """One argument for each; packages and requirements with blanks between them."""
-    assert images.build_args(IMAGE, base="nvcr.io/x@y", inputs=SUM) == {
+    assert images.build_args(IMAGE, base="nvcr.io/x@y") == {
         "BASE": "nvcr.io/x@y",
-        "IMAGE": "mine",
-        "INPUTS": SUM,
         "PYTHON": "python",
         "CODE": "/workspace/mine",
         "INFINIBAND": "mlnx_ofed",
@@ -78,9 +78,7 @@ def test_build_takes_every_value_from_the_image_file() -> None:
 def test_value_that_is_not_there_is_no_argument() -> None:
     """A Dockerfile's own defaults hold for what image.yaml does not say."""
     plain = Image(name="mine", base=BASE)
-    assert set(images.build_args(plain, base=BASE, inputs=SUM)) == {
-        *("BASE", "IMAGE", "INPUTS", "PYTHON", "CODE", "INFINIBAND")
-    }
+    assert set(images.build_args(plain, base=BASE)) == {*("BASE", "PYTHON", "CODE", "INFINIBAND")}
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
@@ -137,7 +135,7 @@ def test_tag_is_the_name_and_the_beginning_of_the_hash() -> None:
 def test_image_that_no_node_has_is_built_once_and_carried() -> None:
     """On the first node, from a tarball that this machine fetches first; the others get it."""
     tag = str(RECIPE.tag)
-    there: dict[str, dict[str, str]] = {"vs001": {}, "vs002": {"other:1": ONE}, "vs003": {}}
+    there: dict[str, dict[str, Held]] = {"vs001": {}, "vs002": {"other:1": FIRST}, "vs003": {}}
     assert images.actions(RECIPE, there) == (
         Action("download", "", URL, "this machine does not have it yet"),
         Action("build", "vs001", tag, "no node has it"),
@@ -151,23 +149,66 @@ def test_image_that_no_node_has_is_built_once_and_carried() -> None:
 def test_second_run_does_nothing() -> None:
     """Every node has the image under its name, and it is one image: no action."""
     tag = str(RECIPE.tag)
-    assert images.actions(RECIPE, {"vs001": {tag: ONE}, "vs002": {tag: ONE}}) == ()
+    assert images.actions(RECIPE, {"vs001": {tag: FIRST}, "vs002": {tag: FIRST}}) == ()
 
 
 def test_image_is_carried_from_a_node_that_has_it() -> None:
     """Nothing is built or downloaded again; another image under the same name is replaced."""
     tag = str(RECIPE.tag)
-    assert images.actions(RECIPE, {"vs001": {}, "vs002": {tag: ONE}, "vs003": {tag: TWO}}) == (
+    there = {"vs001": {}, "vs002": {tag: FIRST}, "vs003": {tag: SECOND}}
+    assert images.actions(RECIPE, there) == (
         Action("carry", "vs001", tag, "the node has none; vs002 has it"),
         Action("carry", "vs003", tag, f"the node has {'2' * 12}; vs002 has {'1' * 12}"),
     )
+
+
+def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
+    """Several were built from the same inputs: the known id decides, else the first node's."""
+    tag = str(RECIPE.tag)
+    there = {"vs001": {tag: FIRST}, "vs002": {tag: SECOND}}
+    assert images.actions(replace(RECIPE, known_id=TWO), there) == (
+        Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
+    )
+    assert [each.node for each in images.actions(replace(RECIPE, known_id=SUM), there)] == ["vs002"]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: Held) -> None:
+    """Without the label or with another one it is replaced, even where its id is the known one."""
+    tag = str(RECIPE.tag)
+    recipe = replace(RECIPE, known_id=TWO)
+    why = f"the node has {'2' * 12}, which was not built from these inputs; "
+    assert images.actions(recipe, {"vs001": {tag: foreign}, "vs002": {tag: FIRST}}) == (
+        Action("carry", "vs001", tag, f"{why}vs002 has {'1' * 12}"),
+    )
+    bundled = replace(recipe, bundled={tag: TWO})
+    assert images.actions(bundled, {"vs001": {tag: foreign}, "vs002": {tag: SECOND}}) == (
+        Action("load", "vs001", tag, f"{why}the bundle has {'2' * 12}"),
+    )
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_image_is_built_where_only_others_have_its_tag(foreign: Held) -> None:
+    """On the first node, and carried over the others'."""
+    tag = str(RECIPE.tag)
+    cached = replace(RECIPE, cached=frozenset({SUM}))
+    assert images.actions(cached, {"vs001": {}, "vs002": {tag: foreign}}) == (
+        Action("build", "vs001", tag, "no node has it; another image has that name on vs002"),
+        Action("carry", "vs002", tag, "vs001 will have it"),
+    )
+
+
+def test_image_is_labelled_with_its_name_and_inputs() -> None:
+    """By the first its names are found again, by the second it is known for what it is."""
+    assert images.labels(IMAGE, SUM) == {"dlperf.image": "mine", images.INPUTS_LABEL: SUM}
 
 
 def test_bundle_is_loaded_instead_of_built() -> None:
     """What the bundle holds counts, also where a node has another image under its name."""
     tag = str(RECIPE.tag)
     bundled = replace(RECIPE, bundled={tag: ONE})
-    assert images.actions(bundled, {"vs001": {tag: TWO}, "vs002": {}, "vs003": {tag: ONE}}) == (
+    there = {"vs001": {tag: SECOND}, "vs002": {}, "vs003": {tag: FIRST}}
+    assert images.actions(bundled, there) == (
         Action("load", "vs001", tag, f"the node has {'2' * 12}; the bundle has {'1' * 12}"),
         Action("load", "vs002", tag, "the node has none; the bundle has it"),
     )
@@ -194,12 +235,12 @@ def test_what_is_not_known_is_found_out_first() -> None:
 
 def test_wheels_are_an_argument_by_their_names() -> None:
     """As they lie in the build, with the + that their URLs write as %2B."""
-    args = images.build_args(WITH_WHEEL, base=BASE, inputs=SUM)
+    args = images.build_args(WITH_WHEEL, base=BASE)
     assert args["WHEELS"] == "of-1+cu112-py3-none-any.whl"
     assert args["OFED_TAR"] == "ofed.tar"
     assert replace(RECIPE, image=WITH_WHEEL).tag is None
     light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
-    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.build_args(light, base=BASE, inputs=SUM))
+    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.build_args(light, base=BASE))
 
 
 def test_base_of_an_archive_is_built_from_by_its_id() -> None:
@@ -231,6 +272,6 @@ def test_archive_is_not_missed_where_its_image_is_known() -> None:
     known = Recipe(LOADED, ONE, {"Dockerfile": SUM}, {})
     assert known.wanted == ()
     tag = str(known.tag)
-    assert images.actions(known, {"vs001": {tag: TWO}}) == ()
+    assert images.actions(known, {"vs001": {tag: Held(TWO, known.inputs)}}) == ()
     bundled = replace(known, bundled={tag: TWO})
     assert [each.kind for each in images.actions(bundled, {"vs001": {}})] == ["load"]
