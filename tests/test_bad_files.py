@@ -444,7 +444,7 @@ def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
     said = dlperf(tmp_path, "check", "one.yaml", "good.yaml", "two.yaml")
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr.splitlines() == [
-        "good.yaml: a good image",
+        "good.yaml: a valid image",
         "one.yaml:4:9: defaults.port: got 0; needed at least 1",
         "two.yaml:6:12: method.repeats: got 0; needed at least 1",
     ]

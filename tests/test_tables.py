@@ -50,7 +50,9 @@ def test_numbers_of_results_are_whole_at_every_width(
     for case, speedup in (("1x8", "7.71"), ("4x8", "30.43")):
         assert speedup in text.partition(case)[2].replace(": ", " ").split()[:14], text
     table = text.partition("Published")[0].splitlines()[1:]
-    assert all(len(line.rstrip()) <= columns for line in table if "not shown" not in line), text
+    assert all(len(line.rstrip()) <= columns for line in table if "columns hidden" not in line), (
+        text
+    )
     assert text.count("+0.0%") == 4
 
 
@@ -60,7 +62,7 @@ def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path
     narrow = seen(*words, columns=80, cwd=tmp_path)
     assert "columns hidden at this width: interval, CI coverage" in narrow
     wide = seen(*words, columns=200, cwd=tmp_path)
-    assert "not shown" not in wide
+    assert "columns hidden" not in wide
     assert "CI coverage" in wide
 
 
