@@ -101,7 +101,7 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> NoReturn:
         voice.error(error)
         code = error.exit_code
     except Stopped as stopped:
-        voice.line("stopped; run the same command to resume")
+        voice.line("stopped; run the same command to resume, or see `dlperf-orch status`")
         code = stopped.exit_code
     except OSError as error:
         if not voice.is_unheard(error):

@@ -1,5 +1,6 @@
 """What tests of the whole program share: the command line, and a place with the toy workload."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -127,12 +128,19 @@ class Place:
         }
 
 
-@pytest.fixture
-def machine() -> Iterator[None]:
+@contextlib.contextmanager
+def machine_alone() -> Iterator[None]:
     """This machine as a node, which is one test's at a time: other workers and checkouts wait."""
     lock = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}.lock"
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def machine() -> Iterator[None]:
+    """This machine as a node, for a test."""
+    with machine_alone():
         yield
 
 

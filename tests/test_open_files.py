@@ -26,7 +26,7 @@ for ask in (here.run, reached.run, fresh.run, lambda argv, **_: here.open(argv))
     try:
         ask(("true",), timeout_s=10)
     except errors.DlperfError as error:
-        print(error.exit_code, error.code, f"all {{used}} files" in error.cause)
+        print(error.exit_code, error.code, f"all {{used}} files" in error.cause, flush=True)
 os._exit(0)
 """
 

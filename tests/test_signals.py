@@ -174,7 +174,7 @@ def test_many_ctrl_c_end_in_good_order_or_with_the_list_of_what_is_left(
             assert "ERROR LEFTOVER" in said
             assert "dlperf-orch stop" in said
             assert all(token(pid) in said for pid in place.pids())
-        elif said:  # nothing is said where it ends before it has looked at anything
+        elif "ERROR INTERRUPTED" in said:  # else it may have ended before it looked at anything
             assert place.pids() == [], said
     done = place.run("stop")
     assert done.returncode in (0, 2), done.stderr

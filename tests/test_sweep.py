@@ -117,7 +117,7 @@ def test_edited_playbook_starts_a_new_sweep_and_says_what_differs(place: Place) 
     place.rewrite(micro_batch_size="  micro_batch_size: [8]")
     done = place.run("sweep", "toy", "--case", "1x1")
     assert done.returncode == 0
-    assert f"not the same as in sweep {old}" in done.stderr
+    assert f"differs from sweep {old}" in done.stderr
     assert "+    8" in done.stderr
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 2
 

@@ -349,14 +349,18 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
 
 
 def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
-    """What is new as a table; of warnings that were there before, their codes in a line."""
+    """What is new, each in a line; of warnings that were there before, their codes in one."""
     before = {(each.code, each.node) for each in (known.findings if known else ())}
     old = [
         each
         for each in site.findings
         if each.severity != "error" and (each.code, each.node) in before
     ]
-    voice.findings([each for each in site.findings if each not in old])
+    fresh = [each for each in site.findings if each not in old]
+    for new in dict.fromkeys(replace(each, node="") for each in fresh):
+        nodes = nodeset.fold(each.node for each in fresh if replace(each, node="") == new)
+        seen = f"{new.severity} {new.code} {nodes}: {new.seen}"
+        voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
     codes = dict.fromkeys(each.code for each in old)
     said = [
         f"{code} {nodeset.fold(each.node for each in old if each.code == code)}" for code in codes

@@ -107,7 +107,7 @@ def log(args: argparse.Namespace, step: int, rate: float) -> None:
 
 
 def train(args: argparse.Namespace, wanted: "dict[str, object]") -> "list[float]":
-    """All steps: rank 0 sets the pace, everyone waits for everyone; the rates that are logged."""
+    """All steps: each rank keeps the pace and waits for all; the rates that are logged."""
     benchmark = args.mode == "training_benchmark"
     steps = range(args.num_iter) if benchmark else range(1, args.num_iter + 1)
     before = args.warmup_steps - 1 if benchmark else NOT_TIMED
@@ -116,8 +116,7 @@ def train(args: argparse.Namespace, wanted: "dict[str, object]") -> "list[float]
     rates, last = [], time.time()
     for step in steps:
         act(wanted, step)
-        if hvd.rank() == 0:
-            time.sleep(max(0.0, last + pace_s - time.time()))
+        time.sleep(max(0.0, last + pace_s - time.time()))  # all of them: who polls keeps others up
         if hvd.allreduce(float(hvd.rank())) != hvd.size() * (hvd.size() - 1) / 2:
             raise RuntimeError("a rank is missing or there twice")
         now = time.time()
