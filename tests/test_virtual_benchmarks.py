@@ -107,7 +107,7 @@ def test_tensorflow_runs_by_mpi_over_four_nodes(
     prepared: Desk, playbook: str, pattern: str
 ) -> None:
     """One mpirun on the leader, sshd on the others, and 32 GPUs as a document left to do."""
-    prepared.cluster.switch(iteration_s=0.1)  # long beside what neighbours take: rates agree
+    prepared.cluster.switch(iteration_s=0.05)  # long beside what neighbours take: rates agree
     try:
         said = swept(prepared, playbook, "--case", pattern)
     finally:
