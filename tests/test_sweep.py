@@ -576,6 +576,20 @@ def test_clean_removes_what_a_killed_question_left(place: Place) -> None:
     assert (done.returncode, left.exists(), used.exists()) == (0, False, True), done.stderr
 
 
+@pytest.mark.usefixtures("place")
+def test_looking_for_stale_folders_finds_them_beside_another_look() -> None:
+    """Two nodes on one machine are asked at once; neither takes the other's grep for the owner."""
+    left = Path(f"/dev/shm/dlperf-{secrets.token_hex(8)}.abcdef")
+    left.mkdir()
+    looks = [
+        subprocess.Popen(["sh", "-c", sections.STALE], stdout=subprocess.PIPE, text=True)
+        for _ in range(30)
+    ]
+    found = [str(left) in look.communicate()[0].splitlines() for look in looks]
+    left.rmdir()
+    assert all(found)
+
+
 FLOOD = """\
 import os, sys
 head = b"DLL begins\\n"

@@ -53,12 +53,13 @@ tell "$@"
 printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
 """
 # Folders of ours that a SIGKILL left: of questions whose shell, which has the nonce among its
-# arguments, is gone. Without -q, a process that ends while grep looks makes a match a failure.
+# arguments, is gone. The nonce is not among grep's own: another grep at that moment would see it.
+# Without -q, a process that ends while grep looks makes a match a failure.
 STALE = """
 for each in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
     [ -d "$each" ] && [ ! -L "$each" ] && [ -O "$each" ] || continue
     nonce=${each##*/dlperf-}
-    grep -qszxF -e "${nonce%.*}" /proc/[0-9]*/cmdline || printf '%s\\n' "$each"
+    printf '%s\\n' "${nonce%.*}" | grep -qszxF -f - /proc/[0-9]*/cmdline || printf '%s\\n' "$each"
 done
 true
 """
