@@ -1,0 +1,113 @@
+"""The promises of the picture in CONTRIBUTING: they are kept, and breaking one is seen."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LAYERS, PURE, _ = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+FACE = {"cli", "verbs", "console"}
+# What reads or writes, waits or asks the machine although no import shows it.
+NAMES = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
+METHODS = {
+    *("read_text", "read_bytes", "write_text", "write_bytes", "open", "touch", "mkdir", "rmdir"),
+    *("unlink", "iterdir", "glob", "rglob", "walk", "exists", "is_file", "is_dir", "is_symlink"),
+    *("stat", "lstat", "resolve", "absolute", "realpath", "abspath", "expanduser", "cwd", "home"),
+    *("sleep", "now", "utcnow", "today", "monotonic", "perf_counter", "system", "getenv"),
+}
+
+
+def modules(names: list[str]) -> set[str]:
+    """Without the package's name; those of Python fall away."""
+    return {name.removeprefix("orchestrator.") for name in names if "orchestrator." in name}
+
+
+def io(text: str) -> list[str]:
+    """The calls in a module that do IO, wait or ask the machine, with their lines."""
+    return [
+        f"line {call.lineno}: {ast.unparse(call.func)}"
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and _does_io(call.func)
+    ]
+
+
+def _does_io(called: ast.expr) -> bool:
+    if isinstance(called, ast.Attribute):
+        return called.attr in METHODS
+    return isinstance(called, ast.Name) and called.id in NAMES
+
+
+def pure() -> Iterator[Path]:
+    """The files of rules and nouns, and of what both sides may see."""
+    for name in sorted(modules(PURE["source_modules"])):
+        file = ROOT / "orchestrator" / f"{name}.py"
+        yield from [file] if file.is_file() else file.with_suffix("").rglob("*.py")
+
+
+def test_each_module_is_face_or_edge_or_pure() -> None:
+    """One list each, so that no module escapes the contract of its side."""
+    placed = [name.strip() for layer in LAYERS["layers"] for name in layer.split(":")]
+    edges, free = modules(PURE["forbidden_modules"]), modules(PURE["source_modules"])
+    assert sorted([*FACE, *edges, *free]) == sorted(placed)
+
+
+def test_rules_and_nouns_call_nothing_that_does_io() -> None:
+    """Not by a builtin, nor by a method of a path or a clock that was passed to them."""
+    found = {str(file.relative_to(ROOT)): io(file.read_text()) for file in pure()}
+    assert len(found) > 100
+    assert {file: calls for file, calls in found.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("open('log')", "open"),
+        ("pathlib.Path('log').read_text()", "pathlib.Path('log').read_text"),
+        ("folder.glob('*')", "folder.glob"),
+        ("time.sleep(1)", "time.sleep"),
+        ("datetime.now(UTC)", "datetime.now"),
+        ("posixpath.exists('log')", "posixpath.exists"),
+    ],
+)
+def test_io_without_an_import_is_seen(line: str, call: str) -> None:
+    """A file may be opened, and a path asked, by a module that imports nothing for it."""
+    assert io(f"def rule():\n    return {line}\n") == [f"line 2: {call}"]
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("store", "from orchestrator import measure", "face > verbs"),
+        ("runtimes/process", "from orchestrator.checks import gpu", "face > verbs"),
+        ("stray", "", "face > verbs"),
+        ("measure", "from orchestrator import store", "rules and nouns"),
+        ("probes/gpu", "from orchestrator import disk", "rules and nouns"),
+        ("workloads/_lines", "from pathlib import Path", "rules and nouns"),
+        ("model/log", "def stop():\n    import time", "rules and nouns"),
+        ("store", "import yaml", "each third-party"),
+    ],
+)
+def test_a_broken_promise_fails_the_check(
+    tmp_path: Path, module: str, line: str, broken: str
+) -> None:
+    """lint-imports, as ``make check`` runs it, on this package with one wrong line."""
+    copy(ROOT / "pyproject.toml", tmp_path)
+    copytree(
+        ROOT / "orchestrator", tmp_path / "orchestrator", ignore=ignore_patterns("__pycache__")
+    )
+    with (tmp_path / "orchestrator" / f"{module}.py").open("a") as file:
+        file.write(f"\n{line}\n")
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    [contract] = [row for row in ended.stdout.splitlines() if " BROKEN" in row]
+    assert contract.startswith(broken)
