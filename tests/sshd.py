@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -172,11 +173,12 @@ class Sshd:
 
 
 def _children(pid: int) -> list[int]:
-    """Every process below one, the nearest first."""
+    """Every process below one, the nearest first; a process that ends meanwhile has none."""
     found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *_children(child)]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, task.read_text().split()):
+                found += [child, *_children(child)]
     return found
 
 
