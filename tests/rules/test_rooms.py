@@ -11,9 +11,8 @@ from shutil import copy, copytree, ignore_patterns
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LAYERS, PURE, _ = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
-    "contracts"
-]
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+LAYERS, PURE, _ = TOOLS["importlinter"]["contracts"]
 FACE = {"cli", "verbs", "console"}
 # What reads or writes, waits or asks the machine although no import shows it.
 NAMES = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
@@ -57,6 +56,14 @@ def test_each_module_is_face_or_edge_or_pure() -> None:
     placed = [name.strip() for layer in LAYERS["layers"] for name in layer.split(":")]
     edges, free = modules(PURE["forbidden_modules"]), modules(PURE["source_modules"])
     assert sorted([*FACE, *edges, *free]) == sorted(placed)
+
+
+def test_coverage_counts_every_rule_and_noun() -> None:
+    """A new rule is held to 100 % like the others."""
+    [rules] = [layer.split(" : ") for layer in LAYERS["layers"] if "measure" in layer]
+    counted = TOOLS["coverage"]["report"]["include"]
+    names = [Path(pattern).relative_to("orchestrator").parts[0] for pattern in counted]
+    assert sorted([*rules, "model"]) == sorted(name.removesuffix(".py") for name in names)
 
 
 def test_rules_and_nouns_call_nothing_that_does_io() -> None:
