@@ -4,13 +4,13 @@ import contextlib
 import secrets
 import time
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
+from orchestrator.once import Once
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._ends import verdict
@@ -38,6 +38,7 @@ class DockerRuntime:
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
+        self._entrypoint = Once(self._image_entrypoint)
         self._pids: dict[str, str] = {}
         self._fresh: dict[str, float] = {}
 
@@ -192,12 +193,11 @@ class DockerRuntime:
             *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
             *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
             str(limits.log_bytes),
-            *self._entrypoint,
+            *self._entrypoint.get(),
             *task.argv,
         ]
 
-    @cached_property
-    def _entrypoint(self) -> tuple[str, ...]:
+    def _image_entrypoint(self) -> tuple[str, ...]:
         found = self._images.find(self._settings.image)
         if found is None:
             raise errors.ImageError(

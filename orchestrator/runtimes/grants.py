@@ -1,6 +1,5 @@
 """What a container is granted of its node: user, devices, GPUs, memory and limits."""
 
-from functools import cached_property
 from typing import Any
 
 from docker.utils import parse_bytes
@@ -8,6 +7,7 @@ from docker.utils import parse_bytes
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.plan import Mount
+from orchestrator.once import Once
 from orchestrator.runtimes.engine import Engine, EngineFacts
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
@@ -28,6 +28,9 @@ class Grants:
         self._transport = transport
         self._engine = engine
         self._settings = settings
+        self._user = Once(self._node_user)
+        self._gpu_access = Once(self._way_of_gpus)
+        self._hca_devices = Once(self._node_hca_devices)
 
     def host_config(
         self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
@@ -75,18 +78,24 @@ class Grants:
             env["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
         return env
 
-    @cached_property
+    @property
     def user(self) -> str:
         """uid:gid of the user that we are on the node, who owns the attempt's folder."""
-        return ":".join(self._lines(USER))
+        return self._user.get()
 
-    @cached_property
+    @property
     def gpu_access(self) -> str:
         """How GPUs come into containers here: runtime, gpus, cdi, or none.
 
         Raises:
             UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
         """
+        return self._gpu_access.get()
+
+    def _node_user(self) -> str:
+        return ":".join(self._lines(USER))
+
+    def _way_of_gpus(self) -> str:
         wanted = self._settings.gpu_access
         if wanted == "none":
             return wanted
@@ -104,8 +113,7 @@ class Grants:
             fix="install the NVIDIA container toolkit on the node, or say container.gpu_access",
         )
 
-    @cached_property
-    def _hca_devices(self) -> tuple[str, ...]:
+    def _node_hca_devices(self) -> tuple[str, ...]:
         found = self._lines(HCA_DEVICES)
         if not found:
             raise errors.UnfitError(
@@ -126,7 +134,7 @@ class Grants:
         if self._settings.has_hcas:
             rights["Devices"] = [
                 {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
-                for path in self._hca_devices
+                for path in self._hca_devices.get()
             ]
         return rights
 

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 
 from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
+from orchestrator.once import Once
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.transports import Transport
@@ -40,6 +40,7 @@ class ProcessRuntime:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._inherited = Once(self._node_environment)
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Start the task's supervisor, which waits at the gate.
@@ -50,7 +51,7 @@ class ProcessRuntime:
         token = attempt.token(task)
         path = f"{attempt.folder(task)}/supervise.sh"
         self._transport.put(script(), path)
-        env = {**self._inherited, **task.env, "DLPERF_SUPERVISOR": token}
+        env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": token}
         detached = 'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
         words = (
             *("sh", "-c", detached, self._files(attempt, task).path("err")),
@@ -116,8 +117,7 @@ class ProcessRuntime:
                 fix=f"kill -KILL {pids}",
             )
 
-    @cached_property
-    def _inherited(self) -> dict[str, str]:
+    def _node_environment(self) -> dict[str, str]:
         """What tasks take over from the environment that the node gives its users."""
         done = self._transport.run(("env", "-0"), timeout_s=SUPERVISOR_S)
         pairs = done.stdout.decode(errors="surrogateescape").split("\0")

@@ -1,5 +1,6 @@
 """One gang over several nodes: started together, ended together."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,8 +30,8 @@ class Fanout:
     def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
         self._runtimes = runtimes
         self._stopping = stopping
-        # Two more than nodes: what is to be stopped need not wait for a node that is silent.
-        self._pool = Pool(min(MOST_AT_ONCE, len(runtimes) + 2))
+        self._lock = threading.Lock()
+        self._pools: dict[tuple[str, str, int], Pool] = {}
 
     def __enter__(self) -> "Fanout":
         return self
@@ -41,7 +42,9 @@ class Fanout:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pool.close()
+        with self._lock:
+            for pool in self._pools.values():
+                pool.close()
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Bring every task to its gate, then open all gates.
@@ -73,7 +76,7 @@ class Fanout:
         Args:
             watch: given the raw log that is measured, piece by piece as it grows.
         """
-        return Wait(attempt, limits, self._runtimes, self._pool).run(watch, self._stopping)
+        return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Whether every task was let through its gate: then the gang may go on or has ended.
@@ -97,6 +100,7 @@ class Fanout:
             LeftoverError: names what would not go, after trying everywhere.
         """
         answers = self._answers(attempt, partial(self._remove, attempt))
+        self._close(attempt)
         left = [
             (task, answer)
             for task, answer in zip(attempt.tasks, answers, strict=True)
@@ -136,8 +140,24 @@ class Fanout:
                 error.where.setdefault("node", task.node)
                 return error
 
-        asked = [self._pool.submit(partial(answer, task)) for task in attempt.tasks]
+        pool = self._pool(attempt)
+        asked = [pool.submit(partial(answer, task)) for task in attempt.tasks]
         return [each.result() for each in asked]
+
+    def _pool(self, attempt: Attempt) -> Pool:
+        """The threads of an attempt alone: a node that is silent holds up no other's end."""
+        with self._lock:
+            # Two more than nodes: what is to be stopped need not wait for a node that is silent.
+            fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
+            return self._pools.setdefault(_key(attempt), fresh)
+
+    def _close(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._pools.pop(_key(attempt)).close()
+
+
+def _key(attempt: Attempt) -> tuple[str, str, int]:
+    return attempt.sweep, attempt.trial, attempt.number
 
 
 def _leftover(

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,16 +42,18 @@ class Begun:
 
     def __init__(self, pipe: int, messages: Path) -> None:
         self._pipe, self._messages = pipe, messages
+        self._lock = threading.Lock()
 
     def __call__(self, sweep: Sweep) -> None:
-        if self._pipe < 0:
-            return
-        self._messages.rename(sweep.folder / self._messages.name)
-        os.dup2(2, 1)
-        with suppress(BrokenPipeError):  # whoever started it did not wait
-            os.write(self._pipe, sweep.id.encode())
-        os.close(self._pipe)
-        self._pipe = -1
+        with self._lock:
+            if self._pipe < 0:
+                return
+            self._messages.rename(sweep.folder / self._messages.name)
+            os.dup2(2, 1)
+            with suppress(BrokenPipeError):  # whoever started it did not wait
+                os.write(self._pipe, sweep.id.encode())
+            os.close(self._pipe)
+            self._pipe = -1
 
 
 def fork(state: Path) -> Child | Begun:

@@ -1,0 +1,120 @@
+"""Two gangs at once, of two lanes: what becomes of one is no matter of the other's."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.plan import Task
+from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.transports import Completed
+from orchestrator.transports.local import LocalTransport
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+LIMITS = Limits(time_s=120, stall_s=120, grace_s=1, create_s=60)
+DEAF = ("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
+SILENT = tuple(f"n{number}" for number in range(1, 7))
+
+
+class Node(LocalTransport):
+    """This machine, which gives no answer for a while."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(node)
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
+        self.answers.wait(60)
+        return super().run(argv, timeout_s=timeout_s)
+
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        self.answers.wait(60)
+        return super().get_own(path, offset)
+
+
+class Gangs:
+    """A gang of six nodes, and one of another node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nodes = {name: Node(name) for name in (*SILENT, "n7")}
+        self.runtimes = {name: ProcessRuntime(node) for name, node in self.nodes.items()}
+        self.many = self._attempt(folder / "many", SILENT)
+        self.other = self._attempt(folder / "other", ("n7",))
+        self.stop = False
+        self.ends: dict[str, GangEnd] = {}
+
+    def _attempt(self, folder: Path, names: tuple[str, ...]) -> Attempt:
+        tasks = tuple(Task(name, rank, DEAF, {}, (), ()) for rank, name in enumerate(names))
+        folders = dict.fromkeys(names, str(folder))
+        return Attempt(f"s{os.getpid()}", folder.name, 1, folders, 29500, tasks)
+
+    def run(self, fanout: Fanout, attempt: Attempt) -> None:
+        """A lane: one gang from its start to its end."""
+        assert fanout.launch(attempt, LIMITS)
+        self.ends[attempt.trial] = fanout.wait(attempt, LIMITS, lambda _: None)
+        fanout.clear(attempt)
+
+    def runs(self, attempt: Attempt) -> bool:
+        """Whether all gates of a gang have opened."""
+        gates = Path(attempt.folder(attempt.tasks[0])).glob("r*.go")
+        return len(list(gates)) == len(attempt.tasks)
+
+
+@pytest.fixture
+def gangs(tmp_path: Path) -> Iterator[Gangs]:
+    """Both, with nothing of them left afterwards."""
+    made = Gangs(tmp_path)
+    yield made
+    for node in made.nodes.values():
+        node.answers.set()
+    for attempt in (made.many, made.other):
+        for task in attempt.tasks:
+            made.runtimes[task.node].remove(attempt, task)
+
+
+def test_silent_nodes_of_one_gang_do_not_delay_the_end_of_another(gangs: Gangs) -> None:
+    """More of them than threads: the other gang is told to end, and is seen to have ended."""
+    with Fanout(gangs.runtimes, lambda: gangs.stop) as fanout:
+        lanes = [
+            threading.Thread(target=gangs.run, args=(fanout, attempt))
+            for attempt in (gangs.many, gangs.other)
+        ]
+        for lane in lanes:
+            lane.start()
+        wait_for(lambda: gangs.runs(gangs.many) and gangs.runs(gangs.other), "both gangs run")
+        for name in SILENT:
+            gangs.nodes[name].answers.clear()
+        time.sleep(0.5)
+        gangs.stop = True
+        lanes[1].join(60)
+        assert [end.why for end in gangs.ends["other"].ends] == ["stopped"]
+        assert gangs.many.trial not in gangs.ends
+        for name in SILENT:
+            gangs.nodes[name].answers.set()
+        lanes[0].join(60)
+    assert gangs.ends["many"].reason == "stopped"
+
+
+def test_the_first_question_to_a_silent_node_holds_up_no_other_node(gangs: Gangs) -> None:
+    """What a node is asked once, such as its environment, it is asked by itself."""
+    gangs.nodes["n1"].answers.clear()
+    made = [
+        threading.Thread(target=gangs.runtimes[name].create, args=(attempt, task, LIMITS))
+        for attempt in (gangs.many, gangs.other)
+        for task in attempt.tasks
+        for name in (task.node,)
+    ]
+    for thread in made:
+        thread.start()
+        time.sleep(0.05)
+    wait_for(lambda: sum(thread.is_alive() for thread in made) == 1, "all others have begun", 20)
+    assert made[0].is_alive()
+    gangs.nodes["n1"].answers.set()
+    made[0].join(60)
