@@ -42,7 +42,7 @@ def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]
         return
     severity = _severity(node)
     if isinstance(facts, Silent):
-        if facts.code == "ABSENT" and node.runtime == "docker":
+        if facts.code == "ABSENT" and node.in_container:
             return
         yield Finding(
             severity,
@@ -111,7 +111,7 @@ def ofed_installed(node: str, failed: tuple[str, ...], log: str) -> Iterator[Fin
 
 
 def _severity(node: Node) -> Severity:
-    return "warning" if node.runtime == "docker" else "error"
+    return "warning" if node.in_container else "error"
 
 
 def _silent(node: Node, silent: Silent) -> Finding:

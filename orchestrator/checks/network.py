@@ -84,7 +84,7 @@ def _unproven(node: str, seen: str) -> Finding:
 
 
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
-    if len(cluster.nodes) == 1 or node.transport == "local":
+    if len(cluster.nodes) == 1 or node.is_here:
         return
     held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
     picked = [

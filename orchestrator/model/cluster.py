@@ -146,6 +146,16 @@ class Node:
     folder: str
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is the machine that this program runs on."""
+        return self.transport == "local"
+
+    @property
+    def in_container(self) -> bool:
+        """Whether its tasks run in containers."""
+        return self.runtime == "docker"
+
+    @property
     def usable_gpus(self) -> tuple[int, ...]:
         """Indices of the GPUs that cases may take, in the order in which they are taken."""
         if self.gpus is None:
@@ -175,6 +185,16 @@ class Cluster(Noun):
     def log_bytes(self) -> int:
         """At which size of its raw log a task is ended."""
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
+
+    @property
+    def in_containers(self) -> bool:
+        """Whether tasks run in containers, on every node."""
+        return self.members[0].in_container
+
+    @property
+    def is_here(self) -> bool:
+        """Whether every node is the machine that this program runs on."""
+        return all(node.is_here for node in self.members)
 
     @property
     def members(self) -> tuple[Node, ...]:

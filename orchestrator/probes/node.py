@@ -89,7 +89,7 @@ def questions(node: Node, wanted: Wanted) -> tuple[Section, ...]:
         asked.append(Section(IBSTAT, infiniband.PROBE.argv))
         asked.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
         asked.append(Section(OFED, ("ofed_info", "-s")))
-    if node.runtime == "docker":
+    if node.in_container:
         asked += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
         asked.append(Section(f"{DATA}{name}", ("sh", "-c", LOOK, "sh", path)))

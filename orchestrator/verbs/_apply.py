@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from orchestrator import context, errors, images, shipped
 from orchestrator.console import Voice
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.images import Action, Held, Recipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
-from orchestrator.verbs import _inputs, _nodes
+from orchestrator.verbs import _inputs
 from orchestrator.verbs._carry import carry
 from orchestrator.verbs._images import Preparing
 
@@ -20,15 +21,13 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 20
 
 
-def there(fleet: "_nodes.Fleet", tag: str | None) -> dict[str, dict[str, Held]]:
+def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, Held]]:
     """By node in rank order, the image of that tag, where it has one.
 
     Raises:
         NodeError, UnfitError: the first node that could not say.
     """
-    answers = _nodes.each(
-        list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {}
-    )
+    answers = ask_all(list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {})
     return {each.node: each.checked() for each in answers}
 
 

@@ -11,10 +11,10 @@ from orchestrator.model.plan import TrialPlan
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.locks import Locks
 from orchestrator.signals import Signals
 from orchestrator.store import Sweep
 from orchestrator.transports import Transport
-from orchestrator.verbs._locks import Locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,7 @@ def attempt_of(sweep: Sweep, cluster: Cluster, trial: TrialPlan, number: int) ->
     """
     here = str(sweep.attempt_folder(trial.name, number).resolve())
     folders = {
-        node.name: here
-        if node.transport == "local"
-        else f"{node.folder}/{sweep.id}/{trial.name}/a{number}"
+        node.name: here if node.is_here else f"{node.folder}/{sweep.id}/{trial.name}/a{number}"
         for node in cluster.members
     }
     tasks = tuple(task for task in trial.tasks if task.node in folders)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import errors
-from orchestrator.verbs import _nodes
-from orchestrator.verbs._nodes import MOST_AT_ONCE
+from orchestrator.fleet import MOST_AT_ONCE, Answer, ask_all, settled
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import ImageFacts
@@ -31,7 +30,7 @@ def carry(preparing: "Preparing", tag: str, source: str, targets: Sequence[str])
         # One whose turn has not come would hold up all others.
         turns = (targets[at : at + MOST_AT_ONCE] for at in range(0, len(targets), MOST_AT_ONCE))
         answers = [_node_to_node(preparing, tag, source, turn) for turn in turns]
-        _nodes.settled([answer for some in answers for answer in some])
+        settled([answer for some in answers for answer in some])
 
 
 def _through_registry(
@@ -49,7 +48,7 @@ def _through_registry(
         images[node].tag(pinned, tag)
 
     preparing.voice.line(f"{', '.join(targets)}: pull {pinned}")
-    _nodes.settled(_nodes.each(targets, pull))
+    settled(ask_all(targets, pull))
 
 
 def _pushed(found: "ImageFacts | None", name: str) -> str:
@@ -64,7 +63,7 @@ def _pushed(found: "ImageFacts | None", name: str) -> str:
 
 def _node_to_node(
     preparing: "Preparing", tag: str, source: str, targets: Sequence[str]
-) -> "list[_nodes.Answer[None]]":
+) -> "list[Answer[None]]":
     """One reading of the image feeds all writers: every byte passes this machine once inwards.
 
     Nodes cannot log in to each other, since no key of ours ever lies on one; so all bytes go
@@ -86,7 +85,7 @@ def _node_to_node(
         finally:
             pipes[node].gone = True
 
-    return _nodes.each(targets, load)
+    return ask_all(targets, load)
 
 
 class _Reading:

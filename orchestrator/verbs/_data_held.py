@@ -8,6 +8,7 @@ from orchestrator import checks, datasets, errors
 from orchestrator.datasets import Dataset, _contents, _judge
 from orchestrator.datasets._contents import Contents, FilesSeen
 from orchestrator.deadlines import DATA_COUNT_S
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.model.cluster import Node
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import DataDigest, Finding
@@ -37,10 +38,10 @@ class Verdict:
     failures: tuple[errors.DlperfError, ...]
 
 
-def verdict(fleet: "_nodes.Fleet", dataset: Dataset, names: Sequence[str]) -> Verdict:
+def verdict(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Verdict:
     """Each node's data set looked at anew, file by file, and compared with the others'."""
     nodes = {node.name: node for node in fleet.cluster.members}
-    answers = _nodes.each(names, lambda name: _ask(fleet, dataset, nodes[name]))
+    answers = ask_all(names, lambda name: _ask(fleet, dataset, nodes[name]))
     held = {each.node: each.value for each in answers if each.value}
     found = [finding for each in held.values() for finding in each.found]
     between = checks.digests(dataset.name, {name: each.digest for name, each in held.items()})
@@ -55,7 +56,7 @@ def verdict(fleet: "_nodes.Fleet", dataset: Dataset, names: Sequence[str]) -> Ve
     return Verdict(held, tuple(found), tuple(failures))
 
 
-def contents(fleet: "_nodes.Fleet", dataset: Dataset, node: Node, path: str) -> Contents:
+def contents(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Contents:
     """What lies at a path of a node, wherever the inventory has the data set.
 
     Raises:
@@ -66,7 +67,7 @@ def contents(fleet: "_nodes.Fleet", dataset: Dataset, node: Node, path: str) -> 
     return _nodes.ask(fleet.transports[node.name], question, DATA_COUNT_S)
 
 
-def size(fleet: "_nodes.Fleet", node: Node, name: str) -> DataDigest:
+def size(fleet: Fleet, node: Node, name: str) -> DataDigest:
     """Count, size and digest of a data set as the node remembers it, else as it is.
 
     Raises:
@@ -101,7 +102,7 @@ def _plain(held: Held) -> JSON:
     return {**dataclasses.asdict(held.digest), "parts": parts}
 
 
-def _ask(fleet: "_nodes.Fleet", dataset: Dataset, node: Node) -> Held:
+def _ask(fleet: Fleet, dataset: Dataset, node: Node) -> Held:
     transport = fleet.transports[node.name]
     path = node.data[dataset.name]
     own = contents(fleet, dataset, node, path)

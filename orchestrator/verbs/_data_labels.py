@@ -5,9 +5,9 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.datasets import _labels
 from orchestrator.disk import on_disk
+from orchestrator.fleet import Fleet
 from orchestrator.model.site import Finding
 from orchestrator.transports import Transport
-from orchestrator.verbs import _nodes
 from orchestrator.verbs._data_plan import Asked, Planned
 
 MOST_BYTES = 64 << 20
@@ -30,7 +30,7 @@ def given(path: Path | None) -> bytes | None:
         raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
 
 
-def beside(fleet: "_nodes.Fleet", asked: Asked, planned: Planned) -> bytes | Finding:
+def beside(fleet: Fleet, asked: Asked, planned: Planned) -> bytes | Finding:
     """What a file beside the sources says, as scripts want it; or why nothing does.
 
     Raises:

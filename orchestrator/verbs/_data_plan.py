@@ -8,6 +8,7 @@ from orchestrator import errors
 from orchestrator.datasets import Dataset, Tool, Way, _look
 from orchestrator.datasets._look import Found, Wanted
 from orchestrator.deadlines import DATA_LOOK_S
+from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.site import Finding, ImageRecord
 from orchestrator.verbs import _data_held, _nodes
@@ -62,7 +63,7 @@ class Plans:
     failures: tuple[errors.DlperfError, ...]
 
 
-def planned(fleet: "_nodes.Fleet", asked: Asked, name: str) -> Planned:
+def planned(fleet: Fleet, asked: Asked, name: str) -> Planned:
     """What is to be done on a node.
 
     Raises:
@@ -101,7 +102,7 @@ def words(each: Planned) -> str:
     return f"{each.way.title}; needs {each.needed_bytes >> 20} MiB of free disk{begun}"
 
 
-def _beside(fleet: "_nodes.Fleet", dataset: Dataset, node: Node) -> dict[str, int]:
+def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:
     """Bytes of the data sets that this one can be made of, where the node has them."""
     sizes: dict[str, int] = {}
     for way in dataset.ways:
@@ -117,7 +118,7 @@ def _lack(asked: Asked, node: Node, way: Way) -> Finding | None:
     """What a node lacks to run a way's tool."""
     if way.tool is None:
         return None
-    if node.runtime != "docker":
+    if not node.in_container:
         return Finding(
             "error",
             "NO-DOCKER",

@@ -12,8 +12,9 @@ from orchestrator import errors
 from orchestrator.console import Voice, duration
 from orchestrator.datasets import _progress
 from orchestrator.datasets._progress import Progress
+from orchestrator.fleet import Answer, ask_all
 from orchestrator.pool import Pool
-from orchestrator.verbs import _data_work, _nodes
+from orchestrator.verbs import _data_work
 from orchestrator.verbs._data_plan import Planned, Plans
 from orchestrator.verbs._data_watch import Running
 from orchestrator.verbs._data_work import Work
@@ -56,7 +57,7 @@ def _found(
     there = [name for name, planned in plans.items() if planned.state == "there"]
     others = [name for name in plans if name not in there]
     # In a tuple: nothing found is an answer too.
-    answers = _nodes.each(others, lambda name: (_data_work.left(work, plans[name]),))
+    answers = ask_all(others, lambda name: (_data_work.left(work, plans[name]),))
     live = {each.node: each.value[0] for each in answers if each.value and each.value[0]}
     outcomes = {name: Outcome("there", "nothing is overwritten") for name in there}
     outcomes |= {each.node: _of(each.error) for each in answers if each.error}
@@ -68,7 +69,7 @@ def _found(
 
 def _claims(
     work: Work, todo: Mapping[str, Planned], live: Mapping[str, Running]
-) -> list["_nodes.Answer[str]"]:
+) -> list["Answer[str]"]:
     """Who does the work at each node's path; where work is going on, that node does."""
     nonce = secrets.token_hex(8)
 
@@ -77,8 +78,8 @@ def _claims(
 
     first = [name for name in todo if name in live]
     return [
-        *_nodes.each(first, claim),
-        *_nodes.each([name for name in todo if name not in live], claim),
+        *ask_all(first, claim),
+        *ask_all([name for name in todo if name not in live], claim),
     ]
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.fleet import folded
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
-from orchestrator.verbs import _data_held, _data_plan, _nodes
+from orchestrator.verbs import _data_held, _data_plan
 from orchestrator.verbs._data_held import Verdict
 from orchestrator.verbs._data_plan import Asked, Planned, Plans
 from orchestrator.verbs._data_run import Outcome
@@ -89,7 +90,7 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     findings, failures = wrong
     if findings:
         voice.findings(findings)
-    for failure in _nodes.folded(failures):
+    for failure in folded(failures):
         voice.line(str(failure))
     unfit = 5 if any(each.severity == "error" for each in findings) else 0
     stopped = 0

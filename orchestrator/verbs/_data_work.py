@@ -10,12 +10,13 @@ from orchestrator import errors
 from orchestrator.datasets import SOURCE, Tool, Way, _judge, _progress
 from orchestrator.datasets._progress import Progress
 from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
-from orchestrator.verbs import _data_held, _data_plan, _files, _nodes
+from orchestrator.verbs import _data_held, _data_plan, _files
 from orchestrator.verbs._data_plan import Asked, Planned
 from orchestrator.verbs._data_watch import Running, Watch
 
@@ -35,7 +36,7 @@ class Work:
         progress: by node name; written by the preparations, read by whoever shows it.
     """
 
-    fleet: "_nodes.Fleet"
+    fleet: Fleet
     asked: Asked
     labels: Mapping[str, bytes]
     logs: Path

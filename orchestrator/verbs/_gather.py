@@ -8,13 +8,13 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
+from orchestrator.fleet import ask_all
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.retries import LOG_COPIES, REPEATABLE
 from orchestrator.store import Sweep, replacing, write
 from orchestrator.transports import Transport
-from orchestrator.verbs import _nodes
 from orchestrator.verbs._bench import Bench, History
 
 SMALL = ("err", "exit", "end", "go")
@@ -56,7 +56,7 @@ def bring(
     def copy(node: str) -> None:
         _copy(nodes[node], attempt, tasks[node], (known.get(node), target))
 
-    answers = _nodes.each(list(tasks), copy)
+    answers = ask_all(list(tasks), copy)
     for answer in answers:
         if answer.error is not None and answer.error.code.startswith("STORE-"):
             answer.error.where.pop("node", None)  # it is this machine that cannot keep it
@@ -83,7 +83,7 @@ def forget(sweep: Sweep, nodes: Nodes, attempt: Attempt) -> None:
         words = ("sh", "-c", FORGET, "sh", only, folder, trial, posixpath.dirname(trial))
         nodes[node].run(words, timeout_s=REMOVE_S)
 
-    _nodes.each(list(tasks), remove)
+    ask_all(list(tasks), remove)
 
 
 def forget_closed(bench: Bench, whole: Plan) -> None:
@@ -92,7 +92,7 @@ def forget_closed(bench: Bench, whole: Plan) -> None:
     homes = {
         node.name: f"{node.folder}/{bench.sweep.id}"
         for node in bench.recipe.cluster.members
-        if node.transport != "local"
+        if not node.is_here
     }
 
     def look(node: str) -> set[str]:
@@ -100,7 +100,7 @@ def forget_closed(bench: Bench, whole: Plan) -> None:
         done = bench.transports[node].run(words, timeout_s=COMMAND_S)
         return set(done.stdout.decode(errors="replace").split())
 
-    answers = _nodes.each(list(homes), look)
+    answers = ask_all(list(homes), look)
     for name in sorted(set().union(*(answer.value or () for answer in answers))):
         trial, _, number = name.rpartition("/a")
         history = bench.history.get(trial, History())

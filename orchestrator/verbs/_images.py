@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from orchestrator import context, downloads, errors, images, load, shipped
 from orchestrator.console import Voice
 from orchestrator.downloads import Downloads
+from orchestrator.fleet import Fleet
 from orchestrator.images import Action, Recipe
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.lock import EMPTY, Lock, file_name
 from orchestrator.model.site import Site
 from orchestrator.store import Store, write
-from orchestrator.verbs import _files, _inputs, _nodes
+from orchestrator.verbs import _files, _inputs
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials
@@ -41,7 +42,7 @@ class Wanted:
 class Preparing:
     """What preparing images works with."""
 
-    fleet: "_nodes.Fleet"
+    fleet: Fleet
     wanted: Wanted
     lock: Lock
     bundle: Bundle | None
@@ -58,7 +59,7 @@ class Preparing:
 
 def begin(
     store: Store,
-    fleet: "_nodes.Fleet",
+    fleet: Fleet,
     wanted: Wanted,
     voice: Voice,
     credentials: "Credentials | None",

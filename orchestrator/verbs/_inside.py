@@ -8,6 +8,7 @@ from functools import partial
 
 from orchestrator import checks, errors
 from orchestrator.deadlines import INSIDE_LEFT_S, INSIDE_S
+from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
@@ -55,7 +56,7 @@ def settings(cluster: Cluster, image_id: str) -> ContainerSettings:
 
 
 def findings(
-    fleet: "_nodes.Fleet",
+    fleet: Fleet,
     records: Mapping[str, ImageRecord],
     facts: Mapping[str, NodeFacts],
     names: Iterable[str],
@@ -78,18 +79,18 @@ def findings(
             _forget(fleet)
 
 
-def _forget(fleet: "_nodes.Fleet") -> None:
+def _forget(fleet: Fleet) -> None:
     """Remove containers that looked around, of this provisioning or of one that was killed."""
 
     def remove(node: str) -> None:
         for each in fleet.containers[node].labelled(LABEL):
             fleet.containers[node].remove(each.name)
 
-    _nodes.each(list(fleet.engines), remove)
+    ask_all(list(fleet.engines), remove)
 
 
 def _found(
-    fleet: "_nodes.Fleet",
+    fleet: Fleet,
     records: Mapping[str, ImageRecord],
     facts: Mapping[str, NodeFacts],
     what: tuple[Iterable[str], _Looks],
@@ -97,8 +98,8 @@ def _found(
     found: list[Finding] = []
     names, looks = what
     for name in names:
-        answers = _nodes.each(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
-        _nodes.settled(answers)
+        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
+        settled(answers)
         for answer in answers:
             node = next(each for each in fleet.cluster.members if each.name == answer.node)
             outside = facts.get(answer.node)
@@ -111,7 +112,7 @@ def _found(
     return found
 
 
-def _look(fleet: "_nodes.Fleet", image_id: str, looks: _Looks, name: str) -> ContainerFacts:
+def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
     node = next(each for each in fleet.cluster.members if each.name == name)
     runtime = fleet.containers_on(name, settings(fleet.cluster, image_id))
     asked = container.questions(node)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import checks, errors
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.model.cluster import Node
 from orchestrator.model.facts import NodeAnswer
 from orchestrator.model.image import Image
@@ -36,11 +37,11 @@ class Asking:
     images: tuple[Image, ...] = ()
 
 
-def observe(fleet: "_nodes.Fleet", asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
+def observe(fleet: Fleet, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
     """What the nodes say now, checked; and the errors of those that said nothing."""
     cluster = fleet.cluster
     members = {node.name: node for node in cluster.members}
-    answers = _nodes.each(list(members), lambda name: _ask(fleet, members[name], asking))
+    answers = ask_all(list(members), lambda name: _ask(fleet, members[name], asking))
     said = {each.node: each.value for each in answers if each.value}
     facts = {name: node_probe.facts(answer) for name, answer in said.items()}
     demands = checks.Demands(
@@ -78,14 +79,14 @@ def _driver(images: Iterable[Image]) -> str | None:
 
 def wanted(node: Node, store: Store, image: Image | None = None) -> node_probe.Wanted:
     """What a node must have that its inventory does not say."""
-    if node.transport == "local":
+    if node.is_here:
         folder, python = str(store.root.resolve()), sys.executable
     else:
         folder, python = node.folder, image.python if image else "python3"
     return node_probe.Wanted(python, folder, image.requires if image else ())
 
 
-def _ask(fleet: "_nodes.Fleet", node: Node, asking: Asking) -> NodeAnswer:
+def _ask(fleet: Fleet, node: Node, asking: Asking) -> NodeAnswer:
     asked = node_probe.questions(node, wanted(node, asking.store, asking.image))
     question = node_probe.probe(asked, nonce=secrets.token_hex(8))
     return _nodes.ask(fleet.transports[node.name], question, sections.timeout_s(asked))

@@ -209,7 +209,7 @@ def _changed_code(bench: Bench) -> Iterable[Problem]:
     """
     program = bench.recipe.program
     members = bench.recipe.cluster.members
-    if any(node.runtime == "docker" or node.transport != "local" for node in members):
+    if any(node.in_container or not node.is_here for node in members):
         return
     digest = _files.folder_digest(Path(program.code))
     if digest != program.digest:
@@ -223,7 +223,7 @@ def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, JSON]:
     said = [[task.node, list(task.argv), dict(task.env)] for task in fixed.tasks]
     nodes = {task.node: bench.site.nodes.get(task.node) for task in trial.tasks}
     known = [each for each in nodes.values() if each]
-    processes = any(node.runtime == "process" for node in bench.recipe.cluster.members)
+    processes = not bench.recipe.cluster.in_containers
     library_path = inherited_environment().get("LD_LIBRARY_PATH", "") if processes else ""
     return {
         "image": bench.recipe.program.digest,

@@ -2,9 +2,8 @@
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import PREPARING_S
+from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.store import Store
-from orchestrator.verbs import _nodes
-from orchestrator.verbs._nodes import Fleet
 
 # Exit 0 if some process belongs to the preparation of a data set.
 PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q ."
@@ -23,8 +22,8 @@ def no_other_gang(store: Store, fleet: Fleet) -> None:
         alive = [each for each in found if each.state == "running"]
         return [each.name for each in alive if each.labels["dlperf.sweep"] not in ours]
 
-    answers = _nodes.each(list(fleet.engines), look)
-    _nodes.settled(answers)
+    answers = ask_all(list(fleet.engines), look)
+    settled(answers)
     others = {each.node: each.value for each in answers if each.value}
     if others:
         names = ", ".join(dict.fromkeys(name for found in others.values() for name in found))
@@ -42,7 +41,7 @@ def same_image(fleet: Fleet, name: str, wanted: str) -> None:
     Raises:
         ImageError: IMAGE-MISSING, and where.
     """
-    answers = _nodes.each(list(fleet.images), lambda node: fleet.images[node].find(wanted))
+    answers = ask_all(list(fleet.images), lambda node: fleet.images[node].find(wanted))
     failed = [each.error for each in answers if each.error]
     if failed:
         raise failed[0]
@@ -66,8 +65,8 @@ def no_preparation(fleet: Fleet) -> None:
     def look(node: str) -> int:
         return fleet.transports[node].run(("sh", "-c", PREPARING), timeout_s=PREPARING_S).exit_code
 
-    answers = _nodes.each(list(fleet.transports), look)
-    _nodes.settled(answers)
+    answers = ask_all(list(fleet.transports), look)
+    settled(answers)
     busy = [each.node for each in answers if each.value == 0]
     if busy:
         raise errors.UnfitError(

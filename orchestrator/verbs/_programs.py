@@ -5,22 +5,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.fleet import ask_all, settled
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.transports import Transport
-from orchestrator.verbs import _files, _nodes
+from orchestrator.verbs import _files
 
 
 def of(found: _files.Playbook, cluster: Cluster, site: Site | None) -> Program:
     """The program as plans and provenance name it; without a digest where none is known yet."""
-    if any(node.runtime == "docker" for node in cluster.members):
+    if cluster.in_containers:
         record = site.images.get(found.image.name) if site else None
         if record is None:
             return Program(found.image.code, found.image.python, "")
         return Program(record.code, record.python, record.id)
     digest = _files.folder_digest(found.image_folder)
-    if all(node.transport == "local" for node in cluster.members):
+    if cluster.is_here:
         return Program(str(found.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", found.image.python, digest)
@@ -58,4 +59,4 @@ def push(folder: Path, program: Program, transports: Mapping[str, Transport]) ->
         for file, content in files.items():
             transports[name].put(content, f"{program.code}/{file}")
 
-    _nodes.settled(_nodes.each(list(transports), send))
+    settled(ask_all(list(transports), send))

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from orchestrator import errors, workloads
 from orchestrator.console import duration
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
-from orchestrator.verbs import _nodes, collect
+from orchestrator.verbs import collect
 from orchestrator.verbs._running import Running
 
 TAIL_BYTES = 64 << 10
@@ -48,9 +49,7 @@ class Progress:
         }
 
 
-def of(
-    running: Running, fleet: "_nodes.Fleet", attempt: Attempt, log_bytes: int
-) -> Progress | None:
+def of(running: Running, fleet: Fleet, attempt: Attempt, log_bytes: int) -> Progress | None:
     """How far an attempt is; None before its first iteration.
 
     Raises:

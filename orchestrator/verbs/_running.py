@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors, records
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Plan
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _nodes
 from orchestrator.verbs._bench import History, attempt_of, histories
 
 
@@ -70,6 +70,6 @@ class Running:
             if (number := known.get(trial.name, History()).open_attempt)
         ]
 
-    def fleet(self) -> "_nodes.Fleet":
+    def fleet(self) -> Fleet:
         """The nodes of its cluster."""
-        return _nodes.reach(self.cluster)
+        return Fleet.of(self.cluster)

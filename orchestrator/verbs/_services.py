@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
+from orchestrator.fleet import ask_all, settled
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.transports import Transport, keys
-from orchestrator.verbs import _nodes
 
 PRIVATE = frozenset({"id", "host_key"})
 
@@ -31,7 +31,7 @@ def bring(cluster: Cluster, transports: Mapping[str, Transport], attempt: Attemp
             transports[node].put(content.encode(), path)
         return True
 
-    _nodes.settled(_nodes.each([task.node for task in attempt.tasks], put))
+    settled(ask_all([task.node for task in attempt.tasks], put))
 
 
 def forget(transports: Mapping[str, Transport], attempt: Attempt) -> None:
@@ -45,7 +45,7 @@ def forget(transports: Mapping[str, Transport], attempt: Attempt) -> None:
     def remove(node: str) -> None:
         transports[node].run(("rm", "-f", "--", *files[node]), timeout_s=COMMAND_S)
 
-    _nodes.each(list(files), remove)
+    ask_all(list(files), remove)
 
 
 def _files(cluster: Cluster, attempt: Attempt) -> dict[str, dict[str, str]]:

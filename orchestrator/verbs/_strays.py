@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
+from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.runtimes.process import KILL
 from orchestrator.store import SWEEP_ID
-from orchestrator.verbs import _nodes
-from orchestrator.verbs._nodes import Fleet
 
 LABEL = "dlperf.sweep"
 
@@ -46,8 +45,8 @@ def end(fleet: Fleet, sweep_ids: Sequence[str], voice: Voice) -> None:
         NodeError: a node does not answer.
         LeftoverError: some processes would not go.
     """
-    answers = _nodes.each(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
-    _nodes.settled(answers)
+    answers = ask_all(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
+    settled(answers)
     for answer in answers:
         if answer.value:
             voice.line(f"ended on {answer.node}: {', '.join(answer.value)}")

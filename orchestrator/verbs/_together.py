@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
+from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.model.site import DataDigest, Finding, Site
 from orchestrator.probes import data, reach
 from orchestrator.probes.reach import Heard
@@ -19,7 +20,7 @@ LONGEST_LINE = 200
 Pair = tuple[str, str]
 
 
-def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice, *, recount: bool) -> Site:
+def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
     """The site with what was found out about its nodes together.
 
     Args:
@@ -29,7 +30,7 @@ def checked(fleet: "_nodes.Fleet", site: Site, voice: Voice, *, recount: bool) -
         NodeError: a node stopped answering.
     """
     found: list[Finding] = []
-    elsewhere = [node.name for node in fleet.cluster.members if node.transport != "local"]
+    elsewhere = [node.name for node in fleet.cluster.members if not node.is_here]
     if len(elsewhere) > 1:
         found += _reachable(fleet, elsewhere)
     digests, wrong = _data(fleet, voice, fresh=recount)
@@ -56,11 +57,11 @@ class _Listening:
     stream: Stream
 
 
-def _reachable(fleet: "_nodes.Fleet", names: list[str]) -> list[Finding]:
+def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
     """Whether every ordered pair of nodes reaches each other where ranks will meet."""
-    answers = _nodes.each(names, lambda name: _listen(fleet, name, len(names) - 1))
+    answers = ask_all(names, lambda name: _listen(fleet, name, len(names) - 1))
     try:
-        _nodes.settled(answers)
+        settled(answers)
         listening = {each.node: each.checked() for each in answers}
         calls = _calls(fleet, listening)
     finally:
@@ -71,9 +72,9 @@ def _reachable(fleet: "_nodes.Fleet", names: list[str]) -> list[Finding]:
     return list(checks.reachable(PORT, heard, calls))
 
 
-def _listen(fleet: "_nodes.Fleet", name: str, peers: int) -> _Listening:
+def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
     word = secrets.token_hex(8)
-    seconds = reach.listening_s(peers, at_once=_nodes.MOST_AT_ONCE)
+    seconds = reach.listening_s(peers, at_once=MOST_AT_ONCE)
     stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=seconds))
     stream.settimeout(LISTEN_S)
     line = b""
@@ -83,7 +84,7 @@ def _listen(fleet: "_nodes.Fleet", name: str, peers: int) -> _Listening:
     return _Listening(reach.listening(line.decode(errors="replace")), word, stream)
 
 
-def _calls(fleet: "_nodes.Fleet", listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
+def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
     addresses = {node.name: node.address for node in fleet.cluster.members}
     open_at = [name for name, each in listening.items() if each.heard.state == "open"]
 
@@ -94,12 +95,12 @@ def _calls(fleet: "_nodes.Fleet", listening: Mapping[str, _Listening]) -> dict[P
             if name != caller
         }
 
-    answers = _nodes.each(list(listening), call_all)
-    _nodes.settled(answers)
+    answers = ask_all(list(listening), call_all)
+    settled(answers)
     return {(each.node, name): heard for each in answers for name, heard in each.checked().items()}
 
 
-def _call(fleet: "_nodes.Fleet", caller: str, address: str, word: str) -> Heard:
+def _call(fleet: Fleet, caller: str, address: str, word: str) -> Heard:
     words = reach.connector(address, PORT)
     done = fleet.transports[caller].run(words, timeout_s=CALLED_S)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -107,7 +108,7 @@ def _call(fleet: "_nodes.Fleet", caller: str, address: str, word: str) -> Heard:
 
 
 def _data(
-    fleet: "_nodes.Fleet", voice: Voice, *, fresh: bool
+    fleet: Fleet, voice: Voice, *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """By data set and node: what it holds; and findings for those that could not be read."""
     digests: dict[str, dict[str, DataDigest]] = {}
@@ -115,7 +116,7 @@ def _data(
     for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
         paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
         voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
-        answers = _nodes.each(list(paths), _counting(fleet, paths, fresh=fresh))
+        answers = ask_all(list(paths), _counting(fleet, paths, fresh=fresh))
         digests[name] = {each.node: each.value for each in answers if each.value}
         wrong += [_unread(name, each.node, each.error) for each in answers if each.error]
     voice.rested()
@@ -127,7 +128,7 @@ def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
 
 
 def _counting(
-    fleet: "_nodes.Fleet", paths: Mapping[str, str], *, fresh: bool
+    fleet: Fleet, paths: Mapping[str, str], *, fresh: bool
 ) -> Callable[[str], DataDigest]:
     folders = {node.name: node.folder for node in fleet.cluster.members}
 

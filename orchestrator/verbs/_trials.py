@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from orchestrator import errors, nodeset, plan, records
 from orchestrator.console import View
 from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
+from orchestrator.fleet import ask_all, settled
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
@@ -15,7 +16,7 @@ from orchestrator.retries import ATTEMPTS, PORTS, REPEATABLE
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.signals import Abandoned
 from orchestrator.store import Sweep, dumps, write
-from orchestrator.verbs import _gather, _nodes, _outcomes, _services
+from orchestrator.verbs import _gather, _outcomes, _services
 from orchestrator.verbs._bench import Bench, History, attempt_of
 from orchestrator.verbs._outcomes import Verdict
 
@@ -218,14 +219,14 @@ def _taken_on(bench: Bench, trial: TrialPlan, port: int) -> list[str]:
         run = bench.transports[node].run
         return REPEATABLE.call(lambda: run(words, timeout_s=COMMAND_S)).exit_code
 
-    answers = _nodes.each([task.node for task in trial.tasks], ask)
-    _nodes.settled(answers)
+    answers = ask_all([task.node for task in trial.tasks], ask)
+    settled(answers)
     return [each.node for each in answers if each.value == 0]
 
 
 def _describe(bench: Bench, attempt: Attempt) -> None:
     """Leave in the attempt's folder exactly what is started."""
-    local = {node.name for node in bench.recipe.cluster.members if node.runtime == "process"}
+    local = {node.name for node in bench.recipe.cluster.members if not node.in_container}
     inherited = inherited_environment() if local else {}
     document = {
         "attempt": attempt.number,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S
+from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.store import Store
 from orchestrator.verbs import _strays
-from orchestrator.verbs._nodes import Fleet
 from orchestrator.verbs._running import Running
 
 # $1: the node's folder; then sweeps. Prints those that have a folder in it.
@@ -64,7 +64,7 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
     if node.name in fleet.engines:
         labelled = fleet.containers[node.name].labelled(_strays.LABEL)
         tasks |= {each.name for each in labelled if each.labels[_strays.LABEL] in sweep_ids}
-    if node.transport == "local" or not sweep_ids:
+    if node.is_here or not sweep_ids:
         return Left(tuple(sorted(tasks)), ())
     words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweep_ids)
     done = fleet.transports[node.name].run(words, timeout_s=COMMAND_S)

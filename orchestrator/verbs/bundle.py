@@ -8,6 +8,7 @@ from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.disk import on_disk
 from orchestrator.downloads import Downloads
+from orchestrator.fleet import Fleet
 from orchestrator.model.bundle import (
     FILE_NAME,
     Bundle,
@@ -18,7 +19,7 @@ from orchestrator.model.bundle import (
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.store import Store, now, write
-from orchestrator.verbs import _files, _images, _nodes, _sites
+from orchestrator.verbs import _files, _images, _sites
 
 MIB = 1 << 20
 
@@ -35,7 +36,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     records = _records(site, names, inventory)
     lock = _images.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
-    with _nodes.reach(cluster) as fleet:
+    with Fleet.of(cluster) as fleet:
         parts = [_image(fleet, record, folder, voice) for record in records]
     voice.rested()
     # A base's archive is not among them: its layers are in the image that was built from it.
@@ -70,7 +71,7 @@ def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[
     return [known[name] for name in names or known]
 
 
-def _image(fleet: "_nodes.Fleet", record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
+def _image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
     """Save an image from the first node that has it, and not another one under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
     found = ((each, each.find(record.tag)) for each in fleet.images.values())

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.deadlines import REMOVE_S
+from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.probes import sections
+from orchestrator.schedulers import locks
 from orchestrator.store import Store
 from orchestrator.transports import Transport
-from orchestrator.verbs import _inside, _locks, _nodes, _sites, _unsettled
+from orchestrator.verbs import _inside, _sites, _unsettled
 
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
@@ -60,15 +62,15 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     with contextlib.ExitStack() as held:
         if not what.dry_run:  # to look is in nobody's way
             held.enter_context(store.lock(cluster.name))
-        fleet = held.enter_context(_nodes.reach(cluster))
+        fleet = held.enter_context(Fleet.of(cluster))
         if not what.dry_run:
-            held.enter_context(_locks.held(cluster, fleet.transports, store.root))
+            held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
         settled, why = _unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
         how = (needed, what)
-        answers = _nodes.each(list(nodes), lambda name: _one(fleet, nodes[name], settled, how))
-        looked = _nodes.each(list(nodes), lambda name: _unsettled.look(fleet, nodes[name], [*why]))
+        answers = ask_all(list(nodes), lambda name: _one(fleet, nodes[name], settled, how))
+        looked = ask_all(list(nodes), lambda name: _unsettled.look(fleet, nodes[name], [*why]))
     kept = {each.node: each.value for each in looked if each.value}
     failures = [each.error for each in answers if each.error]
     failures += _unsettled.leftovers(why, kept)
@@ -77,7 +79,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
     if not found and not failures:
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
-    for failure in _nodes.folded(failures):
+    for failure in folded(failures):
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
     said = {"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)}
@@ -93,7 +95,7 @@ def _say_running(store: Store, cluster: Cluster, voice: Voice) -> None:
 
 
 def _one(
-    fleet: "_nodes.Fleet",
+    fleet: Fleet,
     node: Node,
     sweeps: tuple[str, ...],
     what: tuple[frozenset[str] | None, What],
@@ -117,11 +119,11 @@ def _needed(store: Store) -> frozenset[str]:
 
 
 def _look(
-    fleet: "_nodes.Fleet", node: Node, sweeps: tuple[str, ...], needed: frozenset[str] | None
+    fleet: Fleet, node: Node, sweeps: tuple[str, ...], needed: frozenset[str] | None
 ) -> _Found:
     transport = fleet.transports[node.name]
     folders = tuple(_lines(transport, sections.STALE))
-    if node.transport != "local":
+    if not node.is_here:
         left = _lines(transport, FOLDERS, node.folder, *sweeps)
         folders += tuple(f"{node.folder}/{each}" for each in left)
     if node.name not in fleet.engines:
@@ -145,7 +147,7 @@ def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
     return done.stdout.decode(errors="replace").splitlines()
 
 
-def _remove(fleet: "_nodes.Fleet", node: Node, found: _Found) -> None:
+def _remove(fleet: Fleet, node: Node, found: _Found) -> None:
     for name in found.containers:
         fleet.containers[node.name].remove(name)
     for tag in found.images:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from orchestrator import datasets, errors, nodeset, words
 from orchestrator.console import Voice
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
+from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
 from orchestrator.store import Store
 from orchestrator.verbs import (
@@ -16,8 +18,6 @@ from orchestrator.verbs import (
     _data_plan,
     _data_run,
     _data_show,
-    _locks,
-    _nodes,
     _sites,
 )
 from orchestrator.verbs._data_held import Verdict
@@ -56,8 +56,8 @@ def check(store: Store, wish: Wish, voice: Voice) -> int:
     names = [node.name for node in asked.cluster.members]
     with (
         store.lock(whole.name),
-        _nodes.reach(asked.cluster) as fleet,
-        _locks.held(asked.cluster, fleet.transports, store.root),
+        Fleet.of(asked.cluster) as fleet,
+        locks.held(fleet, store.root),
     ):
         voice.working(f"data set {wish.name}: looking at it on {nodeset.fold(names)}")
         found = _data_held.verdict(fleet, asked.dataset, names)
@@ -69,7 +69,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Say what preparing would do on each node, and what stands against it; exit code."""
     asked, _ = _asked(store, wish, voice)
     given = _data_labels.given(wish.labels)
-    with _nodes.reach(asked.cluster) as fleet:
+    with Fleet.of(asked.cluster) as fleet:
         plans = _plans(fleet, asked, given)
     return _data_show.dry_run(voice, asked, plans)
 
@@ -87,8 +87,8 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
     given = _data_labels.given(wish.labels)
     with (
         store.lock(whole.name),
-        _nodes.reach(asked.cluster) as fleet,
-        _locks.held(asked.cluster, fleet.transports, store.root),
+        Fleet.of(asked.cluster) as fleet,
+        locks.held(fleet, store.root),
         signals,
     ):
         plans = _plans(fleet, asked, given)
@@ -142,9 +142,9 @@ def _source(named: str | None) -> str | None:
     return named.rstrip("/") or "/"
 
 
-def _plans(fleet: "_nodes.Fleet", asked: Asked, given: bytes | None) -> Plans:
+def _plans(fleet: Fleet, asked: Asked, given: bytes | None) -> Plans:
     names = [node.name for node in asked.cluster.members]
-    answers = _nodes.each(names, lambda name: _data_plan.planned(fleet, asked, name))
+    answers = ask_all(names, lambda name: _data_plan.planned(fleet, asked, name))
     nodes = {each.node: each.value for each in answers if each.value}
     failures = [each.error for each in answers if each.error]
     labels: dict[str, bytes] = {}
@@ -161,7 +161,7 @@ def _plans(fleet: "_nodes.Fleet", asked: Asked, given: bytes | None) -> Plans:
 
 
 def _afterwards(
-    fleet: "_nodes.Fleet", asked: Asked, outcomes: Mapping[str, Outcome], signals: Signals
+    fleet: Fleet, asked: Asked, outcomes: Mapping[str, Outcome], signals: Signals
 ) -> Verdict:
     """What nodes that have the data set now hold; nothing once a signal has come."""
     good = [name for name, each in outcomes.items() if each.state in GOOD]

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from orchestrator import errors, images, nodeset, words
 from orchestrator.console import Voice
+from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, Recipe
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
+from orchestrator.schedulers import locks
 from orchestrator.store import Store
 from orchestrator.verbs import (
     _apply,
     _files,
     _images,
     _inside,
-    _locks,
-    _nodes,
     _observe,
     _secrets,
     _sites,
@@ -60,7 +60,7 @@ class _Asked:
 def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Ask the nodes, and say what would be done; nothing is changed; exit code."""
     asked = _asked(store, wish)
-    with _nodes.reach(asked.cluster) as fleet:
+    with Fleet.of(asked.cluster) as fleet:
         site, failures = _observe.observe(fleet, _asking(store, asked))
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
@@ -76,7 +76,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
         )
     _show_actions(voice, todo)
     code = _exit_code(site, failures)
-    said = _nodes.folded(failures)
+    said = folded(failures)
     for failure in said:
         voice.line(str(failure))
     voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(todo)})
@@ -90,12 +90,12 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     voice.line(
         f"cluster {asked.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
     )
-    with store.lock(asked.whole.name), _nodes.reach(asked.cluster) as fleet:
+    with store.lock(asked.whole.name), Fleet.of(asked.cluster) as fleet:
         site, failures = _observe.observe(fleet, _asking(store, asked))
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
             try:
-                with _locks.held(asked.cluster, fleet.transports, store.root):
+                with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, asked, (site, voice))
                     site = _together.checked(fleet, site, voice, recount=wish.recount)
             except (errors.NodeError, errors.UnfitError) as error:
@@ -107,7 +107,7 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
-    said = _nodes.folded(failures)
+    said = folded(failures)
     for failure in said:
         voice.line(str(failure))
     code = _exit_code(site, failures)
@@ -126,7 +126,7 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
 def _asked(store: Store, wish: Wish) -> _Asked:
     whole, path = _files.cluster(wish.inventory)
     cluster = _sites.narrowed(whole, wish.nodes)
-    docker = any(node.runtime == "docker" for node in cluster.members)
+    docker = cluster.in_containers
     names = (wish.images or cluster.images) if docker else ()
     if (wish.images or wish.bundle) and not docker:
         raise errors.UsageError(
@@ -155,7 +155,7 @@ def _codes(site: Site) -> set[str]:
 
 
 def _prepared(
-    store: Store, fleet: "_nodes.Fleet", asked: _Asked, so_far: tuple[Site, Voice]
+    store: Store, fleet: Fleet, asked: _Asked, so_far: tuple[Site, Voice]
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """The site with its images, the same on all nodes, and what was done for that."""
     site, voice = so_far

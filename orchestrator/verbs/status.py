@@ -6,11 +6,12 @@ from functools import partial
 
 from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
 from orchestrator.store import Store
-from orchestrator.verbs import _nodes, _progress
+from orchestrator.verbs import _progress
 from orchestrator.verbs._running import Running
 
 
@@ -54,7 +55,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     voice.result(f"controller: {holder}" if holder else _resting(running, states))
     _show(voice, rows, going)
     _show_medians(voice, medians)
-    for failure in _nodes.folded(failures):
+    for failure in folded(failures):
         voice.line(str(failure))
     return code
 
@@ -91,9 +92,7 @@ def _rows(
         return rows, going, failures
     with running.fleet() as fleet:
         for attempt in open_attempts:
-            answers = _nodes.each(
-                [task.node for task in attempt.tasks], partial(_seen, fleet, attempt)
-            )
+            answers = ask_all([task.node for task in attempt.tasks], partial(_seen, fleet, attempt))
             failures += [each.error for each in answers if each.error]
             own = [_row(attempt, each.node, each.value) for each in answers]
             rows += own
@@ -119,7 +118,7 @@ def _row(attempt: Attempt, node: str, seen: tuple[str, int] | None) -> _Row:
     return _Row(attempt.trial, attempt.number, node, rank, phase, log_bytes, name)
 
 
-def _seen(fleet: "_nodes.Fleet", attempt: Attempt, node: str) -> tuple[str, int]:
+def _seen(fleet: Fleet, attempt: Attempt, node: str) -> tuple[str, int]:
     return fleet.seen(attempt, next(task for task in attempt.tasks if task.node == node))
 
 

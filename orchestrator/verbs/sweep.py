@@ -7,10 +7,12 @@ from pathlib import Path
 
 from orchestrator import errors, matrix, nodeset, plan, records, words
 from orchestrator.console import Voice, duration
+from orchestrator.fleet import Fleet, folded
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Finding, Site
 from orchestrator.plan import Recipe
 from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.schedulers import locks
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.signals import Abandoned, Signals, Stopped
 from orchestrator.store import Store, Sweep
@@ -19,8 +21,6 @@ from orchestrator.verbs import (
     _files,
     _gather,
     _inside,
-    _locks,
-    _nodes,
     _observe,
     _outcomes,
     _preflight,
@@ -120,14 +120,14 @@ def _swept(store: Store, asked: _Asked, what: tuple[Plan, Wish], caller: Caller)
     _say_too_big(asked, voice)
     with (
         store.lock(cluster.name),
-        _nodes.reach(cluster) as fleet,
-        _locks.held(cluster, fleet.transports, store.root) as locks,
+        Fleet.of(cluster) as fleet,
+        locks.held(fleet, store.root) as held,
     ):
         site = _fit(store, asked, fleet, voice)
         choice = Choice(wish.new, wanted)
         with Opened(store, asked.recipe, site, choice, voice) as opened:
             with signals:
-                where = (site, fleet, settings, locks)
+                where = (site, fleet, settings, held)
                 _run(opened, asked, where, what, caller)
             if signals.received:
                 raise errors.Interrupted(signals.received)
@@ -147,18 +147,18 @@ def _say_too_big(asked: _Asked, voice: Voice) -> None:
 def _run(
     opened: Sweep,
     asked: _Asked,
-    where: tuple[Site, "_nodes.Fleet", ContainerSettings | None, "_locks.Locks"],
+    where: tuple[Site, Fleet, ContainerSettings | None, locks.Locks],
     what: tuple[Plan, Wish],
     caller: Caller,
 ) -> None:
-    site, fleet, settings, locks = where
+    site, fleet, settings, held = where
     wanted, wish = what
     runtimes = {name: fleet.runtime(name, settings) for name in fleet.transports}
     with Fanout(runtimes, caller.signals.stopping) as fanout:
         bench = _bench.Bench(
             *(opened, asked.recipe, site, fanout, fleet.transports),
             *(caller.signals, caller.voice),
-            locks=locks,
+            locks=held,
             begun=caller.begun,
             history=_bench.histories(opened),
         )
@@ -166,7 +166,7 @@ def _run(
         _run_trials(bench, wanted, wish.max_fail)
 
 
-def _clear_others(bench: _bench.Bench, fleet: "_nodes.Fleet") -> None:
+def _clear_others(bench: _bench.Bench, fleet: Fleet) -> None:
     """End what dead controllers of other sweeps of this state folder left on the cluster.
 
     What a sweep started whose files are damaged is found by its name, on every node.
@@ -220,7 +220,7 @@ def _settings(asked: _Asked) -> ContainerSettings | None:
         UnfitError: the image was never prepared.
     """
     cluster = asked.recipe.cluster
-    if all(node.runtime == "process" for node in cluster.members):
+    if not cluster.in_containers:
         return None
     record = _programs.record(asked.playbook, cluster, asked.known)
     return _inside.settings(cluster, record.id)
@@ -316,7 +316,7 @@ def _wanted(recipe: Recipe, wish: Wish) -> Plan:
     return whole.only(plan.selected(whole.trials, patterns))
 
 
-def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:
+def _fit(store: Store, asked: _Asked, fleet: Fleet, voice: Voice) -> Site:
     """The site, observed now in one round trip, with the images that provisioning prepared.
 
     Raises:
@@ -325,12 +325,12 @@ def _fit(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Si
     """
     cluster = asked.recipe.cluster
     site = _observed(store, asked, fleet, voice)
-    if cluster.members[0].runtime == "docker":
+    if cluster.in_containers:
         _preflight.same_image(fleet, asked.playbook.image.name, asked.recipe.program.digest)
         _preflight.no_other_gang(store, fleet)
     else:
         store.keep_site(cluster.name, _sites.SITE.dump_json(site, indent=1))
-        if cluster.members[0].transport != "local":
+        if not cluster.is_here:
             _programs.push(asked.playbook.image_folder, asked.recipe.program, fleet.transports)
     _preflight.no_preparation(fleet)
     _say_findings(site, asked.known, voice)
@@ -369,13 +369,13 @@ def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
         voice.line(f"warnings as before: {', '.join(said)}")
 
 
-def _observed(store: Store, asked: _Asked, fleet: "_nodes.Fleet", voice: Voice) -> Site:
+def _observed(store: Store, asked: _Asked, fleet: Fleet, voice: Voice) -> Site:
     image = asked.playbook.image
     asking = _observe.Asking(store, asked.inventory, asked.digest, None, asked.known, (image,))
-    if asked.recipe.cluster.members[0].runtime == "process":
+    if not asked.recipe.cluster.in_containers:
         asking = replace(asking, image=image, images=())
     site, failures = _observe.observe(fleet, asking)
-    said = _nodes.folded(failures)
+    said = folded(failures)
     if said:
         gravest = errors.gravest(said)
         for failure in said:

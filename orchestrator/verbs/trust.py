@@ -7,10 +7,11 @@ from typing import Literal
 
 from orchestrator import errors, open_files
 from orchestrator.console import Voice
+from orchestrator.fleet import ask_all
 from orchestrator.transports import known_hosts
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.transports.ssh import SshTarget, offered_key
-from orchestrator.verbs import _files, _nodes
+from orchestrator.verbs import _files
 
 State = Literal["new", "known", "trusted", "not trusted"]
 
@@ -65,7 +66,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
 def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
     """The keys that machines show; and the errors of those that show none or another one."""
     by_name = {target.name: target for target in targets}
-    answers = _nodes.each(list(by_name), lambda name: _look(by_name[name]))
+    answers = ask_all(list(by_name), lambda name: _look(by_name[name]))
     shown = [answer.value for answer in answers if answer.value]
     return shown, [answer.error for answer in answers if answer.error]
 

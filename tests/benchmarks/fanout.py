@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from orchestrator.fleet import ask_all
 from orchestrator.transports.ssh import SshTransport
-from orchestrator.verbs import _nodes
 from tests.sshd import Sshd
 
 NODES, ROUNDS = 64, 5
 ADDRESSES = tuple(f"127.0.1.{number + 1}" for number in range(NODES))
 COMMAND = ("true",)
 TIMEOUT_S = 60.0
-STARTUP = "import orchestrator.verbs._nodes"
+STARTUP = "import orchestrator.fleet"
 
 
 def main(folder: Path) -> None:
@@ -59,7 +59,7 @@ def _ours_s(sshd: Sshd) -> tuple[float, float]:
 
     def once_s() -> float:
         began = time.perf_counter()
-        answers = _nodes.each(ADDRESSES, ask)
+        answers = ask_all(ADDRESSES, ask)
         lasted_s = time.perf_counter() - began
         if any(answer.checked() for answer in answers):
             sys.exit("a command failed")

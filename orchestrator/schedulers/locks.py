@@ -8,10 +8,10 @@ from pathlib import Path
 
 from orchestrator import errors, lock
 from orchestrator.deadlines import BEAT_S, LOCK_S, LOCK_SILENCE_S
+from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
 from orchestrator.transports import Stream, Transport
-from orchestrator.verbs import _nodes
 
 LONGEST_ANSWER = 4096
 
@@ -41,7 +41,7 @@ class Locks:
 
     def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
         self._transports = transports
-        self._folders = {n.name: n.folder for n in cluster.members if n.transport != "local"}
+        self._folders = {n.name: n.folder for n in cluster.members if not n.is_here}
         self._me = me
         self._left = threading.Event()
         self._streams: dict[str, Stream] = {}
@@ -54,9 +54,9 @@ class Locks:
             StoreError: LOCKED, by whom and since when.
             NodeError: a node does not answer.
         """
-        answers = _nodes.each(list(self._folders), self._lock)
+        answers = ask_all(list(self._folders), self._lock)
         self._streams = {each.node: each.value for each in answers if each.value}
-        _nodes.settled(answers)
+        settled(answers)
         for name in self._streams:
             threading.Thread(target=self._keep, args=(name,), daemon=True).start()
 
@@ -117,7 +117,7 @@ class Locks:
 
 
 @contextlib.contextmanager
-def held(cluster: Cluster, transports: Mapping[str, Transport], folder: Path) -> Iterator[Locks]:
+def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
     """Hold every node: this machine as a whole once, the others each.
 
     Args:
@@ -128,10 +128,10 @@ def held(cluster: Cluster, transports: Mapping[str, Transport], folder: Path) ->
         NodeError: a node does not answer.
     """
     path = Path(os.environ.get("DLPERF_LOCK", MACHINE))
-    local = any(node.transport == "local" for node in cluster.members)
+    local = any(node.is_here for node in fleet.cluster.members)
     here = lock.MachineLock(path, "this machine", folder) if local else contextlib.nullcontext()
     with here:
-        locks = Locks(cluster, transports, lock.own(folder))
+        locks = Locks(fleet.cluster, fleet.transports, lock.own(folder))
         try:
             locks.take()
             yield locks

@@ -1,0 +1,183 @@
+"""The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from orchestrator import errors, nodeset, open_files
+from orchestrator.deadlines import COMMAND_S
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
+from orchestrator.runtimes import Runtime
+from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.transports import Transport
+from orchestrator.transports.local import LocalTransport
+from orchestrator.transports.told import ToldTransport
+
+if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this machine alone
+    from orchestrator.runtimes.containers import Containers
+    from orchestrator.runtimes.docker import DockerRuntime
+    from orchestrator.runtimes.engine import Engine
+    from orchestrator.runtimes.images import Images
+
+T = TypeVar("T")
+MOST_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What one node said, or why it did not; ``at_s`` is this machine's clock when it did."""
+
+    node: str
+    value: T | None
+    error: errors.DlperfError | None
+    at_s: float
+
+    def checked(self) -> T:
+        """What the node said.
+
+        Raises:
+            DlperfError: why it did not.
+        """
+        if self.error is not None or self.value is None:
+            raise self.error or AssertionError("an answer without a value has an error")
+        return self.value
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Every node of a cluster, reached when it is first asked; closed at the end."""
+
+    cluster: Cluster
+    transports: Mapping[str, Transport]
+    engines: "Mapping[str, Engine]" = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "Fleet":
+        """The nodes of a cluster; no packet is sent before one is asked.
+
+        Raises:
+            ConfigError, LocalError: something about how to reach one does not hold.
+        """
+        open_files.suffice(len(cluster.members))
+        transports = {node.name: ToldTransport(_transport(node)) for node in cluster.members}
+        contained = [node for node in cluster.members if node.in_container]
+        if not contained:
+            return cls(cluster, transports)
+        from orchestrator.runtimes.engine import Engine
+
+        engines = {node.name: Engine(transports[node.name], sudo=node.sudo) for node in contained}
+        return cls(cluster, transports, engines)
+
+    @property
+    def images(self) -> "Mapping[str, Images]":
+        """What the engines have of images, by node name."""
+        from orchestrator.runtimes.images import Images
+
+        return {name: Images(engine) for name, engine in self.engines.items()}
+
+    @property
+    def containers(self) -> "Mapping[str, Containers]":
+        """What the engines have of containers, by node name."""
+        from orchestrator.runtimes.containers import Containers
+
+        return {name: Containers(engine) for name, engine in self.engines.items()}
+
+    def __enter__(self) -> "Fleet":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for engine in self.engines.values():
+            engine.close()
+        for transport in self.transports.values():
+            transport.close()
+
+    def runtime(self, name: str, settings: ContainerSettings | None = None) -> Runtime:
+        """A node's way of running tasks; ``settings`` is needed where containers are created."""
+        if name in self.engines:
+            return self.containers_on(name, settings or ContainerSettings(image=""))
+        return ProcessRuntime(self.transports[name])
+
+    def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
+        """A node's way of running containers."""
+        from orchestrator.runtimes.docker import DockerRuntime
+
+        return DockerRuntime(self.transports[name], self.engines[name], settings)
+
+    def seen(self, attempt: Attempt, task: Task) -> tuple[str, int]:
+        """A task's phase as its node tells it, and the size of its log in bytes.
+
+        Raises:
+            NodeError: the node does not answer.
+        """
+        state = self.runtime(task.node).inspect(attempt, task)
+        path = f"{attempt.folder(task)}/r{task.node_rank}.log"
+        done = self.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
+        size = done.stdout.split()[:1]
+        return state.phase, int(size[0]) if size and done.exit_code == 0 else 0
+
+
+def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
+    """Every node's answer or error, in order, none lost; at most 32 are asked at once."""
+
+    def answer(node: str) -> Answer[T]:
+        try:
+            value = ask(node)
+        except errors.DlperfError as error:
+            error.where.setdefault("node", node)
+            return Answer(node, None, error, time.time())
+        return Answer(node, value, None, time.time())
+
+    pool = Pool(min(MOST_AT_ONCE, len(nodes)))
+    try:
+        asked = [pool.submit(partial(answer, node)) for node in nodes]
+        return [each.result() for each in asked]
+    finally:
+        pool.close()
+
+
+def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
+    """Errors that say the same of several nodes as one, its node such as ``vs[001-004]``."""
+    groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
+    for each in failures:
+        groups.setdefault((type(each), each.code, each.cause), []).append(each)
+    for first, *others in groups.values():
+        for key in first.where if others else ():
+            first.where[key] = nodeset.fold(each.where.get(key, "?") for each in (first, *others))
+    return [group[0] for group in groups.values()]
+
+
+def settled(answers: Sequence[Answer[T]]) -> None:
+    """Nothing, if every node answered.
+
+    Raises:
+        DlperfError: the gravest of their reasons; which others failed is among its words.
+    """
+    failed = folded(answer.error for answer in answers if answer.error is not None)
+    if not failed:
+        return
+    gravest = errors.gravest(failed)
+    others = [each for each in failed if each is not gravest]
+    if others:
+        nodes = ", ".join(each.where.get("node", "?") for each in others)
+        gravest.cause += f" (also failed: {nodes})"
+    raise gravest
+
+
+def _transport(node: Node) -> Transport:
+    if node.is_here:
+        return LocalTransport(node.name)
+    from orchestrator.transports.ssh import SshTarget, SshTransport
+
+    return SshTransport(SshTarget.of(node))
