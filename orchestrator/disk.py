@@ -4,13 +4,14 @@ import contextlib
 import errno
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator import errors
 
-# What is being written: NAME.PID.new, by the process with that id.
+# What is being written: NAME.THREAD.PID.new, by that thread of the process with that id.
 _ASIDE = re.compile(r".+\.([0-9]{1,7})\.new")
 
 
@@ -36,24 +37,32 @@ def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[Non
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, gate: contextlib.AbstractContextManager[object] | None = None
+) -> Iterator[BinaryIO]:
     """A file that takes the place of ``path`` when the block ends well: synced, then renamed.
 
     Whatever goes wrong leaves what was there. A folder in its place is moved aside, never removed.
+
+    Args:
+        gate: held while the file takes its place.
 
     Raises:
         OSError: nothing was replaced.
     """
     make_folder(path.parent)
-    aside = path.with_name(f"{path.name}.{os.getpid()}.new")  # two may write the same report
+    # Two processes may write the same report, and two threads.
+    own = f"{path.name}.{threading.get_native_id()}.{os.getpid()}"
+    aside = path.with_name(f"{own}.new")
     try:
         with open(aside, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if path.is_dir():
-            path.rename(path.with_name(f"{path.name}.{os.getpid()}.folder"))
-        aside.rename(path)
+        with gate or contextlib.nullcontext():
+            if path.is_dir():
+                path.rename(path.with_name(f"{own}.folder"))
+            aside.rename(path)
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink()

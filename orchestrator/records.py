@@ -3,15 +3,20 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator.model.event import Adopted, Ended, Event, Intent
 from orchestrator.model.facts import JSON
+from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 
 PLAN = TypeAdapter(Plan)
 SITE = TypeAdapter(Site)
+OUTCOME = TypeAdapter(Outcome)
+KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
 DEEPEST = 64  # our own nest less than ten deep
 MOST_ATTEMPTS = 1_000_000
 STATES = frozenset({"valid", "invalid", "failed", "infra-lost", "interrupted"})
@@ -62,8 +67,8 @@ def check(record: Mapping[str, JSON], sweep_id: str) -> None:
     _read(SITE, record, "site")
 
 
-def event(line: bytes) -> dict[str, JSON]:
-    """A line of events.jsonl.
+def event(line: bytes) -> Event | None:
+    """A line of events.jsonl; None of a kind that is not known, which a later version may write.
 
     Raises:
         ValueError: it is no event, or does not say what one of its kind must.
@@ -72,23 +77,60 @@ def event(line: bytes) -> dict[str, JSON]:
     kind = found.get("event")
     if not isinstance(kind, str):
         raise ValueError(f"{line[:60]!r} is no event")
-    if kind in ("intent", "adopted", "outcome"):
-        _refuse_no_attempt(found)
+    if kind not in KINDS.values():
+        return None
+    at = _text(found, "at")
+    trial, number = _attempt(found)
+    if kind == "intent":
+        log = _text(found, "log")
+        return Intent(at=at, trial=trial, attempt=number, port=_port(found), log=log)
+    if kind == "adopted":
+        return Adopted(at=at, trial=trial, attempt=number)
+    sha256 = found.get("sha256")
+    return Ended(
+        at=at,
+        trial=trial,
+        attempt=number,
+        state=_state(found),
+        code=_text(found, "code"),
+        message=_text(found, "message"),
+        sha256=sha256 if isinstance(sha256, str) else None,
+        outcome=_text(found, "outcome"),
+    )
+
+
+def event_line(event: Event) -> dict[str, JSON]:
+    """An event as events.jsonl has it."""
+    return {"at": event.at, "event": KINDS[type(event)], **asdict(event)}
+
+
+def _text(found: Mapping[str, JSON], key: str) -> str:
+    """Of a line; empty where it says none."""
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _port(found: Mapping[str, JSON]) -> int:
     port = found.get("port", 0)
     if type(port) is not int or not 0 <= port < 1 << 16:
-        raise ValueError(f"an event of kind {kind} has port {port!r}")
+        raise ValueError(f"an event of trial {found['trial']} has port {port!r}")
+    return port
+
+
+def _state(found: Mapping[str, JSON]) -> str:
     state = found.get("state", "failed")
-    if kind == "outcome" and not (isinstance(state, str) and state in STATES):
+    if not isinstance(state, str) or state not in STATES:
         raise ValueError(f"an outcome has state {state!r}")
-    return found
+    return state
 
 
-def _refuse_no_attempt(found: Mapping[str, JSON]) -> None:
+def _attempt(found: Mapping[str, JSON]) -> tuple[str, int]:
     trial, number = found.get("trial"), found.get("attempt")
     if not isinstance(trial, str) or not trial:
         raise ValueError(f"an event of kind {found['event']} names no trial")
     if type(number) is not int or not 0 < number <= MOST_ATTEMPTS:
         raise ValueError(f"an event of trial {trial} has attempt {number!r}")
+    return trial, number
 
 
 def _refuse_deep(value: JSON, left: int) -> None:

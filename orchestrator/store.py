@@ -7,20 +7,28 @@ import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from orchestrator import disk, errors, records
 from orchestrator.disk import on_disk
 from orchestrator.lock import Lock
+from orchestrator.model import history
+from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
+from orchestrator.model.history import History
+from orchestrator.model.outcome import Outcome
 
 VERSION = 1
 PIECE_BYTES = 1 << 20
 PARTS = ("sweep.json", "events.jsonl", "attempts", "logs")
+Gate: TypeAlias = contextlib.AbstractContextManager[object]
+# By folder of a sweep: held by the thread of this process that writes there.
+_GATES: dict[Path, threading.Lock] = {}
 # Experiment, and when the sweep was made.
 SWEEP_ID = re.compile(
     r"([A-Za-z0-9][\w.-]*)-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[0-9a-f]{6}", re.ASCII
@@ -42,24 +50,30 @@ def _ours(path: Path) -> contextlib.AbstractContextManager[None]:
     return on_disk(path, "STORE-RIGHTS", "choose another folder with --state, or --out for reports")
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, gate: Gate | None = None) -> None:
     """Write a whole file: aside, synced, renamed, and the folder synced.
+
+    Args:
+        gate: held while the file takes its place.
 
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.
     """
-    with replacing(path) as file:
+    with replacing(path, gate) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, gate: Gate | None = None) -> Iterator[BinaryIO]:
     """A file of ours that takes the place of ``path`` when the block ends well.
+
+    Args:
+        gate: held while it does.
 
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.
     """
-    with _ours(path), disk.replacing(path) as file:
+    with _ours(path), disk.replacing(path, gate) as file:
         yield file
 
 
@@ -81,6 +95,7 @@ class Sweep:
     def __init__(self, folder: Path) -> None:
         self.id = folder.name
         self.folder = folder
+        self._gate = _GATES.setdefault(folder.resolve(), threading.Lock())
 
     @property
     def playbook(self) -> str:
@@ -112,13 +127,13 @@ class Sweep:
     def keep_record(self, document: Mapping[str, JSON]) -> None:
         """Write sweep.json."""
         record = records.sealed({"version": VERSION, **document})
-        write(self.folder / "sweep.json", dumps(record).encode())
+        write(self.folder / "sweep.json", dumps(record).encode(), self._gate)
 
-    def append(self, event: str, **said: JSON) -> None:
+    def append(self, event: Event) -> None:
         """Add a line to events.jsonl; when this returns it outlives a power cut."""
         path = self.folder / "events.jsonl"
-        line = dumps({"at": now(), "event": event, **said}, indent=None)
-        with _ours(path):
+        line = dumps(records.event_line(event), indent=None)
+        with _ours(path), self._gate:
             new = not path.exists()
             with open(path, "w+b" if new else "r+b") as file:
                 _cut_torn_line(file)
@@ -128,7 +143,7 @@ class Sweep:
             if new:
                 disk.sync_folder(self.folder)
 
-    def events(self) -> list[dict[str, JSON]]:
+    def events(self) -> tuple[Event, ...]:
         """Every event so far; a last line that a crash cut short was never acknowledged.
 
         Raises:
@@ -136,14 +151,39 @@ class Sweep:
         """
         path = self.folder / "events.jsonl"
         if not path.exists():
-            return []
+            return ()
         with _ours(path):
             content = path.read_bytes()
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
-            return [records.event(line) for line in lines]
+            found = [records.event(line) for line in lines]
         except ValueError as error:
             raise _damaged(path, error) from error
+        return tuple(event for event in found if event is not None)
+
+    def histories(self) -> dict[str, History]:
+        """By trial name, what the events say of it.
+
+        An attempt whose folder is here although no event tells of it counts as begun and open:
+        its number is not used again, and whatever may run of it is dealt with.
+
+        Raises:
+            StoreError: the events are damaged.
+        """
+        found = history.told(self.events())
+        for trial, number in self.attempts():
+            known = found.setdefault(trial, History())
+            if number > known.attempts:
+                known.find(number, self.attempt_port(trial, number))
+        return found
+
+    def freeze(self) -> None:
+        """Let nothing of this process be appended or kept here any more; who tries waits for ever.
+
+        For threads that are left behind while another process takes the sweep's lock: they must
+        be daemons.
+        """
+        self._gate.acquire()
 
     def attempts(self) -> list[tuple[str, int]]:
         """Trial and number of every attempt that has a folder here, whatever the events say."""
@@ -178,23 +218,31 @@ class Sweep:
             StoreError, LocalError: the place holds what it held before.
         """
         target = self.log(name)
-        with _ours(source), open(source, "rb") as log, replacing(target) as file:
+        with _ours(source), open(source, "rb") as log, replacing(target, self._gate) as file:
             shutil.copyfileobj(log, file, PIECE_BYTES)
 
-    def outcome(self, name: str) -> bytes | None:
-        """The outcome that lies beside a log as it was written, or None.
+    def outcome(self, name: str) -> tuple[Outcome, str] | None:
+        """The outcome that lies beside a log, and the sha256 of its bytes; None without one.
 
         Raises:
+            StoreError: it is damaged.
             LocalError: what is there cannot be read.
         """
         path = self.log(name).with_suffix(".json")
         with _ours(path):
-            return path.read_bytes() if path.exists() else None
+            if not path.exists():
+                return None
+            content = path.read_bytes()
+        try:
+            found = records.OUTCOME.validate_json(content, strict=True)
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        return found, hashlib.sha256(content).hexdigest()
 
-    def keep_outcome(self, name: str, document: Mapping[str, JSON]) -> str:
+    def keep_outcome(self, name: str, outcome: Outcome) -> str:
         """Write the outcome that lies beside a log; its sha256."""
-        content = dumps(document).encode()
-        write(self.log(name).with_suffix(".json"), content)
+        content = dumps(records.OUTCOME.dump_python(outcome, mode="json")).encode()
+        write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()
 
 

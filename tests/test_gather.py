@@ -136,7 +136,7 @@ def test_what_was_fetched_is_synced_before_the_node_lets_go(tmp_path: Path) -> N
         found = CALL.search(line)
         if found and not line.endswith("ENOENT (No such file or directory)"):
             kind, path = [word for word in found.groups() if word]
-            seen.append((kind, re.sub(r"\.[0-9]+\.new$", ".new", path)))
+            seen.append((kind, re.sub(r"(\.[0-9]+){2}\.new$", ".new", path)))
     target = sweep_in(state).attempt_folder("t", 1)
     for name in ("r0.exit", "r0.log"):
         written = seen.index(("fsync", f"{target / name}.new"))

@@ -1,32 +1,153 @@
 """The state folder: whole files, and events that outlive a crash."""
 
+import hashlib
+import multiprocessing
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors, records
+from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
+from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
+from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
-from orchestrator.store import Store, write
+from orchestrator.store import Store, Sweep, write
+
+AT = "2026-01-05T09:00:00.000+00:00"
+INTENT = Intent(at=AT, trial="t", attempt=1, port=23333, log="t.log")
+ADOPTED = Adopted(at=AT, trial="t", attempt=1)
+ENDED = Ended(at=AT, trial="t", attempt=1, state="valid", sha256="aa", outcome="bb")
+OUTCOME = Outcome(
+    trial="t",
+    attempt=1,
+    state="valid",
+    problems=(Problem("GAP", "a pause"),),
+    throughput=748.5,
+    sha256="aa",
+    lines=(3, 9),
+    transport="-",
+    provenance={"image": "sha256:00"},
+    port=23333,
+    start_skew_s=0.25,
+    tasks=(TaskEnd("left", 0, 0, "exited", 1162, "aa", 1795328928.7),),
+)
 
 
 def test_events_come_back_in_order_and_a_torn_one_is_cut(tmp_path: Path) -> None:
     """What append returned from is there; half a line at the end makes room for the next."""
     sweep = Store(tmp_path).new_sweep("x", {})
-    sweep.append("intent", trial="t", attempt=1)
+    sweep.append(INTENT)
     with open(sweep.folder / "events.jsonl", "ab") as file:
         file.write(b'{"at": "2026')
-    sweep.append("outcome", trial="t", attempt=1)
-    assert [event["event"] for event in sweep.events()] == ["intent", "outcome"]
+    sweep.append(ENDED)
+    assert sweep.events() == (INTENT, ENDED)
+
+
+def test_events_of_a_kind_that_is_not_known_are_passed_over(tmp_path: Path) -> None:
+    """A later version may write them; what the known ones say is not less true."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep.append(INTENT)
+    with open(sweep.folder / "events.jsonl", "ab") as file:
+        file.write(b'{"at": "2026", "event": "moved", "trial": "t", "to": "right"}\n')
+    sweep.append(ADOPTED)
+    assert sweep.events() == (INTENT, ADOPTED)
+
+
+def test_threads_append_beside_each_other(tmp_path: Path) -> None:
+    """Eight threads with a store of their own each lose no event and tear none."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+
+    def append(thread: int) -> None:
+        for number in range(1, 76):
+            Sweep(sweep.folder).append(replace(INTENT, trial=f"t{thread}", attempt=number))
+
+    together(append, 8)
+    found = [(event.trial, event.attempt) for event in sweep.events()]
+    assert len(found) == 600
+    assert set(found) == {(f"t{thread}", number) for thread in range(8) for number in range(1, 76)}
+
+
+def test_threads_write_one_file_beside_each_other(tmp_path: Path) -> None:
+    """The file is always one thread's from end to end, and nothing lies beside it afterwards."""
+    path = tmp_path / "attempt.json"
+
+    def put(thread: int) -> None:
+        for _ in range(50):
+            write(path, bytes([thread]) * 100_000)
+            assert len(set(path.read_bytes())) == 1
+
+    together(put, 4)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
+    """Whoever of this process would write there waits for ever; another process goes on."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep.append(INTENT)
+    (tmp_path / "log").write_bytes(b"Iteration: 1\n")
+    before = {path: path.read_bytes() for path in sweep.folder.rglob("*") if path.is_file()}
+    sweep.freeze()
+    writes: tuple[Callable[[], object], ...] = (
+        lambda: sweep.append(ENDED),
+        lambda: Sweep(sweep.folder).append(ENDED),
+        lambda: sweep.keep_log("t.log", tmp_path / "log"),
+        lambda: sweep.keep_outcome("t.log", OUTCOME),
+        lambda: sweep.keep_record({}),
+    )
+    waiting = [threading.Thread(target=each, daemon=True) for each in writes]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join(0.2)
+    assert all(thread.is_alive() for thread in waiting)
+    assert {path: path.read_bytes() for path in before} == before
+    assert sweep.outcome("t.log") is None
+    assert not sweep.log("t.log").exists()
+    other = multiprocessing.get_context("spawn").Process(target=sweep_of, args=(sweep.folder,))
+    other.start()
+    other.join()
+    assert sweep.events() == (INTENT, ENDED)
+
+
+def sweep_of(folder: Path) -> None:
+    """What another process appends."""
+    Sweep(folder).append(ENDED)
+
+
+def test_an_outcome_comes_back_as_it_was(tmp_path: Path) -> None:
+    """With the sha256 that the event beside it names."""
+    sweep = Store(tmp_path).new_sweep("x", {})
+    sha256 = sweep.keep_outcome("t.log", OUTCOME)
+    assert sweep.outcome("t.log") == (OUTCOME, sha256)
+    assert sweep.outcome("other.log") is None
+    path = sweep.log("t.log").with_suffix(".json")
+    assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_text(path.read_text().replace('"valid"', "7"))
+    with pytest.raises(errors.StoreError) as raised:
+        sweep.outcome("t.log")
+    assert raised.value.code == "STORE-DAMAGED"
+
+
+def together(act: Callable[[int], None], count: int) -> None:
+    """Act in threads at the same time, each with its number; the first failure is raised."""
+    with ThreadPoolExecutor(count) as threads:
+        for done in [threads.submit(act, number) for number in range(count)]:
+            done.result()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     """A file is replaced in one step or not at all; nothing half-written is ever at its name."""
     path = tmp_path / "results.json"
     write(path, b"old")
-    (tmp_path / f"results.json.{os.getpid()}.new").mkdir()
+    (tmp_path / f"results.json.{threading.get_native_id()}.{os.getpid()}.new").mkdir()
     with pytest.raises(errors.LocalError, match=r"results\.json"):
         write(path, b"new")
     assert path.read_bytes() == b"old"
@@ -73,11 +194,11 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
     subprocess.run(mount, check=True)
     try:
         sweep = Store(small).new_sweep("x", {})
-        sweep.append("intent", trial="t", attempt=1)
+        sweep.append(INTENT)
         with pytest.raises(errors.StoreError) as raised:
             write(small / "big", b"x" * 1_000_000)
         assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
         assert [path.name for path in small.iterdir()] == ["sweeps"]  # no half of it takes room
-        assert [event["event"] for event in sweep.events()] == ["intent"]
+        assert sweep.events() == (INTENT,)
     finally:
         subprocess.run(["umount", str(small)], check=True)

@@ -1,39 +1,20 @@
 """Whether what a trial left counts: one rule for those who measure and those who report."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from orchestrator import errors
 from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.history import History
+from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.store import Sweep
-from orchestrator.verbs._bench import History
 
 OTHERWISE = "its sha256 is not the one that was taken when it ran"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome beside a trial's log, as far as it is believed.
-
-    Args:
-        sha256: of the log; None where none was measured.
-        tasks: how each ended, with the sha256 of its raw log.
-    """
-
-    trial: str
-    attempt: int
-    state: str
-    problems: tuple[Problem, ...]
-    provenance: Mapping[str, str]
-    sha256: str | None
-    tasks: tuple[TaskEnd, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +30,25 @@ class Kept:
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
-OUTCOME = TypeAdapter(Outcome)
-
-
 def kept(sweep: Sweep, trial: TrialPlan, history: History) -> Kept:
     """What lies here of a trial; an outcome counts if the events and all evidence agree with it.
 
     Evidence is the log that was measured and, of a gang, the raw log of each of its tasks.
     """
     try:
-        content = sweep.outcome(trial.log)
-        if content is None:
-            gone = any(closed.outcome for closed in history.closed.values())
-            return Kept(None, (_changed("it is gone"),) if gone else ())
-        outcome = OUTCOME.validate_json(content, strict=True)
-    except (errors.DlperfError, ValueError):
+        found = sweep.outcome(trial.log)
+    except errors.DlperfError:
         return Kept(None, (*_log_problems(sweep, trial, history), _changed("it does not read")))
+    if found is None:
+        gone = any(closed.outcome for closed in history.closed.values())
+        return Kept(None, (_changed("it is gone"),) if gone else ())
+    outcome, sha256 = found
     closed = history.closed.get(outcome.attempt)
     said = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or said != (trial.name, closed.state, closed.sha256):
         otherwise = _changed("events.jsonl says otherwise")
         return Kept(None, (*_log_problems(sweep, trial, history), otherwise))
-    if closed.outcome and closed.outcome != hashlib.sha256(content).hexdigest():
+    if closed.outcome and closed.outcome != sha256:
         return Kept(None, (_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
         return Kept(outcome, ())

@@ -10,12 +10,13 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.fleet import ask_all
 from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.history import History
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.retries import LOG_COPIES, REPEATABLE
 from orchestrator.store import Sweep, replacing, write
 from orchestrator.transports import Transport
-from orchestrator.verbs._bench import Bench, History
+from orchestrator.verbs._bench import Bench
 
 SMALL = ("err", "exit", "end", "go")
 Nodes = Mapping[str, Transport]

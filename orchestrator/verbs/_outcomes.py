@@ -3,21 +3,24 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import plan, proof
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
-from orchestrator.model.facts import JSON
+from orchestrator.model.event import Ended
+from orchestrator.model.history import History
 from orchestrator.model.log import Fabric
+from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes.process import inherited_environment
+from orchestrator.store import now
 from orchestrator.verbs import _evidence, _fabric, _files, _logs
-from orchestrator.verbs._bench import Bench, Closed, History
+from orchestrator.verbs._bench import Bench
 from orchestrator.verbs._evidence import Kept
 
 LAST_LINES = 20
@@ -122,41 +125,43 @@ def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) ->
 
 def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Write an attempt's outcome beside its log, then the event that makes it count."""
-    found, gang = verdict.found, verdict.gang
-    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
-    ends = _evidence.taken(folder, gang.ends) if gang else ()
-    evidence = found.evidence if found else None
-    document: dict[str, JSON] = {
-        "trial": trial.name,
-        "attempt": attempt.number,
-        "state": verdict.state,
-        "problems": [{"code": each.code, "message": each.message} for each in verdict.problems],
-        "throughput": found.throughput if found else None,
-        "sha256": evidence.sha256 if evidence else None,
-        "lines": list(evidence.lines) if evidence and evidence.lines else None,
-        "transport": found.transport if found else None,
-        "provenance": _provenance(bench, trial),
-        "port": attempt.port,
-        "start_skew_s": gang.start_skew_s if gang else None,
-        "tasks": [asdict(end) for end in ends],
-    }
-    sha256 = evidence.sha256 if evidence else None
-    kept = Closed(verdict.state, sha256, bench.sweep.keep_outcome(trial.log, document))
-    code = verdict.problems[0].code if verdict.problems else ""
-    bench.sweep.append(
-        "outcome",
+    outcome = _outcome(bench, trial, attempt, verdict)
+    first = verdict.problems[0] if verdict.problems else Problem("", "")
+    ended = Ended(
+        at=now(),
         trial=trial.name,
         attempt=attempt.number,
         state=verdict.state,
-        code=code,
-        message=verdict.problems[0].message if verdict.problems else "",
-        sha256=sha256,
-        outcome=kept.outcome,
+        code=first.code,
+        message=first.message,
+        sha256=outcome.sha256,
+        outcome=bench.sweep.keep_outcome(trial.log, outcome),
     )
-    bench.history.setdefault(trial.name, History()).close(attempt.number, kept)
-    if found is not None and found.throughput is not None and not code:
-        return verdict.state, f"{found.throughput:.2f} {bench.recipe.workload.unit}"
-    return verdict.state, code
+    bench.sweep.append(ended)
+    bench.history.setdefault(trial.name, History()).add(ended)
+    if outcome.throughput is not None and not first.code:
+        return verdict.state, f"{outcome.throughput:.2f} {bench.recipe.workload.unit}"
+    return verdict.state, first.code
+
+
+def _outcome(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> Outcome:
+    found, gang = verdict.found, verdict.gang
+    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    evidence = found.evidence if found else None
+    return Outcome(
+        trial=trial.name,
+        attempt=attempt.number,
+        state=verdict.state,
+        problems=verdict.problems,
+        throughput=found.throughput if found else None,
+        sha256=evidence.sha256 if evidence else None,
+        lines=evidence.lines if evidence else None,
+        transport=found.transport if found else None,
+        provenance=_provenance(bench, trial),
+        port=attempt.port,
+        start_skew_s=gang.start_skew_s if gang else None,
+        tasks=_evidence.taken(folder, gang.ends) if gang else (),
+    )
 
 
 def _failed_program(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
@@ -217,7 +222,7 @@ def _changed_code(bench: Bench) -> Iterable[Problem]:
         yield Problem("CODE-CHANGED", words)
 
 
-def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, JSON]:
+def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, str]:
     """What must agree before trials share a median; the port, new each time, is not among it."""
     fixed = plan.at_port(bench.recipe, trial, 0)
     said = [[task.node, list(task.argv), dict(task.env)] for task in fixed.tasks]

@@ -8,9 +8,10 @@ from orchestrator import errors, records
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs._bench import History, attempt_of, histories
+from orchestrator.verbs._bench import attempt_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Running:
 
     def states(self) -> dict[str, str]:
         """By trial name in the order of the plan: its state; ``running`` while one is open."""
-        known = histories(self.sweep)
+        known = self.sweep.histories()
         return {
             trial.name: "running" if history.open_attempt else history.state
             for trial in self.plan.trials
@@ -63,7 +64,7 @@ class Running:
 
     def open_attempts(self) -> list[Attempt]:
         """Attempts that were begun and have no outcome, in the order of the plan."""
-        known = histories(self.sweep)
+        known = self.sweep.histories()
         return [
             attempt_of(self.sweep, self.cluster, trial, number)
             for trial in self.plan.trials

@@ -10,14 +10,16 @@ from orchestrator.console import View
 from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
 from orchestrator.fleet import ask_all, settled
 from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.event import Adopted, Ended, Intent
+from orchestrator.model.history import History
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.retries import ATTEMPTS, PORTS, REPEATABLE
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.signals import Abandoned
-from orchestrator.store import Sweep, dumps, write
+from orchestrator.store import Sweep, dumps, now, write
 from orchestrator.verbs import _gather, _outcomes, _services
-from orchestrator.verbs._bench import Bench, History, attempt_of
+from orchestrator.verbs._bench import Bench, attempt_of
 from orchestrator.verbs._outcomes import Verdict
 
 LONGEST_LINE = 64 << 10
@@ -47,7 +49,7 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
             )
         if bench.fanout.adoptable(attempt):
             bench.voice.line(f"{trial.name} a{attempt.number}: adopted from an earlier run")
-            bench.sweep.append("adopted", trial=trial.name, attempt=attempt.number)
+            bench.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
             view.trial(trial.name, attempt.number, trial_iterations(bench))
             state, code = _watch(bench, trial, attempt, view)
             view.ended(state, code, final=state == "valid")
@@ -72,9 +74,10 @@ def clear_other(bench: Bench, sweep: Sweep, known: Mapping[str, History]) -> Non
         left = attempt_of(sweep, bench.recipe.cluster, trial, number)
         bench.fanout.clear(left)
         if len(left.tasks) == len(trial.tasks):  # else a node is left out this time
-            sweep.append(
-                "outcome", trial=trial.name, attempt=number, state="infra-lost", code="LOST"
+            lost = Ended(
+                at=now(), trial=trial.name, attempt=number, state="infra-lost", code="LOST"
             )
+            sweep.append(lost)
         _gather.bring(sweep, bench.transports, left, ())
         _gather.forget(sweep, bench.transports, left)
         bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
@@ -93,10 +96,9 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
         number = history.attempts + 1
         bound = plan.at_port(bench.recipe, trial, _free_port(bench, trial, number))
         attempt = bench.attempt(bound, number)
-        bench.sweep.append(
-            "intent", trial=trial.name, attempt=number, port=bound.port, log=trial.log
-        )
-        history.attempts = number
+        intent = Intent(at=now(), trial=trial.name, attempt=number, port=bound.port, log=trial.log)
+        bench.sweep.append(intent)
+        history.add(intent)
         view.trial(trial.name, number, trial_iterations(bench))
         state, code = _launch(bench, trial, attempt, view)
         again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)

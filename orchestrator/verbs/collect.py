@@ -7,6 +7,7 @@ from orchestrator import errors, measure, records, report, workloads
 from orchestrator.console import Voice
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
+from orchestrator.model.history import History
 from orchestrator.model.log import Rule
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
@@ -16,7 +17,6 @@ from orchestrator.model.site import Site
 from orchestrator.report import Language
 from orchestrator.store import Store, Sweep
 from orchestrator.verbs import _evidence, _fabric, _folder, _known, _logs, _surroundings, _written
-from orchestrator.verbs._bench import History, histories
 from orchestrator.verbs._logs import Reading
 from orchestrator.workloads import Workload
 
@@ -96,7 +96,7 @@ def measured(sweep: Sweep) -> Report:
             f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
             code="NO-WORKLOAD",
         )
-    known = histories(sweep)
+    known = sweep.histories()
     trials = measure.same_evidence(
         [
             _trial(sweep, plan.method, trial, workload, known.get(trial.name, History()))

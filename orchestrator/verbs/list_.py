@@ -3,7 +3,6 @@
 from orchestrator import errors, shipped, workloads
 from orchestrator.console import Voice
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs import _bench
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
 
@@ -60,7 +59,7 @@ def _sweeps(store: Store) -> list[tuple[str, ...]]:
 
 def _valid(sweep: Sweep) -> str:
     try:
-        known = _bench.histories(sweep)
+        known = sweep.histories()
     except errors.DlperfError:
         return "damaged"
     return str(sum(history.state == "valid" for history in known.values()))

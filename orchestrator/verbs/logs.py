@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
+from orchestrator.model.history import History
 from orchestrator.store import Store
-from orchestrator.verbs._bench import History, attempt_of, histories
+from orchestrator.verbs._bench import attempt_of
 from orchestrator.verbs._running import Running
 
 AGAIN_S = 0.5
@@ -57,7 +58,7 @@ def _writer() -> Callable[[bytes], None]:
 
 
 def _attempt(running: Running, wanted: Wanted) -> Attempt:
-    known = histories(running.sweep)
+    known = running.sweep.histories()
     begun = [trial for trial in running.plan.trials if known.get(trial.name, History()).attempts]
     chosen = [trial for trial in begun if wanted.trial in (None, trial.name)]
     if not chosen:
@@ -106,5 +107,5 @@ def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> It
 
 
 def _is_open(running: Running, attempt: Attempt) -> bool:
-    history = histories(running.sweep).get(attempt.trial, History())
+    history = running.sweep.histories().get(attempt.trial, History())
     return history.open_attempt == attempt.number

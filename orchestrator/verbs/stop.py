@@ -5,8 +5,9 @@ import time
 from orchestrator import errors, processes
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
+from orchestrator.model.event import Ended
 from orchestrator.schedulers.fanout import Fanout
-from orchestrator.store import Store, Sweep
+from orchestrator.store import Store, Sweep, now
 from orchestrator.verbs import _gather
 from orchestrator.verbs._running import Running
 
@@ -67,12 +68,13 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
             for attempt in left:
                 fanout.clear(attempt)
                 _gather.bring(running.sweep, fleet.transports, attempt, ())
-                running.sweep.append(
-                    "outcome",
+                ended = Ended(
+                    at=now(),
                     trial=attempt.trial,
                     attempt=attempt.number,
                     state="interrupted",
                     code="STOPPED",
                 )
+                running.sweep.append(ended)
                 _gather.forget(running.sweep, fleet.transports, attempt)
                 voice.line(f"ended {attempt.trial} a{attempt.number}")

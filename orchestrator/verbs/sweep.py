@@ -160,7 +160,7 @@ def _run(
             *(caller.signals, caller.voice),
             locks=held,
             begun=caller.begun,
-            history=_bench.histories(opened),
+            history=opened.histories(),
         )
         _clear_others(bench, fleet)
         _run_trials(bench, wanted, wish.max_fail)
@@ -177,7 +177,7 @@ def _clear_others(bench: _bench.Bench, fleet: Fleet) -> None:
         if other.id == bench.sweep.id:
             continue
         try:
-            history = _bench.histories(other)
+            history = other.histories()
         except errors.DlperfError as error:
             damaged[other.id] = error
         else:

@@ -1,0 +1,37 @@
+"""What an attempt came to, as the file beside its log has it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The outcome of an attempt; the fields of its measurement are None where none was made.
+
+    Args:
+        state: valid, invalid, failed, infra-lost or interrupted.
+        problems: why it is not valid.
+        throughput: samples per second of the gang.
+        sha256: of the log that was measured.
+        lines: of that log, the window's two ends, counted from 1.
+        transport: what the gang ran over, such as ``IB mlx5_0``.
+        provenance: must agree within a case before its trials share a median.
+        start_skew_s: between the first and the last opened gate; None unless all opened.
+        tasks: how each ended, with the sha256 of its raw log.
+    """
+
+    trial: str
+    attempt: int
+    state: str
+    problems: tuple[Problem, ...]
+    throughput: float | None
+    sha256: str | None
+    lines: tuple[int, int] | None
+    transport: str | None
+    provenance: Mapping[str, str]
+    port: int
+    start_skew_s: float | None
+    tasks: tuple[TaskEnd, ...]

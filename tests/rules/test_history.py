@@ -1,0 +1,37 @@
+"""What the events of a sweep say of each trial."""
+
+from orchestrator.model.event import Adopted, Ended, Event, Intent
+from orchestrator.model.history import History, told
+
+
+def intent(trial: str, attempt: int) -> Intent:
+    return Intent(at="", trial=trial, attempt=attempt, port=23332 + attempt, log=f"{trial}.log")
+
+
+def ended(trial: str, attempt: int, state: str) -> Ended:
+    return Ended(at="", trial=trial, attempt=attempt, state=state)
+
+
+def test_an_attempt_is_open_from_its_intent_to_its_end() -> None:
+    """With the port that it was given; who watches it meanwhile changes nothing."""
+    begun: tuple[Event, ...] = (intent("t", 1), Adopted(at="", trial="t", attempt=1))
+    assert told(begun) == {"t": History(1, "planned", 1, 23333)}
+    last = ended("t", 1, "valid")
+    assert told((*begun, last)) == {"t": History(1, "valid", 0, 23333, closed={1: last})}
+
+
+def test_a_trial_has_the_state_of_its_last_attempt() -> None:
+    """And every attempt that ended before stays known; other trials are their own."""
+    lost, valid = ended("t", 1, "infra-lost"), ended("t", 2, "valid")
+    found = told((intent("t", 1), lost, intent("u", 1), intent("t", 2), valid))
+    assert (found["t"].attempts, found["t"].state) == (2, "valid")
+    assert found["t"].closed == {1: lost, 2: valid}
+    assert (found["u"].open_attempt, found["u"].closed) == (1, {})
+
+
+def test_an_attempt_that_only_its_folder_tells_of_is_open() -> None:
+    """Its number is not used again."""
+    found = told((intent("t", 1), ended("t", 1, "valid")))["t"]
+    found.find(2, 23334)
+    assert (found.attempts, found.open_attempt, found.open_port) == (2, 2, 23334)
+    assert found.unlogged
