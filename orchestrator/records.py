@@ -4,23 +4,30 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator import __version__
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Event, Intent
 from orchestrator.model.facts import JSON
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
 
+Field = TypeVar("Field")
+VERSION = 2
 PLAN = TypeAdapter(Plan)
 SITE = TypeAdapter(Site)
+INVENTORY = TypeAdapter(Cluster)
 OUTCOME = TypeAdapter(Outcome)
 KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
 DEEPEST = 64  # our own nest less than ten deep
 MOST_ATTEMPTS = 1_000_000
 STATES = frozenset({"valid", "invalid", "failed", "infra-lost", "interrupted"})
-_WORDS = ("id", "created", "experiment", "cluster", "identity")
+WORDS = ("id", "created", "experiment", "cluster", "identity")
 
 
 def document(content: bytes) -> dict[str, JSON]:
@@ -40,31 +47,61 @@ def document(content: bytes) -> dict[str, JSON]:
     return found
 
 
-def sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A record with the sha256 of the rest of it, by which damage is seen that parses well."""
-    bare = {key: value for key, value in record.items() if key != "sha256"}
-    return {**bare, "sha256": hashlib.sha256(_canonical(bare)).hexdigest()}
+def sweep_document(record: SweepRecord) -> dict[str, JSON]:
+    """A record as sweep.json has it, with the sha256 of the rest of it."""
+    return _sealed(
+        {
+            "version": VERSION,
+            "written_by": __version__,
+            "id": record.id,
+            "created": record.created,
+            "experiment": record.experiment,
+            "cluster": record.cluster,
+            "identity": record.identity,
+            "inputs": record.inputs,
+            "inventory": record.inventory.model_dump(mode="json", exclude_none=True),
+            "plan": PLAN.dump_python(record.plan, mode="json"),
+            "site": SITE.dump_python(record.site, mode="json"),
+        }
+    )
 
 
-def check(record: Mapping[str, JSON], sweep_id: str) -> None:
-    """Nothing, if a record is whole and that of this very sweep.
+def version(record: Mapping[str, JSON]) -> int:
+    """The version of what sweep.json holds, whatever else it says.
 
-    One that was written before records had a sha256 is taken by its fields alone.
+    Raises:
+        ValueError: it says none.
+    """
+    found = record.get("version")
+    if type(found) is not int or found < 1:
+        raise ValueError(f"it has version {found!r}")
+    return found
+
+
+def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
+    """What sweep.json of this version holds, if it is whole and of this very sweep.
 
     Raises:
         ValueError: it is not, and why.
     """
-    missing = [word for word in _WORDS if not isinstance(record.get(word), str)]
+    words = {key: value for key in WORDS if isinstance(value := record.get(key), str)}
+    missing = [key for key in WORDS if key not in words]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    if record["id"] != sweep_id:
-        raise ValueError(f"it is the record of sweep {record['id']}")
-    if "sha256" in record and record["sha256"] != sealed(record)["sha256"]:
+    if words["id"] != sweep_id:
+        raise ValueError(f"it is the record of sweep {words['id']}")
+    if record.get("sha256") != _sealed(record)["sha256"]:
         raise ValueError("it was changed: its sha256 is not that of its content")
-    if not isinstance(record.get("inputs"), Mapping):
+    inputs = record.get("inputs")
+    if not isinstance(inputs, Mapping):
         raise ValueError("it lacks inputs")
-    _read(PLAN, record, "plan")
-    _read(SITE, record, "site")
+    return SweepRecord(
+        **words,
+        inputs=inputs,
+        inventory=_read(INVENTORY, record, "inventory"),
+        plan=_read(PLAN, record, "plan"),
+        site=_read(SITE, record, "site"),
+    )
 
 
 def event(line: bytes) -> Event | None:
@@ -142,15 +179,16 @@ def _refuse_deep(value: JSON, left: int) -> None:
         _refuse_deep(child, left - 1)
 
 
-def _canonical(record: Mapping[str, JSON]) -> bytes:
-    return json.dumps(record, sort_keys=True, allow_nan=False).encode()
+def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
+    """With the sha256 of the rest of it, by which damage is seen that parses well."""
+    bare = {key: value for key, value in record.items() if key != "sha256"}
+    content = json.dumps(bare, sort_keys=True, allow_nan=False).encode()
+    return {**bare, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read(
-    shape: TypeAdapter[Plan] | TypeAdapter[Site], record: Mapping[str, JSON], key: str
-) -> None:
+def _read(shape: TypeAdapter[Field], record: Mapping[str, JSON], key: str) -> Field:
     try:
-        shape.validate_python(record.get(key), strict=False)
+        return shape.validate_python(record.get(key), strict=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in (key, *first["loc"]))

@@ -9,12 +9,13 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from orchestrator import disk, errors, records
+from orchestrator import __version__, disk, errors, records
 from orchestrator.disk import on_disk
 from orchestrator.lock import Lock
 from orchestrator.model import history
@@ -22,8 +23,8 @@ from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
+from orchestrator.model.sweep import SweepRecord
 
-VERSION = 1
 PIECE_BYTES = 1 << 20
 PARTS = ("sweep.json", "events.jsonl", "attempts", "logs")
 Gate: TypeAlias = contextlib.AbstractContextManager[object]
@@ -110,8 +111,8 @@ class Sweep:
         """Remove what killed processes were writing here; for whoever holds the lock."""
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
-    def record(self) -> dict[str, JSON]:
-        """sweep.json, checked.
+    def record(self) -> SweepRecord:
+        """What sweep.json says.
 
         Raises:
             StoreError: it is damaged, of another sweep, or of another version.
@@ -124,10 +125,10 @@ class Sweep:
         except ValueError as error:
             raise _damaged(path, error) from error
 
-    def keep_record(self, document: Mapping[str, JSON]) -> None:
+    def keep_record(self, record: SweepRecord) -> None:
         """Write sweep.json."""
-        record = records.sealed({"version": VERSION, **document})
-        write(self.folder / "sweep.json", dumps(record).encode(), self._gate)
+        content = dumps(records.sweep_document(record)).encode()
+        write(self.folder / "sweep.json", content, self._gate)
 
     def append(self, event: Event) -> None:
         """Add a line to events.jsonl; when this returns it outlives a power cut."""
@@ -257,8 +258,8 @@ class Store:
         whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
         return sorted(whole, key=_age, reverse=True)
 
-    def damaged(self) -> dict[str, errors.DlperfError]:
-        """By id, why the record of a sweep does not hold; such sweeps stop no other."""
+    def unreadable(self) -> dict[str, errors.DlperfError]:
+        """By id, why the record of a sweep cannot be read; such sweeps stop no other."""
         found = ((sweep.id, _damage(sweep)) for sweep in self._folders())
         return {sweep_id: error for sweep_id, error in found if error is not None}
 
@@ -267,10 +268,10 @@ class Store:
 
         Raises:
             UsageError: there is none.
-            StoreError: it is damaged, or one is that may be it.
+            StoreError: it cannot be read, or one cannot that may be it.
         """
         newest = next(iter(self.sweeps()), None)
-        _refuse_newer(newest, self.damaged())
+        _refuse_newer(newest, self.unreadable())
         if newest is None:
             raise errors.UsageError(
                 f"no sweep in {self.root}", code="NO-SWEEP", fix="run `dlperf-orch sweep PLAYBOOK`"
@@ -282,16 +283,16 @@ class Store:
 
         Raises:
             UsageError: there is none, or several ids begin so.
-            StoreError: it is damaged, or one is that may be it.
+            StoreError: it cannot be read, or one cannot that may be it.
         """
         if (Path(name) / "sweep.json").is_file():
             return Sweep(Path(name).resolve())
-        known, damaged = self.sweeps(), self.damaged()
+        known, unreadable = self.sweeps(), self.unreadable()
         playbook = Path(name).stem if name.endswith(".yaml") else name
         exact = [each for each in known if name == each.id or playbook == each.playbook]
-        of_it = {it: why for it, why in damaged.items() if self._at(it).playbook == playbook}
+        of_it = {it: why for it, why in unreadable.items() if self._at(it).playbook == playbook}
         _refuse_newer(next(iter(exact), None), of_it)
-        ids = [*(each.id for each in known), *damaged]
+        ids = [*(each.id for each in known), *unreadable]
         fitting = [each.id for each in exact[:1]] or [
             it for it in ids if name and it.startswith(name)
         ]
@@ -310,17 +311,17 @@ class Store:
             fix="see `dlperf-orch list sweeps`",
         )
 
-    def new_sweep(self, experiment: str, document: Mapping[str, JSON]) -> Sweep:
+    def new_sweep(self, record: SweepRecord) -> Sweep:
         """A new folder named by experiment and time, with its record already written.
 
         Tasks carry the name on their nodes, so it must be unique beyond this state folder.
         """
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.root / "sweeps" / f"{experiment}-{moment}-{secrets.token_hex(3)}"
+        folder = self.root / "sweeps" / f"{record.experiment}-{moment}-{secrets.token_hex(3)}"
         with _ours(folder):
             disk.make_folder(folder)
         sweep = Sweep(folder)
-        sweep.keep_record({"id": sweep.id, "created": now(), **document})
+        sweep.keep_record(replace(record, id=sweep.id, created=now()))
         return sweep
 
     def _at(self, sweep_id: str) -> Sweep:
@@ -373,16 +374,16 @@ def _damage(sweep: Sweep) -> errors.DlperfError | None:
     return None
 
 
-def _refuse_newer(newest: Sweep | None, damaged: Mapping[str, errors.DlperfError]) -> None:
+def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfError]) -> None:
     made = _age(newest)[0] if newest else ""
-    for sweep_id, error in damaged.items():
+    for sweep_id, error in unreadable.items():
         if _made(sweep_id) >= made[:19]:
             raise error
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:
     """Newest by the record's own word: file times change when a folder is copied."""
-    return (str(sweep.record()["created"]), sweep.id)
+    return (sweep.record().created, sweep.id)
 
 
 def _made(sweep_id: str) -> str:
@@ -392,17 +393,19 @@ def _made(sweep_id: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _checked(content: bytes, sweep_id: str) -> dict[str, JSON]:
+def _checked(content: bytes, sweep_id: str) -> SweepRecord:
     document = records.document(content)
-    if document.get("version") != VERSION:
-        raise errors.StoreError(
-            f"the record of sweep {sweep_id} has version {document.get('version')};"
-            f" this program writes {VERSION}",
-            code="STORE-VERSION",
-            fix="use the version of dlperf-orch that made it",
-        )
-    records.check(document, sweep_id)
-    return document
+    version = records.version(document)
+    if version == records.VERSION:
+        return records.sweep(document, sweep_id)
+    by = document.get("written_by")
+    writer = f"dlperf-orch {by}" if isinstance(by, str) else "an earlier dlperf-orch"
+    raise errors.StoreError(
+        f"sweep {sweep_id} was written by {writer} and has version {version};"
+        f" dlperf-orch {__version__} reads version {records.VERSION} only",
+        code="STORE-VERSION",
+        fix="read it with the dlperf-orch that wrote it; `dlperf-orch sweep` starts a new one",
+    )
 
 
 def _damaged(path: Path, why: ValueError) -> errors.StoreError:

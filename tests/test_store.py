@@ -1,6 +1,7 @@
 """The state folder: whole files, and events that outlive a crash."""
 
 import hashlib
+import json
 import multiprocessing
 import os
 import threading
@@ -11,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, records
+from orchestrator import __version__, errors
 from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.cluster import Cluster, NodeEntry
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
 from orchestrator.store import Store, Sweep, write
 
 AT = "2026-01-05T09:00:00.000+00:00"
@@ -39,11 +42,21 @@ OUTCOME = Outcome(
     start_skew_s=0.25,
     tasks=(TaskEnd("left", 0, 0, "exited", 1162, "aa", 1795328928.7),),
 )
+METHOD = Method(repeats=1, iterations=3, window=(1, 2))
+RECORD = SweepRecord(
+    experiment="x",
+    cluster="two",
+    identity="",
+    inputs={"image_digest": ""},
+    inventory=Cluster(name="two", nodes=(NodeEntry(name="left", address="127.0.0.1"),)),
+    plan=Plan("x", "toy", "toy", "", "two", METHOD, ()),
+    site=Site(2, "two", "", "two.yaml", "", {}, ()),
+)
 
 
 def test_events_come_back_in_order_and_a_torn_one_is_cut(tmp_path: Path) -> None:
     """What append returned from is there; half a line at the end makes room for the next."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
     sweep.append(INTENT)
     with open(sweep.folder / "events.jsonl", "ab") as file:
         file.write(b'{"at": "2026')
@@ -53,7 +66,7 @@ def test_events_come_back_in_order_and_a_torn_one_is_cut(tmp_path: Path) -> None
 
 def test_events_of_a_kind_that_is_not_known_are_passed_over(tmp_path: Path) -> None:
     """A later version may write them; what the known ones say is not less true."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
     sweep.append(INTENT)
     with open(sweep.folder / "events.jsonl", "ab") as file:
         file.write(b'{"at": "2026", "event": "moved", "trial": "t", "to": "right"}\n')
@@ -63,7 +76,7 @@ def test_events_of_a_kind_that_is_not_known_are_passed_over(tmp_path: Path) -> N
 
 def test_threads_append_beside_each_other(tmp_path: Path) -> None:
     """Eight threads with a store of their own each lose no event and tear none."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
 
     def append(thread: int) -> None:
         for number in range(1, 76):
@@ -90,7 +103,7 @@ def test_threads_write_one_file_beside_each_other(tmp_path: Path) -> None:
 
 def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
     """Whoever of this process would write there waits for ever; another process goes on."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
     sweep.append(INTENT)
     (tmp_path / "log").write_bytes(b"Iteration: 1\n")
     before = {path: path.read_bytes() for path in sweep.folder.rglob("*") if path.is_file()}
@@ -100,7 +113,7 @@ def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
         lambda: Sweep(sweep.folder).append(ENDED),
         lambda: sweep.keep_log("t.log", tmp_path / "log"),
         lambda: sweep.keep_outcome("t.log", OUTCOME),
-        lambda: sweep.keep_record({}),
+        lambda: sweep.keep_record(RECORD),
     )
     waiting = [threading.Thread(target=each, daemon=True) for each in writes]
     for thread in waiting:
@@ -124,7 +137,7 @@ def sweep_of(folder: Path) -> None:
 
 def test_an_outcome_comes_back_as_it_was(tmp_path: Path) -> None:
     """With the sha256 that the event beside it names."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
     sha256 = sweep.keep_outcome("t.log", OUTCOME)
     assert sweep.outcome("t.log") == (OUTCOME, sha256)
     assert sweep.outcome("other.log") is None
@@ -156,7 +169,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 99}'])
 def test_a_damaged_record_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     """Exit 6 with a word for scripts; the bytes stay for whoever mends them."""
-    sweep = Store(tmp_path).new_sweep("x", {})
+    sweep = Store(tmp_path).new_sweep(RECORD)
     (sweep.folder / "sweep.json").write_bytes(content)
     with pytest.raises(errors.StoreError) as raised:
         sweep.record()
@@ -165,21 +178,36 @@ def test_a_damaged_record_is_refused_and_kept(tmp_path: Path, content: bytes) ->
     assert (sweep.folder / "sweep.json").read_bytes() == content
 
 
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    """With its name and the time that the store gave it; the file says which version wrote it."""
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    record = sweep.record()
+    assert record == replace(RECORD, id=sweep.id, created=record.created)
+    document = json.loads((sweep.folder / "sweep.json").read_bytes())
+    assert (document["version"], document["written_by"]) == (2, __version__)
+
+
+@pytest.mark.parametrize("key", ["id", "inputs", "inventory", "plan", "site"])
+def test_a_record_without_a_part_is_damaged(tmp_path: Path, key: str) -> None:
+    """Even one whose sha256 fits the rest; the message names the part."""
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    path = sweep.folder / "sweep.json"
+    bare = json.loads(path.read_bytes())
+    del bare[key], bare["sha256"]
+    seal = hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps({**bare, "sha256": seal}))
+    with pytest.raises(errors.StoreError, match=key) as raised:
+        sweep.record()
+    assert raised.value.code == "STORE-DAMAGED"
+
+
 def test_sweeps_are_named_apart_and_newest_comes_first(tmp_path: Path) -> None:
     """Two sweeps of one second have names of their own, since tasks carry them."""
     store = Store(tmp_path)
-    method = Method(repeats=1, iterations=3, window=(1, 2))
-    plan = Plan("x", "toy", "toy", "", "two", method, ())
-    site = Site(2, "two", "", "two.yaml", "", {}, ())
-    document = {
-        **{"experiment": "x", "cluster": "two", "identity": "", "inputs": {}},
-        "plan": records.PLAN.dump_python(plan, mode="json"),
-        "site": records.SITE.dump_python(site, mode="json"),
-    }
-    made = [store.new_sweep("x", document).id for _ in range(3)]
+    made = [store.new_sweep(RECORD).id for _ in range(3)]
     assert len(set(made)) == 3
     assert {sweep.id for sweep in store.sweeps()} == set(made)
-    created = [str(sweep.record()["created"]) for sweep in store.sweeps()]
+    created = [sweep.record().created for sweep in store.sweeps()]
     assert created == sorted(created, reverse=True)
 
 
@@ -193,7 +221,7 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
     subprocess.run(mount, check=True)
     try:
-        sweep = Store(small).new_sweep("x", {})
+        sweep = Store(small).new_sweep(RECORD)
         sweep.append(INTENT)
         with pytest.raises(errors.StoreError) as raised:
             write(small / "big", b"x" * 1_000_000)

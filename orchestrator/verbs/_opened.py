@@ -3,16 +3,15 @@
 import difflib
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orchestrator import errors, plan, records
+from orchestrator import errors, plan
 from orchestrator.console import Voice
-from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
 from orchestrator.plan import Recipe
 from orchestrator.store import SWEEP_ID, Store, Sweep
-from orchestrator.verbs import _sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +37,41 @@ class Opened:
         self._choice, self._voice = choice, voice
 
     def __enter__(self) -> Sweep:
-        inputs = plan.inputs(self._recipe)
-        identity = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-        before = self._before(identity)
-        same = before is not None and before.record().get("identity") == identity
+        now = self._now()
+        before = self._before(now.identity)
+        same = before is not None and before.record().identity == now.identity
         if not same and not self._choice.new:
-            self._refuse_damaged()
+            self._pass_over_unreadable()
         if before is not None and not same and not self._choice.new:
-            self._differs(before, inputs)
+            self._differs(before, now)
         if before is not None and same and not self._choice.new:
             opened = before
             self._voice.line(f"sweep {opened.id} goes on")
         else:
-            opened = self._store.new_sweep(
-                self._recipe.name, self._document(inputs, identity, self._choice.wanted)
-            )
+            opened = self._store.new_sweep(now)
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
         self._lock = opened.lock()
         self._lock.__enter__()
         opened.remove_unfinished()
-        self._grow(opened, inputs, identity)
+        self._grow(opened, now)
         return opened
 
     def __exit__(self, *error: object) -> None:
         self._lock.__exit__(*error)
 
-    def _refuse_damaged(self) -> None:
-        """Nothing, unless the sweep to go on with may be one whose record does not hold."""
-        for sweep_id, error in self._store.damaged().items():
+    def _pass_over_unreadable(self) -> None:
+        """Say which sweeps of this playbook are of another version.
+
+        Raises:
+            StoreError: the sweep to go on with may be one whose record is damaged.
+        """
+        for sweep_id, error in self._store.unreadable().items():
             named = SWEEP_ID.fullmatch(sweep_id)
-            if named and named[1] == self._recipe.name:
+            if not named or named[1] != self._recipe.name:
+                continue
+            if error.code == "STORE-VERSION":
+                self._voice.line(f"{error.cause}: it is kept as it is and does not go on")
+            else:
                 raise errors.StoreError(
                     f"sweep {sweep_id} may be the one to go on with, and {error.cause}",
                     code=error.code,
@@ -80,36 +84,40 @@ class Opened:
         found = [
             each
             for each in self._store.sweeps()
-            if (each.record().get("experiment"), each.record().get("cluster")) == (name, cluster)
+            if (each.record().experiment, each.record().cluster) == (name, cluster)
         ]
-        same = [each for each in found if each.record().get("identity") == identity]
+        same = [each for each in found if each.record().identity == identity]
         return next(iter((*same, *found)), None)
 
-    def _document(self, inputs: JSON, identity: str, requested: Plan) -> dict[str, JSON]:
-        return {
-            "experiment": self._recipe.name,
-            "cluster": self._recipe.cluster.name,
-            "identity": identity,
-            "inputs": inputs,
-            "plan": records.PLAN.dump_python(requested, mode="json"),
-            "site": _sites.SITE.dump_python(self._site, mode="json"),
-        }
+    def _now(self) -> SweepRecord:
+        """What a new sweep would be recorded as."""
+        inputs = plan.inputs(self._recipe)
+        return SweepRecord(
+            experiment=self._recipe.name,
+            cluster=self._recipe.cluster.name,
+            identity=hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest(),
+            inputs=inputs,
+            inventory=self._recipe.cluster,
+            plan=self._choice.wanted,
+            site=self._site,
+        )
 
-    def _grow(self, opened: Sweep, inputs: JSON, identity: str) -> None:
+    def _grow(self, opened: Sweep, now: SweepRecord) -> None:
         """Write what has been requested of the sweep, now and before, until anything starts."""
-        record = opened.record()
-        has = records.PLAN.validate_python(record["plan"], strict=False)
-        trials = (*has.trials, *self._choice.wanted.trials)
+        before = opened.record()
+        trials = (*before.plan.trials, *self._choice.wanted.trials)
         repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
         whole = plan.build(plan.repeated(self._recipe, repeats))
-        requested = tuple(trial for trial in whole.trials if trial.name in names)
-        document = self._document(inputs, identity, whole.only(requested))
-        kept = {key: record[key] for key in ("id", "created", "site")}
-        opened.keep_record({**document, **kept})
+        requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
+        kept = replace(now, id=before.id, created=before.created, site=before.site)
+        opened.keep_record(replace(kept, plan=requested))
 
-    def _differs(self, before: Sweep, inputs: JSON) -> None:
-        old = json.dumps(before.record().get("inputs"), indent=1, sort_keys=True).splitlines()
-        new = json.dumps(inputs, indent=1, sort_keys=True).splitlines()
+    def _differs(self, before: Sweep, now: SweepRecord) -> None:
         self._voice.line(f"differs from sweep {before.id}, which is kept:")
+        old, new = _lines(before.record()), _lines(now)
         for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
             self._voice.line(f"  {line}")
+
+
+def _lines(record: SweepRecord) -> list[str]:
+    return json.dumps(record.inputs, indent=1, sort_keys=True).splitlines()

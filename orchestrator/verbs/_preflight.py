@@ -15,7 +15,7 @@ def no_other_gang(store: Store, fleet: Fleet) -> None:
     Raises:
         UnfitError: OTHER-GANG; measuring beside it would give a wrong number.
     """
-    ours = {*(each.id for each in store.sweeps()), *store.damaged()}
+    ours = {*(each.id for each in store.sweeps()), *store.unreadable()}
 
     def look(name: str) -> list[str]:
         found = fleet.containers[name].labelled("dlperf.sweep")

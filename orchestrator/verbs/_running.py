@@ -1,10 +1,7 @@
 """A sweep as others than its controller see it: its record, its states, what is open."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator import errors, records
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
@@ -41,17 +38,7 @@ class Running:
             StoreError: it does not hold.
         """
         record = sweep.record()
-        inputs = record["inputs"]
-        try:
-            said = inputs["cluster"] if isinstance(inputs, Mapping) else None
-            cluster = Cluster.model_validate_json(json.dumps(said))
-        except (KeyError, ValueError) as error:
-            raise errors.StoreError(
-                f"the record of sweep {sweep.id} does not hold its inventory",
-                code="STORE-DAMAGED",
-                fix="use the version of dlperf-orch that made it",
-            ) from error
-        return cls(sweep, cluster, records.PLAN.validate_python(record["plan"], strict=False))
+        return cls(sweep, record.inventory, record.plan)
 
     def states(self) -> dict[str, str]:
         """By trial name in the order of the plan: its state; ``running`` while one is open."""

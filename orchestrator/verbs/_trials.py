@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from orchestrator import errors, nodeset, plan, records
+from orchestrator import errors, nodeset, plan
 from orchestrator.console import View
 from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
 from orchestrator.fleet import ask_all, settled
@@ -66,8 +66,7 @@ def clear_other(bench: Bench, sweep: Sweep, known: Mapping[str, History]) -> Non
     Raises:
         LeftoverError: something of them would not go; measuring beside it would be wrong.
     """
-    whole = records.PLAN.validate_python(sweep.record()["plan"], strict=False)
-    for trial in whole.trials:
+    for trial in sweep.record().plan.trials:
         number = known.get(trial.name, History()).open_attempt
         if not number:
             continue

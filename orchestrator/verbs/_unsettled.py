@@ -34,14 +34,14 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
     A sweep whose record does not read may be of this cluster.
     """
     settled: list[str] = []
-    why = {each: _mend(error.cause) for each, error in store.damaged().items()}
+    why = {each: _mend(error) for each, error in store.unreadable().items()}
     for sweep in store.sweeps():
-        if sweep.record()["cluster"] != cluster.name:
+        if sweep.record().cluster != cluster.name:
             continue
         try:
             attempts = Running.from_sweep(sweep).open_attempts()
         except errors.DlperfError as error:
-            why[sweep.id] = _mend(error.cause)
+            why[sweep.id] = _mend(error)
             continue
         if sweep.lock().holder():
             continue  # it runs: what it has is in use
@@ -97,5 +97,8 @@ def _of(sweep_id: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if f"dlp-{sweep_id}-" in name or name.endswith(f"/{sweep_id}")]
 
 
-def _mend(cause: str) -> tuple[str, str]:
-    return cause, "restore the file, then clean again; or remove by hand what is kept"
+def _mend(error: errors.DlperfError) -> tuple[str, str]:
+    mend = "restore the file, then clean again"
+    if error.code == "STORE-VERSION":
+        mend = "clean with the dlperf-orch that wrote it"
+    return error.cause, f"{mend}; or remove by hand what is kept"

@@ -90,7 +90,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
 def _say_running(store: Store, cluster: Cluster, voice: Voice) -> None:
     for sweep in store.sweeps():
         holder = sweep.lock().holder()
-        if holder and sweep.record()["cluster"] == cluster.name:
+        if holder and sweep.record().cluster == cluster.name:
             voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
 
 

@@ -3,17 +3,17 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, measure, records, report, workloads
+from orchestrator import errors, measure, report, workloads
 from orchestrator.console import Voice
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
 from orchestrator.model.log import Rule
-from orchestrator.model.plan import Plan, TrialPlan
+from orchestrator.model.plan import TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
-from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
 from orchestrator.report import Language
 from orchestrator.store import Store, Sweep
 from orchestrator.verbs import _evidence, _fabric, _folder, _known, _logs, _surroundings, _written
@@ -88,8 +88,7 @@ def measured(sweep: Sweep) -> Report:
         StoreError: the folder is damaged.
     """
     record = sweep.record()
-    plan = records.PLAN.validate_python(record["plan"], strict=False)
-    site = records.SITE.validate_python(record["site"], strict=False)
+    plan = record.plan
     workload = workloads.find(plan.workload)
     if workload is None:
         raise errors.StoreError(
@@ -107,16 +106,15 @@ def measured(sweep: Sweep) -> Report:
     for trial, measurement in zip(plan.trials, trials, strict=True):
         by_case.setdefault(trial.case, []).append(measurement)
     results = measure.compared([measure.result(*item) for item in by_case.items()])
-    return _report(sweep, plan, site, workload, results)
+    return _report(record, workload, results)
 
 
-def _report(
-    sweep: Sweep, plan: Plan, site: Site, workload: Workload, results: tuple[Result, ...]
-) -> Report:
+def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
+    plan, site = record.plan, record.site
     repeats = max((trial.repeat for trial in plan.trials), default=0)
     counts = {len(result.trials) for result in results}
     found = Report(
-        source=sweep.id,
+        source=record.id,
         title=workload.title,
         experiment=plan.experiment,
         workload=plan.workload,

@@ -16,7 +16,7 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
     if kind == "sweeps":
         head: tuple[str, ...] = ("sweep", "cluster", "created", "trials", "valid")
         rows = _sweeps(store)
-        rows += [(each, "damaged", "", "", "") for each in store.damaged()]
+        rows += [(name, _unread(why), "", "", "") for name, why in store.unreadable().items()]
     elif kind == "workloads":
         head, rows = ("workload", "title"), _workloads()
     else:
@@ -43,18 +43,20 @@ def _sweeps(store: Store) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for sweep in store.sweeps():
         record = sweep.record()
-        planned = record.get("plan")
-        trials = planned.get("trials") if isinstance(planned, dict) else ()
         rows.append(
             (
                 sweep.id,
-                str(record.get("cluster")),
-                str(record.get("created")),
-                str(len(trials) if isinstance(trials, list) else "?"),
+                record.cluster,
+                record.created,
+                str(len(record.plan.trials)),
                 _valid(sweep),
             )
         )
     return rows
+
+
+def _unread(why: errors.DlperfError) -> str:
+    return "other version" if why.code == "STORE-VERSION" else "damaged"
 
 
 def _valid(sweep: Sweep) -> str:

@@ -169,27 +169,28 @@ def _run(
 def _clear_others(bench: _bench.Bench, fleet: Fleet) -> None:
     """End what dead controllers of other sweeps of this state folder left on the cluster.
 
-    What a sweep started whose files are damaged is found by its name, on every node.
+    What a sweep started whose files cannot be read is found by its name, on every node.
     """
     store = Store(bench.sweep.folder.parent.parent)
-    damaged = store.damaged()
+    unreadable = store.unreadable()
     for other in _sweeps_on(store, bench.recipe.cluster.name):
         if other.id == bench.sweep.id:
             continue
         try:
             history = other.histories()
         except errors.DlperfError as error:
-            damaged[other.id] = error
+            unreadable[other.id] = error
         else:
             _trials.clear_other(bench, other, history)
-    for sweep_id, why in damaged.items():
-        bench.voice.line(f"sweep {sweep_id} is passed over: {why.cause}")
-    dead = [each for each in damaged if not Sweep(store.root / "sweeps" / each).lock().holder()]
+    for sweep_id, why in unreadable.items():
+        if why.code != "STORE-VERSION":  # in such a one nothing is amiss
+            bench.voice.line(f"sweep {sweep_id} is passed over: {why.cause}")
+    dead = [it for it in unreadable if not Sweep(store.root / "sweeps" / it).lock().holder()]
     _strays.end(fleet, dead, bench.voice)
 
 
 def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None:
-    whole = records.PLAN.validate_python(bench.sweep.record()["plan"], strict=False)
+    whole = bench.sweep.record().plan
     _outcomes.say_what_does_not_count(bench, wanted.trials)
     done = sum(_outcomes.is_done(bench, trial) for trial in wanted.trials)
     _forecast(bench, wanted, done, len(whole.trials))
@@ -210,7 +211,7 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
 
 
 def _sweeps_on(store: Store, cluster: str) -> list[Sweep]:
-    return [sweep for sweep in store.sweeps() if sweep.record().get("cluster") == cluster]
+    return [sweep for sweep in store.sweeps() if sweep.record().cluster == cluster]
 
 
 def _settings(asked: _Asked) -> ContainerSettings | None:
