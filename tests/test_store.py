@@ -187,6 +187,18 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (document["version"], document["written_by"]) == (2, __version__)
 
 
+def test_a_record_of_another_version_names_who_wrote_it(tmp_path: Path) -> None:
+    """It is not damaged: whoever wrote it can read it, and other sweeps are not concerned."""
+    store = Store(tmp_path)
+    later, ours = store.new_sweep(RECORD), store.new_sweep(RECORD)
+    (later.folder / "sweep.json").write_text('{"version": 3, "written_by": "0.3.0"}')
+    with pytest.raises(errors.StoreError, match=r"by dlperf-orch 0\.3\.0 and has version 3") as e:
+        later.record()
+    assert (e.value.code, e.value.exit_code) == ("STORE-VERSION", 6)
+    assert [sweep.id for sweep in store.sweeps()] == [ours.id]
+    assert store.unreadable().keys() == {later.id}
+
+
 @pytest.mark.parametrize("key", ["id", "inputs", "inventory", "plan", "site"])
 def test_a_record_without_a_part_is_damaged(tmp_path: Path, key: str) -> None:
     """Even one whose sha256 fits the rest; the message names the part."""

@@ -126,6 +126,7 @@ def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) ->
 def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Write an attempt's outcome beside its log, then the event that makes it count."""
     outcome = _outcome(bench, trial, attempt, verdict)
+    sha256 = bench.sweep.keep_outcome(trial.log, outcome)
     first = verdict.problems[0] if verdict.problems else Problem("", "")
     ended = Ended(
         at=now(),
@@ -135,7 +136,7 @@ def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> 
         code=first.code,
         message=first.message,
         sha256=outcome.sha256,
-        outcome=bench.sweep.keep_outcome(trial.log, outcome),
+        outcome=sha256,
     )
     bench.sweep.append(ended)
     bench.history.setdefault(trial.name, History()).add(ended)
