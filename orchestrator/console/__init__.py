@@ -16,14 +16,14 @@ from rich.text import Text
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import tables
-from orchestrator.console.view import View, duration
+from orchestrator.console.view import Row, View, duration
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
 
-__all__ = ["View", "Voice", "duration", "harmless"]
+__all__ = ["Row", "View", "Voice", "duration", "harmless"]
 WORKING_EVERY_S = 10.0
 PLAIN_COLUMNS = 200
 # Columns of the results that a narrow terminal goes without, in this order.

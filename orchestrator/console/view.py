@@ -1,5 +1,7 @@
 """The live view of a sweep: what a terminal shows while it runs, plain lines elsewhere."""
 
+import itertools
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -19,8 +21,69 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
+class Row:
+    """One trial of a view while it runs: its attempts, one after the other, told by one thread."""
+
+    def __init__(self, view: "View", name: str, iterations: int) -> None:
+        self._view, self._name, self._of = view, name, iterations
+        # Attempt, iteration and rate change as one: another thread draws them.
+        self._now = ("", 0, 0.0)
+        self._began = self._said = time.monotonic()
+        self.number = 0
+
+    def __enter__(self) -> "Row":
+        self._view.enter(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._view.leave(self)
+
+    @property
+    def share(self) -> float:
+        """How much of the attempt that is under way is done, from 0 to 1."""
+        attempt, iteration, _ = self._now
+        return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
+
+    def attempt(self, number: int) -> None:
+        """An attempt starts."""
+        self._began = self._said = time.monotonic()
+        self._now = (f"{self._name} a{number}", 0, 0.0)
+        self._view.began(self, f"{self._now[0]}: started")
+
+    def progress(self, iteration: int, rate: float) -> None:
+        """The attempt has come to an iteration, at a rate in samples per second."""
+        self._now = (self._now[0], iteration, rate)
+        if time.monotonic() - self._said > PLAIN_EVERY_S:
+            self._said = time.monotonic()
+            self._view.went_on(self)
+
+    def ended(self, state: str, words: str, *, final: bool) -> None:
+        """The attempt ended; ``final`` if its trial needs no further one."""
+        took = duration(time.monotonic() - self._began)
+        said = f"{self._now[0]}: {state}, {words}, took {took}"
+        self._now = ("", 0, 0.0)
+        self._view.ended(self, said, final=final, good=state == "valid")
+
+    def __str__(self) -> str:
+        attempt, iteration, rate = self._now
+        took = duration(time.monotonic() - self._began)
+        if not attempt:
+            return ""
+        if not iteration:
+            return f"{attempt}: starting, {took}"
+        return f"{attempt}: iteration {iteration} of {self._of}, {rate:.2f} samples/s, {took}"
+
+
 class View:
     """A sweep while it runs: live on a terminal, plain lines elsewhere.
+
+    Each trial has a row while it runs, and a number that no other has. Whoever draws takes no
+    lock of this: who prints a line waits for who draws, and would wait for ever.
 
     Args:
         say: prints a line that stays.
@@ -32,12 +95,13 @@ class View:
     def __init__(
         self, say: Callable[[str], None], terminal: Console | None, name: str, total: int, done: int
     ) -> None:
-        self._say, self._name, self._total = say, name, total
-        self._before = self._done = done
-        self._bad = 0
-        self._trial, self._of = "", 0
-        self._iteration, self._rate = 0, 0.0
-        self._began = self._trial_began = self._said = time.monotonic()
+        self._say, self._name, self._total, self._before = say, name, total, done
+        self._lock = threading.Lock()
+        self._rows: tuple[Row, ...] = ()
+        self._final: frozenset[int] = frozenset()
+        self._bad = self._most = 0
+        self._over = False
+        self._began = time.monotonic()
         # What is drawn is true only while it runs: nothing of it stays behind.
         self._live = (
             Live(self, console=terminal, refresh_per_second=4, transient=True) if terminal else None
@@ -54,57 +118,78 @@ class View:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._over = True
         if self._live:
             self._live.stop()
 
-    def trial(self, name: str, attempt: int, iterations: int) -> None:
-        """A trial's attempt starts."""
-        self._trial, self._of = f"{name} a{attempt}", iterations
-        self._iteration, self._rate = 0, 0.0
-        self._trial_began = self._said = time.monotonic()
+    def trial(self, name: str, iterations: int) -> Row:
+        """A row for a trial, as a context to run it in; ``iterations`` its log will show."""
+        return Row(self, name, iterations)
+
+    def enter(self, row: Row) -> None:
+        """Show the row, with the first number that is free."""
+        with self._lock:
+            taken = self._final | {other.number for other in self._rows}
+            numbers = itertools.count(self._before + 1)
+            row.number = next(number for number in numbers if number not in taken)
+            self._rows = (*self._rows, row)
+
+    def leave(self, row: Row) -> None:
+        """Take the row away; its number is free unless its trial is done."""
+        with self._lock:
+            self._rows = tuple(other for other in self._rows if other is not row)
+
+    def began(self, row: Row, said: str) -> None:
+        """An attempt of the row's trial has started."""
+        with self._lock:
+            self._most = max(self._most, sum(bool(str(other)) for other in self._rows))
+            if not self._live:
+                self._line(row, said)
+
+    def went_on(self, row: Row) -> None:
+        """It is time for a plain line of how far the row's trial is."""
         if not self._live:
-            self._say(f"[{self._done + 1}/{self._total}] {self._trial}: started")
+            with self._lock:
+                self._line(row, str(row))
 
-    def progress(self, iteration: int, rate: float) -> None:
-        """The running trial has come to an iteration, at a rate in samples per second."""
-        self._iteration, self._rate = iteration, rate
-        if not self._live and time.monotonic() - self._said > PLAIN_EVERY_S:
-            self._said = time.monotonic()
-            self._say(f"[{self._done + 1}/{self._total}] {self._trial}: {self._progress()}")
+    def ended(self, row: Row, said: str, *, final: bool, good: bool) -> None:
+        """The attempt ended; ``final`` if its trial needs no further one."""
+        with self._lock:
+            if final:
+                self._final |= {row.number}
+                self._bad += not good
+            left = self._left()
+            self._line(row, said + (f", about {duration(left)} left" if left else ""))
 
-    def ended(self, state: str, words: str, *, final: bool) -> None:
-        """The running attempt ended; ``final`` if its trial needs no further one."""
-        took = duration(time.monotonic() - self._trial_began)
-        number = self._done + 1
-        self._done += final
-        self._bad += final and state != "valid"
-        left = self._left()
-        line = f"[{number}/{self._total}] {self._trial}: {state}, {words}, took {took}"
-        self._say(line + (f", about {duration(left)} left" if left else ""))
-        self._trial = ""
+    def _line(self, row: Row, said: str) -> None:
+        if not self._over:  # a lane that nobody waits for has nothing to say
+            self._say(f"[{row.number}/{self._total}] {said}")
 
-    def _progress(self) -> str:
-        took = duration(time.monotonic() - self._trial_began)
-        if not self._iteration:
-            return f"starting, {took}"
-        return f"iteration {self._iteration} of {self._of}, {self._rate:.2f} samples/s, {took}"
+    def _done(self) -> int:
+        return self._before + len(self._final)
 
     def _left(self) -> float | None:
-        done = self._done - self._before
-        if not done or self._done >= self._total:
+        """Seconds by the trials that have ended, and what runs counts where several run at once."""
+        ended = self._done() - self._before
+        if not ended or self._done() >= self._total:
             return None
-        return (time.monotonic() - self._began) / done * (self._total - self._done)
+        done = ended + (self._running() if self._most > 1 else 0.0)
+        left = max(self._total - self._before - done, 0.0)
+        return (time.monotonic() - self._began) / done * left
+
+    def _running(self) -> float:
+        return sum(row.share for row in self._rows)
 
     def __rich__(self) -> Group:
         """What the terminal shows now."""
         left = self._left()
         head = (
-            f"{self._name}: {self._done} of {self._total} trials"
+            f"{self._name}: {self._done()} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
             + (f", about {duration(left)} left" if left else "")
         )
-        share = self._iteration / self._of if self._of else 0.0
-        bar = ProgressBar(total=self._total, completed=min(self._done + share, self._total))
-        now = f"{self._trial}: {self._progress()}" if self._trial else ""
-        return Group(Text(head), Text(now), bar)
+        completed = min(self._done() + self._running(), self._total)
+        bar = ProgressBar(total=self._total, completed=completed)
+        running = [Text(words) for row in self._rows if (words := str(row))]
+        return Group(Text(head), *(running or [Text("")]), bar)

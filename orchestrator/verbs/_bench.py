@@ -19,7 +19,12 @@ from orchestrator.transports import Transport
 
 @dataclass(slots=True)
 class Bench:
-    """Everything that trials are run with."""
+    """Everything that trials are run with.
+
+    Args:
+        history: by trial; a trial's own is touched by the lane alone that runs it.
+        lanes: how many trials run at once.
+    """
 
     sweep: Sweep
     recipe: Recipe
@@ -31,6 +36,7 @@ class Bench:
     locks: Locks
     begun: Callable[[Sweep], None]
     history: dict[str, History] = field(default_factory=dict)
+    lanes: int = 1
 
     def attempt(self, trial: TrialPlan, number: int) -> Attempt:
         """An attempt of a trial of this sweep."""

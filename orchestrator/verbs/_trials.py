@@ -1,12 +1,11 @@
 """Running the trials of a sweep: attempts, and what an earlier run left behind."""
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from orchestrator import errors, nodeset, plan
-from orchestrator.console import View
+from orchestrator import errors, lanes, nodeset, plan
+from orchestrator.console import Row, View
 from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
 from orchestrator.fleet import ask_all, settled
 from orchestrator.model.attempt import Attempt, Limits
@@ -16,7 +15,6 @@ from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.problem import Problem
 from orchestrator.retries import ATTEMPTS, PORTS, REPEATABLE
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.signals import Abandoned
 from orchestrator.store import Sweep, dumps, now, write
 from orchestrator.verbs import _gather, _outcomes, _services
 from orchestrator.verbs._bench import Bench, attempt_of
@@ -36,28 +34,35 @@ def settle(bench: Bench, whole: Plan, view: View) -> None:
     Raises:
         LeftoverError: something of them would not go.
     """
-    for trial in whole.trials:
-        history = bench.history.get(trial.name)
-        if history is None or not history.open_attempt:
-            continue
-        bound = plan.at_port(bench.recipe, trial, history.open_port)
-        attempt = bench.attempt(bound, history.open_attempt)
-        if history.unlogged:
-            bench.voice.line(
-                f"{trial.name} a{attempt.number}: its folder is here, and events.jsonl does not"
-                " tell of it"
-            )
-        if bench.fanout.adoptable(attempt):
-            bench.voice.line(f"{trial.name} a{attempt.number}: adopted from an earlier run")
-            bench.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
-            view.trial(trial.name, attempt.number, trial_iterations(bench))
-            state, code = _watch(bench, trial, attempt, view)
-            view.ended(state, code, final=state == "valid")
-        else:
-            bench.fanout.clear(attempt)
-            missing = _gather.bring(bench.sweep, bench.transports, attempt, ())
-            lost = Problem("LOST", "the run that started it ended before all gates were open")
-            _close(bench, trial, attempt, Verdict("infra-lost", (lost, *missing)))
+    known = bench.history
+    left = [trial for trial in whole.trials if known.get(trial.name, History()).open_attempt]
+
+    def deal(trial: TrialPlan) -> None:
+        _settle(bench, trial, view)
+
+    # Whether to stop is asked of each gang: all that is left is ended then.
+    lanes.run(left, deal, lanes=bench.lanes, may_begin=lambda: True, say=bench.voice.line)
+
+
+def _settle(bench: Bench, trial: TrialPlan, view: View) -> None:
+    history = bench.history[trial.name]
+    bound = plan.at_port(bench.recipe, trial, history.open_port)
+    attempt = bench.attempt(bound, history.open_attempt)
+    name = f"{trial.name} a{attempt.number}"
+    if history.unlogged:
+        bench.voice.line(f"{name}: its folder is here, and events.jsonl does not tell of it")
+    if bench.fanout.adoptable(attempt):
+        bench.voice.line(f"{name}: adopted from an earlier run")
+        bench.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
+        with view.trial(trial.name, trial_iterations(bench)) as row:
+            row.attempt(attempt.number)
+            state, code = _watch(bench, trial, attempt, row)
+            row.ended(state, code, final=state == "valid")
+    else:
+        bench.fanout.clear(attempt)
+        missing = _gather.bring(bench.sweep, bench.transports, attempt, ())
+        lost = Problem("LOST", "the run that started it ended before all gates were open")
+        _close(bench, trial, attempt, Verdict("infra-lost", (lost, *missing)))
 
 
 def clear_other(bench: Bench, sweep: Sweep, known: Mapping[str, History]) -> None:
@@ -89,23 +94,29 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
         LeftoverError: something of an attempt would not go.
     """
     retries: dict[str, int] = {}
-    while not bench.signals.stopping():
-        bench.locks.check()
-        history = bench.history.setdefault(trial.name, History())
-        number = history.attempts + 1
-        bound = plan.at_port(bench.recipe, trial, _free_port(bench, trial, number))
-        attempt = bench.attempt(bound, number)
-        intent = Intent(at=now(), trial=trial.name, attempt=number, port=bound.port, log=trial.log)
-        bench.sweep.append(intent)
-        history.add(intent)
-        view.trial(trial.name, number, trial_iterations(bench))
-        state, code = _launch(bench, trial, attempt, view)
-        again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
-        view.ended(state, code, final=not again and state != "interrupted")
-        if not again:
-            return state
-        retries[code] = retries.get(code, 0) + 1
+    with view.trial(trial.name, trial_iterations(bench)) as row:
+        while not bench.signals.stopping():
+            state, code = _attempt(bench, trial, row)
+            again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
+            row.ended(state, code, final=not again and state != "interrupted")
+            if not again:
+                return state
+            retries[code] = retries.get(code, 0) + 1
     return "interrupted"
+
+
+def _attempt(bench: Bench, trial: TrialPlan, row: Row) -> tuple[str, str]:
+    """One more attempt; its state, and why or its throughput."""
+    bench.locks.check()
+    history = bench.history.setdefault(trial.name, History())
+    number = history.attempts + 1
+    bound = plan.at_port(bench.recipe, trial, _free_port(bench, trial, number))
+    attempt = bench.attempt(bound, number)
+    intent = Intent(at=now(), trial=trial.name, attempt=number, port=bound.port, log=trial.log)
+    bench.sweep.append(intent)
+    history.add(intent)
+    row.attempt(number)
+    return _launch(bench, trial, attempt, row)
 
 
 def trial_iterations(bench: Bench) -> int:
@@ -113,7 +124,7 @@ def trial_iterations(bench: Bench) -> int:
     return bench.recipe.workload.last_iteration(bench.recipe.experiment.method.iterations)
 
 
-def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tuple[str, str]:
+def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, row: Row) -> tuple[str, str]:
     _describe(bench, attempt)
     try:
         _services.bring(bench.recipe.cluster, bench.transports, attempt)
@@ -135,11 +146,11 @@ def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tup
         _gather.bring(bench.sweep, bench.transports, attempt, ())
         words = "not every task came to its gate" + _outcomes.supervisors_words(bench, attempt)
         return _close(bench, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
-    return _watch(bench, trial, attempt, view)
+    return _watch(bench, trial, attempt, row)
 
 
-def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tuple[str, str]:
-    read = _Progress(bench, view)
+def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, row: Row) -> tuple[str, str]:
+    read = _Progress(bench, row)
     bench.begun(bench.sweep)
     try:
         gang = bench.fanout.wait(attempt, _limits(bench), read)
@@ -147,8 +158,7 @@ def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, view: View) -> tupl
         if silent:  # said now: to look there once more, before it is given up, takes a while
             bench.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
     finally:
-        if not isinstance(sys.exception(), Abandoned):
-            bench.fanout.clear(attempt)
+        bench.fanout.clear(attempt)
     bench.locks.check()
     missing = _gather.bring(bench.sweep, bench.transports, attempt, gang.ends)
     if gang.reason == "done" and missing:
@@ -169,17 +179,17 @@ def _close(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -
 
 
 class _Progress:
-    """Gives the view the last iteration of each piece of log; lines may be cut between pieces."""
+    """Gives the row the last iteration of each piece of log; lines may be cut between pieces."""
 
-    def __init__(self, bench: Bench, view: View) -> None:
-        self._parse, self._view, self._rest = bench.recipe.workload.progress, view, b""
+    def __init__(self, bench: Bench, row: Row) -> None:
+        self._parse, self._row, self._rest = bench.recipe.workload.progress, row, b""
 
     def __call__(self, piece: bytes) -> None:
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         self._rest = rest[-LONGEST_LINE:]
         found = self._parse(whole + newline)
         if found is not None:
-            self._view.progress(*found)
+            self._row.progress(*found)
 
 
 def _limits(bench: Bench) -> Limits:

@@ -1,14 +1,14 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, matrix, nodeset, plan, records, words
+from orchestrator import errors, lanes, matrix, nodeset, plan, records, words
 from orchestrator.console import Voice, duration
 from orchestrator.fleet import Fleet, folded
-from orchestrator.model.plan import Plan
+from orchestrator.model.plan import Plan, TrialPlan
 from orchestrator.model.site import Finding, Site
 from orchestrator.plan import Recipe
 from orchestrator.runtimes.settings import ContainerSettings
@@ -194,20 +194,38 @@ def _run_trials(bench: _bench.Bench, wanted: Plan, max_fail: int | None) -> None
     _outcomes.say_what_does_not_count(bench, wanted.trials)
     done = sum(_outcomes.is_done(bench, trial) for trial in wanted.trials)
     _forecast(bench, wanted, done, len(whole.trials))
-    failed = 0
-    with bench.voice.view(bench.sweep.id, len(wanted.trials), done) as view:
+    failed: list[str] = []
+
+    def measure(trial: TrialPlan) -> None:
+        if not _outcomes.is_done(bench, trial) and _trials.run(bench, trial, view) != "valid":
+            failed.append(trial.name)
+
+    def may_begin() -> bool:
+        return not bench.signals.stopping() and (max_fail is None or len(failed) < max_fail)
+
+    voice = bench.voice
+    with _frozen_if_left(bench.sweep), voice.view(bench.sweep.id, len(wanted.trials), done) as view:
         _trials.settle(bench, whole, view)
         _gather.forget_closed(bench, whole)
-        for trial in wanted.trials:
-            if bench.signals.received or (max_fail is not None and failed >= max_fail):
-                break
-            if not _outcomes.is_done(bench, trial):
-                failed += _trials.run(bench, trial, view) != "valid"
-    if max_fail is not None and failed >= max_fail:
-        bench.voice.line(
-            f"{words.count(failed, 'trial')} without a valid outcome; no further one was started"
-            f" (--max-fail {max_fail})"
+        lanes.run(wanted.trials, measure, lanes=bench.lanes, may_begin=may_begin, say=voice.line)
+    if max_fail is not None and len(failed) >= max_fail:
+        voice.line(
+            f"{words.count(len(failed), 'trial')} without a valid outcome; no further one was"
+            f" started (--max-fail {max_fail})"
         )
+
+
+@contextlib.contextmanager
+def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
+    """Where lanes are left at what they do, they must not begin or keep anything from then on.
+
+    The lock of the sweep is given back and what may still run is listed while they go on.
+    """
+    try:
+        yield
+    except Abandoned:
+        sweep.freeze()
+        raise
 
 
 def _sweeps_on(store: Store, cluster: str) -> list[Sweep]:

@@ -1,0 +1,96 @@
+"""Lanes: threads that take work from one queue while the main thread waits and hears signals."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
+from typing import TypeVar
+
+from orchestrator import errors
+from orchestrator.pool import Pool
+
+T = TypeVar("T")
+
+
+class _Queue(Iterator[T]):
+    """Items in order, each given to one lane; empty for good once it is closed."""
+
+    def __init__(self, items: Iterable[T], may_begin: Callable[[], bool]) -> None:
+        self._items, self._may_begin = iter(items), may_begin
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __next__(self) -> T:
+        with self._lock:
+            if self._closed or not self._may_begin():
+                raise StopIteration
+            return next(self._items)
+
+    def close(self) -> None:
+        """Give nothing more; never waits."""
+        self._closed = True
+
+
+def run(
+    items: Iterable[T],
+    do: Callable[[T], None],
+    *,
+    lanes: int,
+    may_begin: Callable[[], bool],
+    say: Callable[[str], None],
+) -> None:
+    """Have every item done by one of so many threads; returns once all threads have ended.
+
+    After an error no item is begun, and the other lanes finish what they are at. What a signal
+    raises here is raised at once: nobody waits for the lanes, which end with the program.
+
+    Args:
+        may_begin: asked by one lane at a time before each item; once false, no further one begins.
+        say: told of an error while other lanes are still at work.
+
+    Raises:
+        DlperfError: the gravest of the lanes' errors; what else failed is among its words.
+    """
+    queue, pool = _Queue(items, may_begin), Pool(lanes)
+
+    def lane() -> None:
+        try:
+            for item in queue:
+                do(item)
+        finally:
+            queue.close()
+
+    failures: list[BaseException] = []
+    try:
+        ends = [pool.submit(lane) for _ in range(lanes)]
+        for ended in futures.as_completed(ends):
+            error = ended.exception()
+            if error is not None:
+                failures.append(error)
+                if not all(end.done() for end in ends):
+                    say(f"{_words(error)}; what else runs is finished, nothing further is begun")
+    finally:
+        queue.close()
+        pool.close()
+    if failures:
+        raise _joined(failures)
+
+
+def _joined(failures: Sequence[BaseException]) -> BaseException:
+    """The gravest error, the others in its words; a fault of ours counts more than any of them."""
+    known = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
+    faults = [failure for failure in failures if not isinstance(failure, errors.DlperfError)]
+    gravest = faults[0] if faults else errors.gravest(known)
+    others = dict.fromkeys(_words(failure) for failure in failures)
+    others.pop(_words(gravest))
+    if others and isinstance(gravest, errors.DlperfError):
+        gravest.cause += f" (also failed: {'; '.join(others)})"
+    elif others:
+        gravest.add_note(f"also failed: {'; '.join(others)}")
+    return gravest
+
+
+def _words(failure: BaseException) -> str:
+    if not isinstance(failure, errors.DlperfError):
+        return f"{type(failure).__name__}: {failure}"
+    where = "".join(f" {key}={value}" for key, value in failure.where.items())
+    return f"{failure.code}{where}: {failure.cause}"
