@@ -13,7 +13,7 @@ import typer
 
 from orchestrator import __version__, errors
 from orchestrator.model.log import Rule
-from orchestrator.signals import Signals, Stopped
+from orchestrator.signals import SIGNALS, Stopped
 
 if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
     from orchestrator import shipped
@@ -82,27 +82,38 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 AlwaysJson = Annotated[bool, typer.Option("--json", help="As without it: what it prints is JSON.")]
 DEFAULT_STATE = Path(".dlperf")
-SIGNALS = Signals()
 _WHOLE = re.compile(r"[0-9]{1,9}")
 # The parent of all that the parser refuses; not every version of typer has a name for it.
 _WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
 
-def _command(as_json: bool, work: Callable[["Voice"], int]) -> NoReturn:
-    """Run a command's work, show what stops it, and end with its exit code."""
+def _command(
+    as_json: bool, work: Callable[["Voice"], int], left: Callable[[], None] | None = None
+) -> NoReturn:
+    """Run a command's work, show what stops it, and end with its exit code.
+
+    Args:
+        left: asked when it is stopped; raises LeftoverError for what may still run.
+    """
+    try:
+        code = _worked(as_json, work)
+    except Stopped as stopped:
+        code = _stopped(stopped, as_json, left)
+    raise typer.Exit(code)
+
+
+def _worked(as_json: bool, work: Callable[["Voice"], int]) -> int:
     from orchestrator.console import Voice
 
     voice = Voice(as_json=as_json)
     try:
+        SIGNALS.begin()
         code = work(voice)
         SIGNALS.leave()
     except errors.DlperfError as error:
         SIGNALS.leave()
         voice.error(error)
         code = error.exit_code
-    except Stopped as stopped:
-        voice.line("stopped; run the same command to resume, or see `dlperf-orch status`")
-        code = stopped.exit_code
     except OSError as error:
         if not voice.is_unheard(error):
             raise
@@ -110,19 +121,47 @@ def _command(as_json: bool, work: Callable[["Voice"], int]) -> NoReturn:
         code = 141
     finally:
         voice.rested()
-    raise typer.Exit(code)
+    return code
+
+
+def _stopped(stopped: Stopped, as_json: bool, left: Callable[[], None] | None) -> int:
+    """Say that a command was stopped, and what may still run; its exit code."""
+    from orchestrator.console import Voice
+
+    said: errors.DlperfError = errors.Interrupted(stopped.number)
+    try:
+        if left:
+            left()
+    except errors.LeftoverError as error:
+        said = error
+    except errors.DlperfError:  # of what cannot be read nobody knows
+        pass
+    Voice(as_json=as_json).error(said)
+    return said.exit_code
 
 
 def _on_nodes(as_json: bool, state: Path, verbose: bool, work: Callable[["Voice"], int]) -> None:
     """Run a command that may reach nodes: what it does there is in the debug log."""
+    _command(as_json, _logged(state, verbose, work))
 
+
+def _logged(state: Path, verbose: bool, work: Callable[["Voice"], int]) -> Callable[["Voice"], int]:
     def logged(voice: "Voice") -> int:
         from orchestrator import debug_log
 
         debug_log.begin(state, voice.line if verbose else None)
         return work(voice)
 
-    _command(as_json, logged)
+    return logged
+
+
+def _left(state: Path) -> Callable[[], None]:
+    def look() -> None:
+        from orchestrator.verbs import sweep as verb
+
+        verb.refuse_left(_store(state))
+
+    return look
 
 
 def _nothing(_: "Sweep") -> None:
@@ -135,7 +174,10 @@ def _detached(state: Path, as_json: bool) -> "Callable[[Sweep], None]":
     from orchestrator.verbs import detached
 
     try:
+        SIGNALS.begin()
         process = detached.fork(state)
+    except Stopped as stopped:
+        raise typer.Exit(_stopped(stopped, as_json, _left(state))) from None
     except errors.DlperfError as error:
         Voice(as_json=as_json).error(error)
         raise typer.Exit(error.exit_code) from error
@@ -266,7 +308,7 @@ def sweep(
             return verb.dry_run(_store(state), wish, voice)
         return verb.sweep(_store(state), wish, verb.Caller(voice, SIGNALS, begun))
 
-    _on_nodes(as_json, state, verbose, work)
+    _command(as_json, _logged(state, verbose, work), _left(state))
 
 
 @app.command()
@@ -620,29 +662,40 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))
     except Stopped as stopped:
-        sys.exit(stopped.exit_code)
+        sys.exit(_stopped(stopped, _wants_json(), None))
     except _WrongUsage as error:
         error.show()
         _wrong_usage(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
         path = _traceback(error)
-        sys.stderr.write(
-            f"ERROR BUG: {type(error).__name__}: {error}. Fix: report it with {path}.\n"
+        bug = errors.DlperfError(
+            f"{type(error).__name__}: {error}", code="BUG", fix=f"report it with {path}"
         )
-        sys.exit(1)
+        sys.stderr.write(f"{bug}\n")
+        _document(bug)
+        sys.exit(bug.exit_code)
     finally:
         SIGNALS.ignore()
 
 
 def _wrong_usage(error: typer.BadParameter) -> None:
     """End with the exit code of wrong usage, and with a document where JSON was asked for."""
-    if "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:]):
+    command = error.ctx.command_path if error.ctx else "dlperf-orch"
+    _document(errors.UsageError(error.format_message(), code="USAGE", fix=f"see {command} --help"))
+    sys.exit(error.exit_code)
+
+
+def _document(error: errors.DlperfError) -> None:
+    """An error that ends the program before or beside a command, where JSON was asked for."""
+    if _wants_json():
         from orchestrator.console import Voice
 
-        command = error.ctx.command_path if error.ctx else "dlperf-orch"
-        said = errors.UsageError(error.format_message(), code="USAGE", fix=f"see {command} --help")
-        Voice(as_json=True).document({"exit_code": 2, "errors": said.documents()})
-    sys.exit(error.exit_code)
+        document = {"exit_code": error.exit_code, "errors": error.documents()}
+        Voice(as_json=True).document(document)
+
+
+def _wants_json() -> bool:
+    return "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:])
 
 
 def _traceback(error: Exception) -> str:

@@ -32,7 +32,8 @@ class Abandoned(BaseException):
 class Signals:
     """The requests to end that this process was sent.
 
-    A request raises ``Stopped``. Within the context it is only remembered, in ``received``, and a
+    Until ``begin`` a request is only remembered: nothing has been started yet. From then on it
+    raises ``Stopped``. Within the context it is only remembered again, in ``received``, and a
     further SIGINT or SIGTERM raises ``Abandoned``. Either is raised once: what comes while the
     program leaves waits, unless leaving takes too long. A terminal that closes sends SIGHUP twice,
     by its shell and by the kernel: a further SIGHUP never asks for more.
@@ -41,13 +42,24 @@ class Signals:
     def __init__(self) -> None:
         self.received = 0
         self._at = 0.0
-        self._in_order = self._abandoned = self._leaving = False
+        self._begun = self._in_order = self._abandoned = self._leaving = False
 
     def take(self) -> None:
         """Handle them from now on; what was ignored at the start, as by nohup, stays ignored."""
         for number in REQUESTS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._come)
+
+    def begin(self) -> None:
+        """A command begins.
+
+        Raises:
+            Stopped: a request came before.
+        """
+        self._begun = True
+        if self.received and not self._leaving:
+            self.leave()
+            raise Stopped(self.received)
 
     def __enter__(self) -> "Signals":
         self._in_order = True
@@ -80,6 +92,8 @@ class Signals:
             self.received = number
         elif number == signal.SIGHUP or self._is_same(number):
             return
+        if not self._begun:
+            return
         if self._leaving:
             self._perhaps_cut()
         elif self._in_order and first:
@@ -103,3 +117,6 @@ class Signals:
         with contextlib.suppress(OSError):
             os.write(2, CUT)
         os._exit(LEFTOVER if self._abandoned else Stopped(self.received).exit_code)
+
+
+SIGNALS = Signals()  # those of this process

@@ -23,7 +23,7 @@ from tests.virtual import Desk
 from tests.waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
 DEAR = {"four", "two"}  # fixtures that bring up a virtual cluster
 

@@ -201,13 +201,13 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
 
 
 def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
-    """One line on the terminal, exit 1; the traceback lies in the state folder."""
+    """One line on the terminal, exit 1, and the document; the traceback is in the state folder."""
     broken = (
         "import sys; from orchestrator import cli, store;"
         " store.Store.sweeps = property(lambda self: 1 / 0); cli.main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", broken, "list", "sweeps"],
+        [sys.executable, "-c", broken, "list", "sweeps", "--json"],
         cwd=place.folder,
         env=place.env(),
         capture_output=True,
@@ -216,6 +216,8 @@ def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     )
     assert done.returncode == 1
     assert "ERROR BUG: ZeroDivisionError" in done.stderr
+    (said,) = json.loads(done.stdout)["errors"]
+    assert (said["code"], said["message"]) == ("BUG", "ZeroDivisionError: division by zero")
     assert "Traceback" not in done.stderr
     (kept,) = place.state.glob("traceback-*.txt")
     assert "ZeroDivisionError" in kept.read_text()

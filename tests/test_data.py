@@ -244,7 +244,7 @@ def test_ctrl_c_ends_the_work_and_the_next_run_goes_on(nodes: Nodes, tmp_path: P
     running.send_signal(signal.SIGINT)
     assert running.wait(30) == 130
     assert running.stderr is not None
-    assert "stopped; run the same command to resume" in running.stderr.read()
+    assert "Fix: run the same command to resume." in running.stderr.read()
     assert nodes.pids() == []
     before = {path.name: path.stat().st_ino for path in train.iterdir()}
     assert 3 < len(before) < len(MANY)

@@ -174,10 +174,50 @@ def test_many_ctrl_c_end_in_good_order_or_with_the_list_of_what_is_left(
             assert "ERROR LEFTOVER" in said
             assert "dlperf-orch stop" in said
             assert all(token(pid) in said for pid in place.pids())
-        elif "ERROR INTERRUPTED" in said:  # else it may have ended before it looked at anything
+        elif code == 130:
+            assert "ERROR INTERRUPTED" in said
             assert place.pids() == [], said
     done = place.run("stop")
     assert done.returncode in (0, 2), done.stderr
+    assert place.pids() == []
+
+
+@pytest.mark.parametrize("words", [("sweep", "toy"), ("collect",), ("provision", "two")])
+def test_ctrl_c_during_the_imports_is_told(place: Place, words: tuple[str, ...]) -> None:
+    """No traceback and no silence: the reason in words, and as the one JSON document."""
+    with subprocess.Popen(
+        [*PROGRAM, *words, "--json"],
+        cwd=place.folder,
+        env=place.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for(partial(catches, process.pid, signal.SIGTERM), "the program has begun")
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert said == "ERROR INTERRUPTED: stopped by Ctrl-C. Fix: run the same command to resume.\n"
+    assert json.loads(out)["errors"][0]["code"] == "INTERRUPTED"
+
+
+def test_a_sweep_that_is_stopped_early_tells_what_an_earlier_one_left(place: Place) -> None:
+    """Before it has looked at anything: what runs with no controller is never passed over."""
+    place.rewrite(params="params: {behaviour: hangs}")
+    killed = place.start("sweep", "toy")
+    wait_for(lambda: runs(place), "a task runs")
+    killed.kill()
+    killed.wait()
+    process = place.start("sweep", "toy")
+    wait_for(partial(catches, process.pid, signal.SIGTERM), "the program has begun")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 7
+    assert process.stderr is not None
+    said = process.stderr.read()
+    assert "ERROR LEFTOVER" in said
+    assert all(token(pid) in said for pid in place.pids())
+    assert place.run("stop").returncode == 0
     assert place.pids() == []
 
 

@@ -268,6 +268,16 @@ def _forecast(bench: _bench.Bench, wanted: Plan, done: int, requested: int) -> N
     )
 
 
+def refuse_left(store: Store) -> None:
+    """For a sweep that was stopped before it looked at anything.
+
+    Raises:
+        LeftoverError: something of this state folder's sweeps may still run, and nobody watches it.
+    """
+    if left := _left(store, None):
+        raise _leftover(left)
+
+
 def _left(store: Store, asked: _Asked | None) -> list[str]:
     """Tasks that may still run and that no controller watches.
 
