@@ -278,6 +278,19 @@ def test_a_killed_supervisor_is_no_end_of_the_program(stage: Stage) -> None:
     assert (end.size_bytes, end.sha256) == (0, "")
 
 
+def test_nobody_watches_a_log_whose_supervisor_was_killed(stage: Stage) -> None:
+    """Not for ever, and it ends no other process that has the supervisor's pid by then."""
+    attempt = stage.attempt("sh", "-c", ENDLESS)
+    stage.begin(attempt)
+    wait_for(lambda: stage.phase(attempt) == "running", "the program")
+    os.kill(stage.supervisor(attempt), signal.SIGKILL)
+
+    def watches() -> int:
+        return sum("supervise.sh" in words for words in stage.pids(attempt).values())
+
+    wait_for(lambda: watches() <= 1, "no watch but that of the deadline", 5)
+
+
 def test_another_controller_finds_the_task(stage: Stage) -> None:
     """A runtime made anew sees it run, then end, and can stop it."""
     attempt = stage.attempt("sh", "-c", ENDLESS)

@@ -101,7 +101,11 @@ write go "$(date +%s.%N)"
 env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null &
 program=$!
 (
-    while [ "$(size)" -lt "$log_bytes" ]; do sleep 1; done # costs 2 ms of processor time
+    while [ "$(size)" -lt "$log_bytes" ]; do # costs 2 ms of processor time
+        sleep 1
+        read -r _ _ _ parent _ </proc/self/stat
+        [ "$parent" = $$ ] || exit # killed: its pid may be another's by now
+    done
     kill -USR1 $$
 ) 2>/dev/null &
 status=
