@@ -25,17 +25,19 @@ from tests.waiting import PATIENCE_S
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
-DEAR = {"four", "two"}  # fixtures that bring up a virtual cluster
+# Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster.
+DEAR = ({"machine"}, {"four", "two"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that need a virtual cluster first: workers take whole files, in this order."""
-    dear = {
-        item.path
-        for item in items
-        if isinstance(item, pytest.Function) and DEAR & set(item.fixturenames)
-    }
-    items.sort(key=lambda item: item.path not in dear)
+    """Files that others wait for first, then the long ones: workers take whole files, in order."""
+    dear: dict[Path, int] = {}
+    for item in items:
+        if isinstance(item, pytest.Function):
+            needs = set(item.fixturenames)
+            rank = next((at for at, names in enumerate(DEAR) if names & needs), len(DEAR))
+            dear[item.path] = min(rank, dear.get(item.path, rank))
+    items.sort(key=lambda item: dear.get(item.path, len(DEAR)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -117,6 +119,17 @@ class Place:
                 found.append(int(path.parent.name))
         return found
 
+    def end(self) -> None:
+        """End whatever runs of it."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stderr:
+                process.stderr.close()
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
+
     def env(self) -> dict[str, str]:
         """The environment of every command here: this checkout and the toy, nothing of DLPERF_."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
@@ -129,38 +142,31 @@ class Place:
 
 
 @contextlib.contextmanager
-def machine_alone() -> Iterator[None]:
-    """This machine as a node, which is one test's at a time: other workers and checkouts wait."""
+def machine_shared(how: int = fcntl.LOCK_SH) -> Iterator[None]:
+    """This machine as a node, beside other tests that use it so; other checkouts' too."""
     lock = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}.lock"
     with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, how)
         yield
 
 
 @pytest.fixture
 def machine() -> Iterator[None]:
-    """This machine as a node, for a test."""
-    with machine_alone():
+    """This machine as a node, for one test alone: one that prepares data stops any sweep here."""
+    with machine_shared(fcntl.LOCK_EX):
         yield
 
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A fresh place; whatever a test leaves running in it is ended."""
-    if request.node.get_closest_marker("cluster"):
-        request.getfixturevalue("machine")
+    alone = "machine" in request.fixturenames or not request.node.get_closest_marker("cluster")
     folder = tmp_path / "place"
     shutil.copytree(TESTS / "toy" / "place", folder)
     here = Place(folder)
-    yield here
-    for process in here.started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
-    for pid in here.pids():
-        os.kill(pid, signal.SIGKILL)
+    with contextlib.nullcontext() if alone else machine_shared():
+        yield here
+        here.end()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import warm
-from tests.conftest import TESTS, Place, machine_alone
+from tests.conftest import TESTS, Place, machine_shared
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -27,7 +27,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Place:
     shutil.copytree(TESTS / "toy" / "place", folder)
     place = Place(folder)
     place.rewrite(method="method: {repeats: 1, iterations: 11, window: [2, 8], time_limit_s: 60}")
-    with machine_alone():
+    with machine_shared():
         done = place.run("sweep", "toy")
     assert done.returncode == 0, done.stderr
     shutil.copytree(place.state, folder / "whole")
@@ -35,11 +35,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture
-def swept(finished: Place, machine: None) -> Place:  # noqa: ARG001 - what is damaged is swept again
+def swept(finished: Place) -> Iterator[Place]:
     """That place, its state folder as it was then: to be damaged."""
     shutil.rmtree(finished.state)
     shutil.copytree(finished.folder / "whole", finished.state)
-    return finished
+    with machine_shared():
+        yield finished
 
 
 def numbers(document: dict[str, Any]) -> dict[str, float]:
