@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,7 @@ TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
 # Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster.
-DEAR = ({"machine"}, {"four", "two"})
+DEAR = ({"alone"}, {"four", "two"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,12 +47,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
 
 
+def own_network() -> str:
+    """How addresses of loopback begin that no neighbour uses."""
+    return f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}."
+
+
 @dataclass
 class Place:
     """A folder where a person works, with the toy workload in reach."""
 
     folder: Path
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    @classmethod
+    def made(cls, folder: Path) -> "Place":
+        """A fresh one; its nodes have addresses of their own, or gangs would meet neighbours'."""
+        shutil.copytree(TESTS / "toy" / "place", folder)
+        inventory = folder / "inventory" / "two.yaml"
+        inventory.write_text(inventory.read_text().replace("127.0.0.", own_network()))
+        return cls(folder)
 
     @property
     def state(self) -> Path:
@@ -142,31 +156,38 @@ class Place:
 
 
 @contextlib.contextmanager
-def machine_shared(how: int = fcntl.LOCK_SH) -> Iterator[None]:
-    """This machine as a node, beside other tests that use it so; other checkouts' too."""
-    lock = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}.lock"
-    with lock.open("w") as file:
-        fcntl.flock(file, how)
+def this_machine(how: int = fcntl.LOCK_SH) -> Iterator[None]:
+    """This machine as a node: beside other tests and checkouts that use it so, or alone."""
+    name = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}"
+    with name.with_suffix(".lock").open("w") as lock:
+        with name.with_suffix(".queue").open("w") as queue:
+            fcntl.flock(queue, fcntl.LOCK_EX)  # nobody overtakes a test that waits to be alone
+            fcntl.flock(lock, how)
         yield
 
 
 @pytest.fixture
 def machine() -> Iterator[None]:
-    """This machine as a node, for one test alone: one that prepares data stops any sweep here."""
-    with machine_shared(fcntl.LOCK_EX):
+    """This machine as a node, beside other tests."""
+    with this_machine():
+        yield
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """This machine for one test alone: it does what stops or disturbs any other's sweep."""
+    with this_machine(fcntl.LOCK_EX):
         yield
 
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A fresh place; whatever a test leaves running in it is ended."""
-    alone = "machine" in request.fixturenames or not request.node.get_closest_marker("cluster")
-    folder = tmp_path / "place"
-    shutil.copytree(TESTS / "toy" / "place", folder)
-    here = Place(folder)
-    with contextlib.nullcontext() if alone else machine_shared():
-        yield here
-        here.end()
+    if request.node.get_closest_marker("cluster") and "alone" not in request.fixturenames:
+        request.getfixturevalue("machine")
+    here = Place.made(tmp_path / "place")
+    yield here
+    here.end()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import warm
-from tests.conftest import TESTS, Place, machine_shared
+from tests.conftest import Place, this_machine
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -23,24 +23,21 @@ READERS = (("status", "--json"), ("list", "sweeps", "--json"), ("logs",), ("stop
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A place with a sweep of two cases, each measured once."""
-    folder = tmp_path_factory.mktemp("finished") / "place"
-    shutil.copytree(TESTS / "toy" / "place", folder)
-    place = Place(folder)
+    place = Place.made(tmp_path_factory.mktemp("finished") / "place")
     place.rewrite(method="method: {repeats: 1, iterations: 11, window: [2, 8], time_limit_s: 60}")
-    with machine_shared():
+    with this_machine():
         done = place.run("sweep", "toy")
     assert done.returncode == 0, done.stderr
-    shutil.copytree(place.state, folder / "whole")
+    shutil.copytree(place.state, place.folder / "whole")
     return place
 
 
 @pytest.fixture
-def swept(finished: Place) -> Iterator[Place]:
+def swept(finished: Place, machine: None) -> Place:  # noqa: ARG001 - what is damaged is swept again
     """That place, its state folder as it was then: to be damaged."""
     shutil.rmtree(finished.state)
     shutil.copytree(finished.folder / "whole", finished.state)
-    with machine_shared():
-        yield finished
+    return finished
 
 
 def numbers(document: dict[str, Any]) -> dict[str, float]:
@@ -271,9 +268,10 @@ def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
     assert document["kept"]["left"]["tasks"] == [f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0"]
     assert place.pids() != []
     assert place.run("stop", name).returncode == 0
-    done = place.run("clean", "--inventory", "two")
+    done = place.run("clean", "--inventory", "two", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "nothing of ours is left" in done.stdout
+    assert json.loads(done.stdout)["kept"] == {}
+    assert name not in done.stdout
 
 
 def mutations(dice: random.Random, content: bytes) -> Iterator[bytes]:

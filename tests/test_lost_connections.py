@@ -9,11 +9,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Place
+from tests.conftest import Place, own_network
 from tests.sshd import Sshd, free_port
 from tests.test_sweep import events
 from tests.waiting import wait_for
@@ -36,7 +35,8 @@ esac
 exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
 
-# What enters a mount namespace where no other node of this machine holds the machine's lock.
+# What enters a mount namespace where nobody else holds the machine's lock: neither the other node
+# nor whoever measures on this machine.
 ANOTHER_MACHINE = (
     *("unshare", "--mount", "--propagation", "private"),
     *("sh", "-c", 'mount -t tmpfs none /var/tmp && exec "$@"', "sh"),
@@ -53,14 +53,20 @@ def server(place: Place, tmp_path: Path) -> Iterator[Sshd]:
     made.stop()
 
 
-def started(folder: Path, **changes: Any) -> Sshd:
-    """An sshd that cuts connections; in its folder, the word that does."""
+def started(folder: Path) -> Sshd:
+    """An sshd that cuts connections, on a machine of its own; in its folder, the word that does."""
     folder.mkdir()
     cutter = folder / "cutter"
     cutter.write_text(CUTTER.format(word=folder / "word"))
     cutter.chmod(0o755)
     env = f"HOME={folder} PATH={Path(sys.executable).parent}:/usr/bin:/bin"
-    return Sshd(folder, {"ForceCommand": str(cutter), "SetEnv": env}, **changes).start()
+    return Sshd(
+        folder,
+        {"ForceCommand": str(cutter), "SetEnv": env},
+        address=f"{own_network()}1",
+        port=free_port(),
+        within=ANOTHER_MACHINE,
+    ).start()
 
 
 def write(place: Place, *servers: Sshd) -> None:
@@ -138,19 +144,16 @@ def test_what_may_be_left_counts_more_than_who_is_silent(
 ) -> None:
     """On one node a folder cannot be removed (7), the other goes away meanwhile (4): 7."""
     swept(place)
-    second = started(
-        tmp_path / "two", address="127.0.0.3", port=free_port(), within=ANOTHER_MACHINE
-    )
+    second = started(tmp_path / "two")
     write(place, server, second)
     (second.folder / "word").write_text("=dlp-data-")
     busy = server.folder / "node" / place.sweep().name / "busy"
     busy.mkdir(parents=True)
-    subprocess.run(("mount", "-t", "tmpfs", "none", str(busy)), check=True)
-    try:
-        done = place.run("clean", "--inventory", "far.yaml")
-    finally:
-        subprocess.run(("umount", str(busy)), check=True)
-        second.stop()
+    assert server.process is not None
+    there = ("nsenter", "--target", str(server.process.pid), "--mount")
+    subprocess.run((*there, "mount", "-t", "tmpfs", "none", str(busy)), check=True)
+    done = place.run("clean", "--inventory", "far.yaml")
+    second.stop()
     assert "ERROR SSH-RESET node=two" in done.stderr
     assert "ERROR LEFTOVER node=one" in done.stderr
     assert done.returncode == 7, done.stderr

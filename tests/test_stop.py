@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAM, TESTS, Place
+from tests.conftest import PROGRAM, Place
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -77,8 +77,7 @@ def test_two_state_folders_do_not_measure_on_this_machine_at_once(
     place: Place, tmp_path: Path
 ) -> None:
     """The second is refused, told who is there and how to end it; afterwards it may."""
-    shutil.copytree(TESTS / "toy" / "place", tmp_path / "other")
-    other = Place(tmp_path / "other")
+    other = Place.made(tmp_path / "other")
     inventory = other.folder / "inventory" / "two.yaml"
     inventory.write_text(inventory.read_text().replace("name: two", "name: twin"))
     process = begun(place)

@@ -13,8 +13,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def run(*words: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """A command of the fresh environment, without anything of this one."""
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd)}
+    """A command of the fresh environment, without anything of this one; apart from real sweeps."""
+    lock = str(cwd / "machine.lock")
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
     return subprocess.run(
         [str(word) for word in words],
         cwd=cwd,

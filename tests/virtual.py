@@ -64,6 +64,16 @@ class Desk:
         env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
         return {**env, "PYTHONPATH": str(TESTS.parent), "COLUMNS": "200"}
 
+    @classmethod
+    def prepared(cls, first: "Desk", folder: Path, *images: str) -> "Desk":
+        """One beside another whose cluster is provisioned, and then has these images too."""
+        desk = cls.made(first.cluster, folder)
+        desk.adopt(first)
+        chosen = (word for name in images for word in ("--image", name))
+        said = desk.json("provision", str(desk.cluster.inventory), *chosen, "--lock")
+        assert set(images) <= set(said["site"]["images"])
+        return desk
+
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """A command of ours, to its end."""
         whole = {**self.env, **env}
@@ -187,6 +197,22 @@ class Desk:
         for node in self.cluster.nodes:
             if node.name in left:
                 node.sh(SWEPT)
+
+
+def swept(desk: Desk, playbook: str, *words: str) -> Any:
+    """What a sweep of one repeat says; nothing of it is left on any node."""
+    said = desk.json("sweep", playbook, "--repeats", "1", *desk.on(), *words)
+    for trial, outcome in outcomes(desk, said).items():
+        assert outcome["state"] == "valid", (trial, outcome["problems"])
+    assert not desk.left()
+    return said
+
+
+def outcomes(desk: Desk, said: Any) -> dict[str, Any]:
+    """By trial, the outcomes of a sweep."""
+    paths = (desk.state / "sweeps" / said["sweep"]).glob("logs/*/*.json")
+    found = [json.loads(path.read_text()) for path in paths]
+    return {each["trial"]: each for each in found}
 
 
 def ended(process: "subprocess.Popen[str]", limit_s: float = PATIENCE_S) -> tuple[int, str]:

@@ -1,7 +1,7 @@
-"""All five benchmarks of the documents on the virtual cluster, from playbook to report.
+"""TensorFlow's benchmark on the virtual cluster, from playbook to report.
 
-Stand-ins run behind the benchmarks' own command lines: real gangs of processes over four nodes,
-with Debian's OpenMPI where upstream has MPI, that train nothing and print each program's own log.
+Stand-ins run behind the benchmark's own command lines: real gangs of processes over four nodes, by
+Debian's OpenMPI, that train nothing and print the program's own log.
 """
 
 import json
@@ -9,90 +9,24 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.virtual import Desk, ended
+from tests.virtual import Desk, ended, outcomes, swept
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
-IMAGES = ("ngc-tensorflow-20.03", "oneflow-0.1.9", "oneflow-0.2.0", "oneflow-gpt-0.3.5")
-FOUR = ["1x1", "1x8", "2x8", "4x8"]
-
 
 @pytest.fixture(scope="module")
 def prepared(
-    four: Any, provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"], tmp_path_factory: Any
+    provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Desk:
-    """A desk whose cluster has the images of all benchmarks."""
-    assert provisioned[1].returncode == 0, provisioned[1].stderr
-    desk = Desk.made(four, tmp_path_factory.mktemp("benchmarks"))
-    desk.adopt(provisioned[0])
-    chosen = (word for name in IMAGES for word in ("--image", name))
-    said = desk.json("provision", str(desk.cluster.inventory), *chosen, "--lock")
-    assert set(IMAGES) <= set(said["site"]["images"])
-    return desk
-
-
-def swept(desk: Desk, playbook: str, *words: str) -> Any:
-    """What a sweep of one repeat says; nothing of it is left on any node."""
-    said = desk.json("sweep", playbook, "--repeats", "1", *desk.on(), *words)
-    for trial, outcome in outcomes(desk, said).items():
-        assert outcome["state"] == "valid", (trial, outcome["problems"])
-    assert not desk.left()
-    return said
-
-
-def outcomes(desk: Desk, said: Any) -> dict[str, Any]:
-    """By trial, the outcomes of a sweep."""
-    paths = (desk.state / "sweeps" / said["sweep"]).glob("logs/*/*.json")
-    found = [json.loads(path.read_text()) for path in paths]
-    return {each["trial"]: each for each in found}
-
-
-def rows(said: Any) -> dict[str, Any]:
-    """Cases with a median, by placement."""
-    return {each["case"]["placement"]: each for each in said["cases"] if each["median"]}
-
-
-@pytest.mark.parametrize(
-    ("playbook", "batch", "unit"),
-    [
-        ("oneflow-rn50-fp32", 128, "images/s"),
-        ("oneflow-rn50-amp", 256, "images/s"),
-        ("oneflow-bert-fp32", 96, "sentences/s"),
-        ("oneflow-bert-amp", 160, "sentences/s"),
-    ],
-)
-def test_oneflow_is_measured_over_four_nodes(
-    prepared: Desk, playbook: str, batch: int, unit: str
-) -> None:
-    """Ranks by place in --node_ips, one control port, the window of the documents."""
-    said = swept(prepared, playbook, "--case", f"*_b{batch}_*")
-    found = rows(said)
-    assert list(found) == FOUR
-    assert said["unit"] == unit
-    assert {each["case"]["micro_batch_size"] for each in found.values()} == {batch}
-    assert {found[each]["transport"] for each in ("2x8", "4x8")} == {"IB mlx5_0"}
-    assert found["1x1"]["speedup"] == 1.0
-
-
-def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> None:
-    """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
-    said = swept(prepared, "oneflow-gpt")
-    assert len(said["cases"]) == 18
-    for each in said["cases"]:
-        assert each["median"] == pytest.approx(
-            each["case"]["global_batch_size"] / each["latency_s"], rel=1e-9
-        )
-        assert each["memory_mib"] > 0
-    folder = prepared.state / "sweeps" / said["sweep"]
-    report = (folder / "report.md").read_text().replace("\\", "")
-    for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):
-        assert name in report
-    assert len(list((folder / "logs").rglob("*.log"))) == 18
+    """A desk whose cluster has its image."""
+    first, done = provisioned
+    assert done.returncode == 0, done.stderr
+    return Desk.prepared(first, tmp_path_factory.mktemp("tensorflow"), "ngc-tensorflow-20.03")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""OneFlow's benchmarks on the virtual cluster, from playbook to report.
+
+Stand-ins run behind the benchmarks' own command lines: real gangs of processes over four nodes that
+train nothing and print each program's own log.
+"""
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.virtual import Desk, swept
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+IMAGES = ("oneflow-0.1.9", "oneflow-0.2.0", "oneflow-gpt-0.3.5")
+FOUR = ["1x1", "1x8", "2x8", "4x8"]
+
+
+@pytest.fixture(scope="module")
+def prepared(
+    provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Desk:
+    """A desk whose cluster has the images of all of OneFlow's benchmarks."""
+    first, done = provisioned
+    assert done.returncode == 0, done.stderr
+    return Desk.prepared(first, tmp_path_factory.mktemp("oneflow"), *IMAGES)
+
+
+def rows(said: Any) -> dict[str, Any]:
+    """Cases with a median, by placement."""
+    return {each["case"]["placement"]: each for each in said["cases"] if each["median"]}
+
+
+@pytest.mark.parametrize(
+    ("playbook", "batch", "unit"),
+    [
+        ("oneflow-rn50-fp32", 128, "images/s"),
+        ("oneflow-rn50-amp", 256, "images/s"),
+        ("oneflow-bert-fp32", 96, "sentences/s"),
+        ("oneflow-bert-amp", 160, "sentences/s"),
+    ],
+)
+def test_oneflow_is_measured_over_four_nodes(
+    prepared: Desk, playbook: str, batch: int, unit: str
+) -> None:
+    """Ranks by place in --node_ips, one control port, the window of the documents."""
+    said = swept(prepared, playbook, "--case", f"*_b{batch}_*")
+    found = rows(said)
+    assert list(found) == FOUR
+    assert said["unit"] == unit
+    assert {each["case"]["micro_batch_size"] for each in found.values()} == {batch}
+    assert {found[each]["transport"] for each in ("2x8", "4x8")} == {"IB mlx5_0"}
+    assert found["1x1"]["speedup"] == 1.0
+
+
+def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> None:
+    """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
+    said = swept(prepared, "oneflow-gpt")
+    assert len(said["cases"]) == 18
+    for each in said["cases"]:
+        assert each["median"] == pytest.approx(
+            each["case"]["global_batch_size"] / each["latency_s"], rel=1e-9
+        )
+        assert each["memory_mib"] > 0
+    folder = prepared.state / "sweeps" / said["sweep"]
+    report = (folder / "report.md").read_text().replace("\\", "")
+    for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):
+        assert name in report
+    assert len(list((folder / "logs").rglob("*.log"))) == 18
