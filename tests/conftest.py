@@ -27,7 +27,7 @@ TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
 # Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster.
-DEAR = ({"alone"}, {"four", "two"})
+DEAR = ({"machine_alone"}, {"four", "two"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -174,7 +174,7 @@ def machine() -> Iterator[None]:
 
 
 @pytest.fixture
-def alone() -> Iterator[None]:
+def machine_alone() -> Iterator[None]:
     """This machine for one test alone: it does what stops or disturbs any other's sweep."""
     with this_machine(fcntl.LOCK_EX):
         yield
@@ -183,7 +183,7 @@ def alone() -> Iterator[None]:
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A fresh place; whatever a test leaves running in it is ended."""
-    if request.node.get_closest_marker("cluster") and "alone" not in request.fixturenames:
+    if request.node.get_closest_marker("cluster") and "machine_alone" not in request.fixturenames:
         request.getfixturevalue("machine")
     here = Place.made(tmp_path / "place")
     yield here

@@ -18,7 +18,7 @@ from tests.datasets import CLASSES, imagenet_tars, jpeg, parts, tfrecords, valpr
 from tests.sshd import Sshd
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("alone")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("machine_alone")]
 MANY = tuple(f"n{number:08}" for number in range(1, 401))
 
 

@@ -18,7 +18,7 @@ from tests.conftest import PROGRAM, Place
 from tests.datasets import tfrecords
 from tests.dockerd import Dockerd, tiny_image
 
-pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.usefixtures("alone")]
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.usefixtures("machine_alone")]
 CODE = "/workspace/rn50v15_tf"
 # It has the interface of NVIDIA's script and leaves what that leaves: a file of the same name.
 INDEX = """\

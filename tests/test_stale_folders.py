@@ -13,7 +13,7 @@ from tests.conftest import Place
 from tests.waiting import wait_for
 
 # A neighbour's `clean` would remove them first.
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("alone")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("machine_alone")]
 
 
 def test_clean_removes_what_a_killed_question_left(place: Place) -> None:
