@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,9 +47,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
 
 
-def own_network() -> str:
-    """How addresses of loopback begin that no neighbour uses."""
-    return f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}."
+@cache
+def own_ports() -> int:
+    """Where ports begin that no other test process of this machine uses, of any checkout."""
+    for number in range(20):
+        slot = Path(tempfile.gettempdir()) / f"dlperf-tests-{os.getuid()}.ports{number}"
+        held = os.open(slot, os.O_RDWR | os.O_CREAT, 0o600)  # open as long as this process lives
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return 20_000 + 500 * number
+        os.close(held)
+    raise AssertionError("20 test processes run on this machine already")
 
 
 @dataclass
@@ -61,10 +69,8 @@ class Place:
 
     @classmethod
     def made(cls, folder: Path) -> "Place":
-        """A fresh one; its nodes have addresses of their own, or gangs would meet neighbours'."""
+        """A fresh one."""
         shutil.copytree(TESTS / "toy" / "place", folder)
-        inventory = folder / "inventory" / "two.yaml"
-        inventory.write_text(inventory.read_text().replace("127.0.0.", own_network()))
         return cls(folder)
 
     @property
@@ -152,6 +158,7 @@ class Place:
             "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}",
             "COLUMNS": "200",
             "DLPERF_LOCK": str(self.folder.parent / "machine.lock"),  # apart from real sweeps
+            "TOY_PORT": str(own_ports()),  # or gangs would meet those of a neighbour's test
         }
 
 

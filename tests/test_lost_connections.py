@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Place, own_network
+from tests.conftest import Place
 from tests.sshd import Sshd, free_port
 from tests.test_sweep import events
 from tests.waiting import wait_for
@@ -63,7 +63,6 @@ def started(folder: Path) -> Sshd:
     return Sshd(
         folder,
         {"ForceCommand": str(cutter), "SetEnv": env},
-        address=f"{own_network()}1",
         port=free_port(),
         within=ANOTHER_MACHINE,
     ).start()

@@ -1,5 +1,6 @@
 """A workload of a second or less that behaves, or misbehaves, as its parameters say."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
@@ -13,6 +14,7 @@ from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Workload, _dllogger, _nccl
 
+PORT = int(os.environ.get("TOY_PORT", "23333"))
 Behaviour = Literal[
     "good", "fails", "hangs", "mute", "deaf", "killed", "noisy", "short", "detached", "wordy"
 ]
@@ -56,7 +58,7 @@ WORKLOAD = Workload(
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
     launcher=torch.launch,
-    port=lambda _: 23333,
+    port=lambda _: PORT,
     command=command,
     env=env,
     mounts=mounts,
