@@ -26,8 +26,9 @@ from tests.waiting import PATIENCE_S
 TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
-# Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster.
-DEAR = ({"machine_alone"}, {"four", "two"})
+# Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster or an
+# environment with PyTorch; sweeps here. What begins last should be short.
+DEAR = ({"machine_alone"}, {"four", "two", "installed"}, {"place"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,8 @@ from tests.datasets import CLASSES, imagenet_tars, jpeg, parts, tfrecords, valpr
 from tests.sshd import Sshd
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("machine_alone")]
+pytestmark = pytest.mark.cluster
+prepares = pytest.mark.usefixtures("machine_alone")  # while it does, nobody may sweep here
 MANY = tuple(f"n{number:08}" for number in range(1, 401))
 
 
@@ -94,6 +95,7 @@ def files(folder: Path) -> int:
 # Preparing.
 
 
+@prepares
 def test_imagenet_comes_onto_every_node(nodes: Nodes, tmp_path: Path) -> None:
     """Classes in their places, counted; a small set is whole and said to be incomplete."""
     source = imagenet_tars(tmp_path / "from")
@@ -115,6 +117,7 @@ def test_imagenet_comes_onto_every_node(nodes: Nodes, tmp_path: Path) -> None:
     ]
 
 
+@prepares
 def test_a_second_run_finds_everything_there(nodes: Nodes, tmp_path: Path) -> None:
     """Nothing is touched, and the set is looked at again."""
     source = imagenet_tars(tmp_path / "from")
@@ -128,6 +131,7 @@ def test_a_second_run_finds_everything_there(nodes: Nodes, tmp_path: Path) -> No
     assert said["held"]["node2"]["files"] == 17
 
 
+@prepares
 def test_what_lies_at_the_path_is_never_overwritten(nodes: Nodes, tmp_path: Path) -> None:
     """However broken; the other node gets its own, and the broken one is an error."""
     source = imagenet_tars(tmp_path / "from")
@@ -142,6 +146,7 @@ def test_what_lies_at_the_path_is_never_overwritten(nodes: Nodes, tmp_path: Path
     assert ("error", "DATA-DIFF") in codes(said)
 
 
+@prepares
 def test_nodes_that_see_one_file_system_do_the_work_once(nodes: Nodes, tmp_path: Path) -> None:
     """The first prepares; the others are told where, and are looked at all the same."""
     source = imagenet_tars(tmp_path / "from")
@@ -182,6 +187,7 @@ def test_missing_sources_are_named_before_anything_is_written(
     assert not (nodes.folder / "node1").exists()
 
 
+@prepares
 def test_labels_may_lie_here(nodes: Nodes, tmp_path: Path) -> None:
     """Whatever lies beside the tars; a file that is no list of classes is refused at once."""
     source = imagenet_tars(tmp_path / "from", validation=3)
@@ -198,6 +204,7 @@ def test_labels_may_lie_here(nodes: Nodes, tmp_path: Path) -> None:
     assert (val / "n01484850/ILSVRC2012_val_00000001.JPEG").is_file()
 
 
+@prepares
 def test_one_nodes_failure_does_not_stop_the_others(nodes: Nodes, tmp_path: Path) -> None:
     """A tar that is cut on one node is named with the node; the other is done."""
     for name in ("node1", "node2"):
@@ -233,6 +240,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     assert not (nodes.folder / "node1").exists()
 
 
+@prepares
 def test_ctrl_c_ends_the_work_and_the_next_run_goes_on(nodes: Nodes, tmp_path: Path) -> None:
     """Exit 130, nothing runs any more; what has its place is not extracted again."""
     source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
@@ -255,6 +263,7 @@ def test_ctrl_c_ends_the_work_and_the_next_run_goes_on(nodes: Nodes, tmp_path: P
     assert files(image) == len(MANY) + 5
 
 
+@prepares
 def test_work_outlives_its_controller_and_is_found_again(nodes: Nodes, tmp_path: Path) -> None:
     """After SIGKILL it goes on by itself; the next run watches it to its end."""
     source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
@@ -273,6 +282,7 @@ def test_work_outlives_its_controller_and_is_found_again(nodes: Nodes, tmp_path:
     assert files(nodes.folder / "node1/image") == len(MANY) + 5
 
 
+@prepares
 def test_work_that_ended_unseen_is_put_into_place(nodes: Nodes, tmp_path: Path) -> None:
     """Nothing is extracted a second time, and no --from is needed."""
     source = imagenet_tars(tmp_path / "from", classes=MANY[:100], images=1)
@@ -306,6 +316,7 @@ def test_a_strangers_folder_is_left_alone(nodes: Nodes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "count"), [("wiki_ofrecord", 32), ("imagenet_ofrecord", 256), ("gpt", 2)]
 )
+@prepares
 def test_ready_made_files_come_into_their_place(
     nodes: Nodes, tmp_path: Path, name: str, count: int
 ) -> None:
@@ -324,6 +335,7 @@ def test_ready_made_files_come_into_their_place(
     assert said["held"]["node2"]["files"] == count
 
 
+@prepares
 def test_files_with_a_gap_do_not_get_the_name(nodes: Nodes, tmp_path: Path) -> None:
     """A program would fail on the missing one; completed sources are gone on with."""
     source = tfrecords(tmp_path / "from", train=3)
@@ -432,6 +444,7 @@ def server(tmp_path: Path) -> Iterator[Sshd]:
 
 
 @pytest.mark.daemons
+@prepares
 def test_a_lost_connection_does_not_end_the_work(
     nodes: Nodes, server: Sshd, tmp_path: Path
 ) -> None:

@@ -90,14 +90,13 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     findings, failures = wrong
     if findings:
         voice.findings(findings)
+    number = said.get("signal")
+    if isinstance(number, int):
+        failures = [*failures, errors.Interrupted(number)]
     for failure in folded(failures):
         voice.line(str(failure))
     unfit = 5 if any(each.severity == "error" for each in findings) else 0
-    stopped = 0
-    if "signal" in said:
-        voice.line("stopped; run the same command to resume")
-        stopped = 130 if said["signal"] == 2 else 143
-    code = errors.joined((unfit, stopped, *(each.exit_code for each in failures)))
+    code = errors.joined((unfit, *(each.exit_code for each in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,
         "data": asked.dataset.name,
