@@ -72,8 +72,23 @@ def _complete_cases(context: typer.Context, incomplete: str) -> list[str]:
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; else the newest."
 PLAYBOOKS, INVENTORIES = _complete_shipped("playbooks"), _complete_shipped("inventory")
 IMAGES = _complete_shipped("images")
+
+
+def _folder(named: str | Path) -> Path:
+    if not str(named):  # which Path takes for the working folder
+        raise typer.BadParameter("nothing; needed a folder, such as .dlperf")
+    return Path(named)
+
+
 State = Annotated[
-    Path, typer.Option("--state", envvar="DLPERF_STATE", help="Folder that holds everything.")
+    Path,
+    typer.Option(
+        "--state",
+        envvar="DLPERF_STATE",
+        metavar="PATH",
+        parser=_folder,
+        help="Folder that holds everything.",
+    ),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from orchestrator import __version__, disk, errors, records
+from orchestrator import __version__, disk, errors, records, words
 from orchestrator.disk import on_disk
 from orchestrator.lock import Lock
 from orchestrator.model import history
@@ -285,7 +285,7 @@ class Store:
             UsageError: there is none, or several ids begin so.
             StoreError: it cannot be read, or one cannot that may be it.
         """
-        if (Path(name) / "sweep.json").is_file():
+        if os.path.isfile(os.path.join(name, "sweep.json")):  # a name that is too long is none
             return Sweep(Path(name).resolve())
         known, unreadable = self.sweeps(), self.unreadable()
         playbook = Path(name).stem if name.endswith(".yaml") else name
@@ -301,12 +301,12 @@ class Store:
             return self._at(fitting[0])
         if fitting:
             raise errors.UsageError(
-                f"several sweeps begin with {name!r}: {', '.join(fitting)}",
+                f"several sweeps begin with {words.shown(name)}: {', '.join(fitting)}",
                 code="SWEEP-AMBIGUOUS",
                 fix="give more of the id",
             )
         raise errors.UsageError(
-            f"no sweep {name!r} in {self.root}",
+            f"no sweep {words.shown(name)} in {self.root}",
             code="NO-SWEEP",
             fix="see `dlperf-orch list sweeps`",
         )
@@ -340,7 +340,18 @@ class Store:
             ]
 
     def lock(self, cluster: str) -> Lock:
-        """The lock that a process holds while it measures on a cluster."""
+        """The lock that a process holds while it measures on a cluster.
+
+        Raises:
+            UsageError: what is written on the way could not name the state folder.
+        """
+        root = str(self.root.resolve())
+        if root.encode(errors="replace").decode() != root:
+            raise errors.UsageError(
+                f"{words.shown(root)} is not UTF-8, and files in a state folder name it",
+                code="STATE-NAME",
+                fix="choose another folder with --state",
+            )
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def site(self, cluster: str) -> bytes | None:
@@ -358,12 +369,21 @@ class Store:
 
     def sites(self) -> list[bytes]:
         """What provisioning left about every cluster."""
-        return [path.read_bytes() for path in sorted((self.root / "sites").glob("*.json"))]
+        return list(self.sites_newest_first())
 
     def sites_newest_first(self) -> Iterator[bytes]:
-        """What provisioning left about every cluster, the newest first."""
-        paths = sorted((self.root / "sites").glob("*.json"), key=lambda path: path.stat().st_mtime)
-        return (path.read_bytes() for path in reversed(paths))
+        """What provisioning left about every cluster, the newest first.
+
+        Raises:
+            LocalError: there is something else in the place of a file.
+        """
+        place = self.root / "sites"
+        with _ours(place):
+            paths = sorted(place.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in reversed(paths):
+            with _ours(path):
+                content = path.read_bytes()
+            yield content
 
 
 def _damage(sweep: Sweep) -> errors.DlperfError | None:

@@ -13,9 +13,11 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
+from orchestrator.runtimes._files import script
 from orchestrator.store import Sweep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import _gather
+from tests.waiting import wait_for
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB
 TASK = Task("left", 0, ("true",), {}, (), ())
@@ -108,9 +110,11 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
 BRING = """
 import sys
 from pathlib import Path
+from orchestrator.runtimes._files import script
 from orchestrator.store import Sweep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import _gather
+from tests.waiting import wait_for
 from tests.test_gather import LOG, attempt, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), {"left": LocalTransport("left")}
@@ -147,3 +151,16 @@ def test_what_was_fetched_is_synced_before_the_node_lets_go(tmp_path: Path) -> N
     assert settled < gone
     for folder in (target, target.parent, target.parent.parent):
         assert seen.index(("mkdir", str(folder))) < seen.index(("fsync", str(folder.parent))) < gone
+
+
+def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) -> None:
+    """How it ended cannot be told there; what stays is the log that took the room, of which none was lost."""
+    path = small / "supervise.sh"
+    path.write_bytes(script())
+    words = ("sh", str(path), str(small), "0", "dlp-full-disk", "60", "1", str(1 << 30))
+    fill = ("sh", "-c", "exec yes")
+    process = subprocess.Popen((*words, *fill), stdin=subprocess.DEVNULL, start_new_session=True)
+    wait_for((small / "r0.pid").exists, "the supervisor is at its gate")
+    (small / "r0.gate").write_text("go\n")
+    assert process.wait(60) == 0
+    assert sorted(each.name for each in small.glob("r0.*")) == ["r0.go", "r0.log", "r0.pid"]

@@ -27,7 +27,9 @@ cd "$folder" || exit # what a program leaves beside itself must not meet that of
 
 write() { # NAME TEXT
     rm -rf "$base.$1.new" "$base.$1" # no link or folder of the program's is followed
-    printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1"
+    printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1" && return
+    rm -f "$base.$1.new" # the disk is full
+    return 1
 }
 
 start_time() { # PID

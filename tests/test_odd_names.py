@@ -1,0 +1,66 @@
+"""Names of sweeps and folders that a file system or a file of ours cannot hold: never a bug."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests import warm
+from tests.conftest import PROGRAM, Place
+
+LONG = "a" * 5000
+
+
+def test_a_name_that_is_too_long_for_a_file_is_no_sweep(place: Place) -> None:
+    """Exit 2 as for any name that no sweep has, and the message stays short."""
+    lines = [(*verb, LONG) for verb in (("status",), ("stop",), ("collect",), ("logs", "--sweep"))]
+    for words, (code, _, err) in zip(lines, warm.run(place, lines), strict=True):
+        assert code == 2, (words[0], err[:300])
+        assert "ERROR NO-SWEEP: no sweep 'aaaa" in err
+        assert len(err) < 300
+
+
+def test_a_state_folder_whose_name_is_too_long_is_told(place: Place) -> None:
+    """Exit 6 and what to do, from every command that looks into it."""
+    state = ("--state", "b" * 300)
+    lines = [("clean", *state), ("clean", "--images", "--inventory", "two", *state)]
+    lines += [("status", *state), ("sweep", "toy", *state)]
+    for words, (code, _, err) in zip(lines, warm.run(place, lines), strict=True):
+        assert code == 6, (words[0], err[:300])
+        assert "File name too long. Fix: choose another folder with --state" in err
+
+
+def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(place: Place) -> None:
+    """Records of a sweep are JSON and name it: exit 2, and nothing is written."""
+    words = (b"sweep", b"toy", b"--state", b"caf\xe9")
+    done = subprocess.run(
+        [*map(os.fsencode, PROGRAM), *words],
+        cwd=place.folder,
+        env=place.env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert b"ERROR STATE-NAME: " in done.stderr
+    assert b"choose another folder with --state" in done.stderr
+    assert not any(place.folder.glob("caf*/sweeps"))
+
+
+def test_a_folder_in_the_place_of_a_site_file_is_told(place: Place) -> None:
+    """`clean`, which looks for the last cluster found fit: exit 6 with the path."""
+    (place.state / "sites" / "two.json").mkdir(parents=True)
+    done = place.run("clean")
+    assert done.returncode == 6, done.stderr
+    assert "ERROR STORE-RIGHTS: .dlperf/sites/two.json: Is a directory" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [("sweep", "toy"), ("provision", "two"), ("status",)])
+def test_an_empty_state_folder_is_refused(place: Place, verb: tuple[str, ...]) -> None:
+    """As from `--state "$UNSET"`: nothing of ours is strewn into the working folder."""
+    before = sorted(place.folder.iterdir())
+    done = place.run(*verb, "--state", "", "--json")
+    assert done.returncode == 2, done.stderr
+    assert "--state" in json.loads(done.stdout)["errors"][0]["message"]
+    assert sorted(place.folder.iterdir()) == before
