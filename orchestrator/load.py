@@ -1,7 +1,8 @@
 """YAML files that users write: read strictly, with positions, and brought into models."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,7 +72,11 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
         told = complaints(document, err, model, at)
         known = {each.path for each in told}
         rest = [each for each in empty if each.path not in known]
-        raise errors.ConfigError([*document.problems, *told, *rest]) from err
+        misfitting = misfits.told(err, document.value(at), model, at)
+        problems = _with_needs(
+            document.problems, ((at + path, text) for path, text, _ in misfitting)
+        )
+        raise errors.ConfigError([*problems, *told, *rest]) from err
     if empty or document.problems:
         raise errors.ConfigError([*document.problems, *empty])
     return found
@@ -86,6 +91,21 @@ def complaints(
         for path, text, about_key in misfits.told(error, document.value(at), model, at)
         if not any((at + path)[: len(each)] == each for each in document.broken)
     )
+
+
+def _with_needs(
+    problems: Iterable[errors.Complaint], misfitting: Iterable[tuple[Where, str]]
+) -> Iterator[errors.Complaint]:
+    """The problems; those about words that YAML 1.1 takes for true or false say what is needed.
+
+    Args:
+        misfitting: what does not fit at paths in the file, in words.
+    """
+    needs = {words.path(path): text.partition("; needed ")[2] for path, text in misfitting}
+    for problem in problems:
+        seen, unsure, rest = problem.text.partition(scalars.TRUE_OR_FALSE)
+        need = needs.get(problem.path) if unsure else ""
+        yield replace(problem, text=f"{seen}{need}{rest}") if need else problem
 
 
 class _GivenUp(Exception):

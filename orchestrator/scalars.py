@@ -9,8 +9,10 @@ from orchestrator.source import INVISIBLE
 _OF_BASE_TEN = "a number to base 10"
 _NO_ZEROS = "a number without leading zeros"
 _NO_NODES = re.compile(r"0x[0-9]+")  # a placement of no node, which YAML takes for hexadecimal
+# What is needed where somebody wrote a word of YAML 1.1, as long as nobody knows it better.
+TRUE_OR_FALSE = "true or false where that is meant"
 _SURPRISES = (
-    (r"(?i:yes|no|on|off|y|n)", "which YAML 1.1 takes for true or false", "true or false"),
+    (r"(?i:yes|no|on|off|y|n)", "which YAML 1.1 takes for true or false", TRUE_OR_FALSE),
     (r"[-+]?0[0-9][0-9_]*", "which YAML 1.1 takes for an octal number", _NO_ZEROS),
     (r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?", "which begins with zeros", _NO_ZEROS),
     (r"[-+]?[0-9][0-9_]*(:[0-9_]+)+(\.[0-9_]*)?", "a number to base 60 in YAML 1.1", _OF_BASE_TEN),

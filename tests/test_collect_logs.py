@@ -159,6 +159,15 @@ def test_real_logs_are_listed_by_world_size_without_speedup() -> None:
     assert "speedup" not in done.stdout
 
 
+def test_a_line_break_in_a_logs_name_breaks_no_row(tmp_path: Path) -> None:
+    """It is shown as an escape, in the table and in the reason beside it."""
+    (tmp_path / "one\ntwo.log").write_bytes(b"no line of a log\n")
+    done = collect(tmp_path)
+    (row,) = [line for line in done.stdout.splitlines() if "two.log" in line]
+    assert row.rstrip().endswith("NO-HEADER NO-STEPS   one\\ntwo.log")
+    assert re.search(r"^one\\ntwo\.log: NO-STEPS: ", done.stderr, re.MULTILINE)
+
+
 def test_the_default_window_that_no_log_covers_gives_no_number() -> None:
     """Upstream's extractor says 0 for all of these logs; here each says what it lacks."""
     done = collect(SAMPLES, "--json")

@@ -154,7 +154,7 @@ def test_what_was_fetched_is_synced_before_the_node_lets_go(tmp_path: Path) -> N
 
 
 def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) -> None:
-    """How it ended cannot be told there; what stays is the log that took the room, of which none was lost."""
+    """How it ended cannot be told there; the log that took the room stays."""
     path = small / "supervise.sh"
     path.write_bytes(script())
     words = ("sh", str(path), str(small), "0", "dlp-full-disk", "60", "1", str(1 << 30))

@@ -238,6 +238,8 @@ def test_a_detached_sweep_runs_to_its_end_and_is_found(place: Place) -> None:
     assert said["sweep"] == place.sweep().name
     assert list(place.state.glob("sweeps/*/attempts/*/*/r0.go"))
     pid = said["controller"]
+    assert Path(said["log"]).name.endswith(f"-{pid}.log")
+    assert list(place.state.rglob("detached-*")) == [Path(said["log"])]
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
     assert f"pid {pid} of " in place.run("status").stdout

@@ -188,7 +188,8 @@ def test_a_gang_that_prints_nothing_is_stalled(place: Place) -> None:
     assert done.returncode == 3
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert found["attempt"] == 2
-    assert "STALLED" in str(found["problems"])
+    words = "no task printed anything for 1 s, which is method.stall_limit_s"
+    assert found["problems"] == [{"code": "STALLED", "message": words}]
     assert place.pids() == []
 
 
@@ -198,7 +199,8 @@ def test_the_time_limit_is_kept(place: Place) -> None:
     place.rewrite(params="params: {behaviour: hangs}", method=method)
     assert place.run("sweep", "toy", "--case", "2x2").returncode == 3
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
-    assert "DEADLINE" in str(found["problems"])
+    words = "it ran longer than 1 s, which is method.time_limit_s"
+    assert found["problems"] == [{"code": "DEADLINE", "message": words}]
     assert place.pids() == []
 
 

@@ -156,6 +156,21 @@ def test_trials_side_by_side_have_numbers_of_their_own(clock: Clock) -> None:
     ]
 
 
+def test_a_trial_that_was_interrupted_promises_no_time(clock: Clock) -> None:
+    """Nothing further runs: how long the rest would take is nothing to wait for."""
+    said: list[str] = []
+    with View(said.append, None, "toy-1", 3, 0) as shown:
+        with shown.trial("a", 100) as row:
+            row.attempt(1)
+            clock.now_s += 11
+            row.ended("valid", "v", final=True)
+        with shown.trial("b", 100) as row:
+            row.attempt(1)
+            row.ended("interrupted", "INTERRUPTED", final=False)
+    assert said[1] == "[1/3] a a1: valid, v, took 0:11, about 0:22 left"
+    assert said[3] == "[2/3] b a1: interrupted, INTERRUPTED, took 0:00"
+
+
 def test_three_trials_have_a_line_each_on_a_terminal(tmp_path: Path) -> None:
     """With how far each is, and lines that stay between."""
     seen = on_terminal((sys.executable, "-c", THREE), columns=100, cwd=tmp_path, env=ENV)

@@ -186,7 +186,7 @@ class Voice:
                     _number(lone.throughput),
                     _number(lone.log.rate.mean if lone.log.rate else None),
                     " ".join(problem.code for problem in lone.problems),
-                    lone.path,
+                    words.printable(lone.path),
                 )
                 for lone in report.lone
             ]

@@ -67,7 +67,7 @@ class Row:
         took = duration(time.monotonic() - self._began)
         said = f"{self._now[0]}: {state}, {words}, took {took}"
         self._now = ("", 0, 0.0)
-        self._view.ended(self, said, final=final, good=state == "valid")
+        self._view.ended(self, said, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -152,13 +152,13 @@ class View:
             with self._lock:
                 self._line(row, str(row))
 
-    def ended(self, row: Row, said: str, *, final: bool, good: bool) -> None:
+    def ended(self, row: Row, said: str, state: str, *, final: bool) -> None:
         """The attempt ended; ``final`` if its trial needs no further one."""
         with self._lock:
             if final:
                 self._final |= {row.number}
-                self._bad += not good
-            left = self._left()
+                self._bad += state != "valid"
+            left = None if state == "interrupted" else self._left()
             self._line(row, said + (f", about {duration(left)} left" if left else ""))
 
     def _line(self, row: Row, said: str) -> None:

@@ -91,12 +91,15 @@ def supervisors_words(bench: Bench, attempt: Attempt) -> str:
 
 def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
     """State and reason of a gang that did not end well."""
+    method = bench.recipe.experiment.method
     if gang.reason == "stopped":
         return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
     if gang.reason == "stalled":
-        return "infra-lost", Problem("STALLED", "no task printed anything for too long")
+        said = f"no task printed anything for {method.stall_limit_s:g} s"
+        return "infra-lost", Problem("STALLED", f"{said}, which is method.stall_limit_s")
     if gang.reason == "deadline":
-        return "infra-lost", Problem("DEADLINE", "it ran longer than method.time_limit_s")
+        said = f"it ran longer than {method.time_limit_s:g} s"
+        return "infra-lost", Problem("DEADLINE", f"{said}, which is method.time_limit_s")
     if gang.reason in FAILED and gang.first is not None:
         code, words = FAILED[gang.reason]
         return "failed", Problem(code, f"{_where(gang.first)}: {words}")

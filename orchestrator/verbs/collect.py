@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, measure, report, workloads
+from orchestrator import errors, measure, report, words, workloads
 from orchestrator.console import Voice
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -189,4 +189,5 @@ def _say_reasons(found: Report, voice: Voice) -> None:
         voice.line(f"{missing} of {len(trials)} planned trials have not been run")
     for lone in found.lone:
         for problem in lone.problems:
-            voice.line(f"{lone.path}: {problem.code}: {problem.message}")
+            path = words.printable(lone.path)
+            voice.line(f"{path}: {problem.code}: {problem.message}")

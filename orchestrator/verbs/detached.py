@@ -27,13 +27,15 @@ class Child:
 
     Args:
         pipe: where it says the id of its sweep once that is under way.
-        messages: where it says everything on the way, in the state folder.
+        messages: where it says everything on the way, in the state folder, by its pid.
+        said: those, as they come.
         results: what it prints before it is under way.
     """
 
     pid: int
     pipe: int
     messages: Path
+    said: BinaryIO
     results: BinaryIO
 
 
@@ -63,23 +65,30 @@ def fork(state: Path) -> Child | Begun:
         StoreError, LocalError: there is still one process.
     """
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = state.resolve() / f"detached-{moment}-{os.getpid()}.log"
+    path = _messages(state, moment)
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        said = open(path, "rb")  # noqa: SIM115 - read after its name has changed
     results = TemporaryFile()  # noqa: SIM115 - both processes go on with it
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, path, results)
+        return Child(pid, ours, _messages(state, moment, pid), said, results)
     os.setsid()
+    path = path.rename(_messages(state, moment))
+    said.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(results.fileno(), 1)
     os.dup2(messages, 2)
     return Begun(theirs, path)
+
+
+def _messages(state: Path, moment: str, pid: int | None = None) -> Path:
+    return state.resolve() / f"detached-{moment}-{pid or os.getpid()}.log"
 
 
 def follow(child: Child, voice: Voice) -> int:
@@ -88,7 +97,7 @@ def follow(child: Child, voice: Voice) -> int:
     Raises:
         Stopped: by a closed terminal; the other process goes on.
     """
-    with open(child.messages, "rb") as messages:
+    with child.said as messages:
         try:
             sweep = _said(child, messages)
         except Stopped as stopped:
