@@ -31,6 +31,12 @@ PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()
 DEAR = ({"machine_alone"}, {"four", "two", "installed"}, {"place"})
 
 
+def pytest_configure() -> None:
+    """Programs under test do not inherit that a run under nohup ignores SIGHUP; it still does."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that others wait for first, then the long ones: workers take whole files, in order."""
     dear: dict[Path, int] = {}
