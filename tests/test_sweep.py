@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAM, Place
+from tests.conftest import PROGRAM, TESTS, Place
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -140,6 +140,27 @@ def test_a_failing_rank_ends_the_gang_and_is_reported(place: Place) -> None:
     assert "this rank fails on purpose" in str(found["problems"])
     assert "--max-fail 1" in done.stderr
     assert place.pids() == []
+
+
+def test_a_rank_that_fails_far_above_its_agents_last_words_is_shown(place: Place) -> None:
+    """As under torchrun, which prints a Traceback of its own and a table after that of the rank."""
+    said = TESTS / "samples" / "failed-torchrun" / "one-rank.log"
+    program = f"import sys\nprint(open({str(said)!r}).read())\nsys.exit(1)\n"
+    (place.folder / "images/toy/program.py").write_text(program)
+    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    assert done.returncode == 3
+    (problem,) = json.loads((place.sweep() / "logs/1n1g/toy_b4_fp32_1.json").read_text())[
+        "problems"
+    ]
+    assert problem["code"] == "PROGRAM-FAILED"
+    first, last = problem["message"].split("\nits last lines:\n")
+    assert first.splitlines() == [
+        "node left, node_rank 0: exit status 1; its first Traceback ends with:",
+        '  File "/workspace/p.py", line 5, in inner',
+        '    raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (64x8 and 9x5)")',
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x8 and 9x5)",
+    ]
+    assert "Root Cause (first observed failure):" in last
 
 
 def test_a_killed_agent_is_tried_again_as_a_new_attempt(place: Place) -> None:

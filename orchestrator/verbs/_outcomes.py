@@ -19,11 +19,10 @@ from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.store import now
-from orchestrator.verbs import _evidence, _fabric, _files, _logs
+from orchestrator.verbs import _causes, _evidence, _fabric, _files, _logs
 from orchestrator.verbs._bench import Bench
 from orchestrator.verbs._evidence import Kept
 
-LAST_LINES = 20
 LAST_SIGNAL = 64
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
 # Words of a supervisor or a runtime for an end that says nothing of the program.
@@ -171,12 +170,11 @@ def _outcome(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict)
 def _failed_program(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
     # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
     failed = [end for end in gang.ends if end.why == "exited" and end.status]
-    last = {end.node_rank: _last_lines(bench, attempt, end) for end in failed}
+    last = {end.node_rank: _said_last(bench, attempt, end) for end in failed}
     if any(word in lines for word in BUSY_WORDS for lines in last.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
     words = "\n".join(
-        f"{_where(end)}: exit status {end.status}; its last lines:\n"
-        + last[end.node_rank].decode(errors="replace")
+        f"{_where(end)}: exit status {end.status}; " + last[end.node_rank].decode(errors="replace")
         for end in failed
     )
     troubles = proof.troubles(_seen(bench, attempt))
@@ -202,13 +200,8 @@ def _file(bench: Bench, attempt: Attempt, node_rank: int, name: str) -> Path:
     return bench.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
 
 
-def _last_lines(bench: Bench, attempt: Attempt, end: TaskEnd) -> bytes:
-    path = _file(bench, attempt, end.node_rank, "log")
-    if not path.exists():
-        return b""
-    with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - 16384))
-        return b"\n".join(file.read().splitlines()[-LAST_LINES:])
+def _said_last(bench: Bench, attempt: Attempt, end: TaskEnd) -> bytes:
+    return _causes.words(_file(bench, attempt, end.node_rank, "log"))
 
 
 def _changed_code(bench: Bench) -> Iterable[Problem]:
