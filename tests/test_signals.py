@@ -222,10 +222,12 @@ def test_a_sweep_that_is_stopped_early_tells_what_an_earlier_one_left(place: Pla
 
 
 def token(pid: int) -> str:
-    """The name of the task that a process belongs to."""
-    words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    """The name of the task that a process belongs to; empty if it has ended meanwhile."""
+    words: list[str] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     found = [word.partition("=")[2] for word in words if word.startswith("DLPERF_")]
-    return found[0]
+    return found[0] if found else ""
 
 
 def test_a_detached_sweep_runs_to_its_end_and_is_found(place: Place) -> None:
