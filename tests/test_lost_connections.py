@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Place
 from tests.sshd import Sshd, free_port
-from tests.test_sweep import events
+from tests.test_sweep import FLOOD, events, outcome
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -117,6 +117,26 @@ def test_a_connection_lost_in_the_middle_of_a_log_costs_no_trial(
     assert process.returncode == 0, said
     outcomes = [(event["state"], event["code"]) for event in events(place, "outcome")]
     assert outcomes == [("valid", "")]
+
+
+@pytest.mark.parametrize("left", [3 << 20, 1 << 40])
+def test_a_program_that_floods_its_log_over_ssh_is_told_so(
+    place: Place, server: Sshd, left: int
+) -> None:
+    """Ended or still printing: one attempt, and no more of its log comes here than is allowed."""
+    with open(place.folder / "far.yaml", "a") as file:
+        file.write("max_log_size: 1m\n")
+    (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
+    done = place.run("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    assert done.returncode == 3, done.stderr
+    kept = outcome(place, "1n1g/toy_b4_fp32_1.log")
+    assert (kept["state"], kept["attempt"]) == ("failed", 1)
+    assert "'LOG-TOO-LARGE'" in str(kept["problems"])
+    (log,) = place.sweep().glob("attempts/*/a1/r0.log")
+    assert log.stat().st_size == 1 << 20
+    assert log.read_bytes()[:12] == b"DLL begins\nx"
+    assert place.pids() == []
+    assert not list((server.folder / "node").glob("*/*/a1")), "the node has forgotten the attempt"
 
 
 def test_a_node_that_stays_away_is_given_up_in_time(place: Place, server: Sshd) -> None:
