@@ -317,11 +317,14 @@ def sweep(
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import sweep as verb
+        from orchestrator.verbs._campaign import Caller
+        from orchestrator.verbs._requested import Options
 
-        wish = verb.Wish(playbook, inventory, tuple(case or ()), repeats, new, max_fail, nodes)
+        cases = tuple(case or ())
+        options = Options(playbook, inventory, cases, repeats, new, max_fail, nodes)
         if dry_run:
-            return verb.dry_run(_store(state), wish, voice)
-        return verb.sweep(_store(state), wish, verb.Caller(voice, SIGNALS, begun))
+            return verb.dry_run(_store(state), options, voice)
+        return verb.sweep(_store(state), options, Caller(voice, SIGNALS, begun))
 
     _command(as_json, _logged(state, verbose, work), _left(state))
 

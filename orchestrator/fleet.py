@@ -8,15 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset, open_files
-from orchestrator.deadlines import COMMAND_S
-from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
-from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
-from orchestrator.transports import Transport
+from orchestrator.transports import Completed, Transport
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.told import ToldTransport
 
@@ -103,10 +100,10 @@ class Fleet:
         for transport in self.transports.values():
             transport.close()
 
-    def runtime(self, name: str, settings: ContainerSettings | None = None) -> Runtime:
-        """A node's way of running tasks; ``settings`` is needed where containers are created."""
+    def runtime(self, name: str) -> Runtime:
+        """A node's way of running tasks."""
         if name in self.engines:
-            return self.containers_on(name, settings or ContainerSettings(image=""))
+            return self.containers_on(name, ContainerSettings.of(self.cluster))
         return ProcessRuntime(self.transports[name])
 
     def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
@@ -115,17 +112,11 @@ class Fleet:
 
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
-    def seen(self, attempt: Attempt, task: Task) -> tuple[str, int]:
-        """A task's phase as its node tells it, and the size of its log in bytes.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
-        state = self.runtime(task.node).inspect(attempt, task)
-        path = f"{attempt.folder(task)}/r{task.node_rank}.log"
-        done = self.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
-        size = done.stdout.split()[:1]
-        return state.phase, int(size[0]) if size and done.exit_code == 0 else 0
+    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
+        """What a command came to on each node, by the names of nodes in order."""
+        return ask_all(
+            list(argv), lambda node: self.transports[node].run(argv[node], timeout_s=timeout_s)
+        )
 
 
 def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:

@@ -95,13 +95,6 @@ def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
         yield index, CaseEntry.model_validate(given)
 
 
-def fitting(experiment: Experiment, nodes: int) -> tuple[Experiment, tuple[str, ...]]:
-    """The experiment without cases of more nodes than these, and the placements left out."""
-    placements = dict.fromkeys(case.placement for case in cases(experiment) if case.nodes > nodes)
-    exclude = (*experiment.exclude, *(Exclusion(placement=each) for each in placements))
-    return experiment.model_copy(update={"exclude": exclude}), tuple(placements)
-
-
 def _matches(exclusion: Exclusion, case: Case) -> bool:
     said = exclusion.model_dump(exclude_none=True, exclude={"params"})
     return all(getattr(case, field) == value for field, value in said.items()) and all(
@@ -267,7 +260,7 @@ def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Contra
 
 
 def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]:
-    local = [node.name for node in cluster.members if node.transport == "local"]
+    local = [node.name for node in cluster.members if node.is_here]
     if local and experiment.device is None:
         yield Contradiction(
             (),
@@ -277,31 +270,38 @@ def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
-    members = cluster.members
+    """Cases for which the cluster has too few nodes that fit; and what those lack that do not."""
     for point in points:
-        case = point.case
+        case, members = point.case, cluster.members
         if case.nodes > len(members):
             yield Contradiction(
                 point.path,
                 f"{case.placement} asks for {case.nodes} nodes;"
                 f" inventory {cluster.name} has {len(members)}",
             )
-        for node in members[: case.nodes]:
-            has = len(node.usable_gpus)
-            if case.device == "cuda" and has < case.gpus_per_node:
-                yield Contradiction(
-                    point.path,
-                    f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
-                    f" inventory {cluster.name} lets it use {has}",
-                )
-            yield from _data(node, workload, case, cluster)
+        lacking = {node.name: _lacks(node, workload, point, cluster) for node in members}
+        unfit = [found for found in lacking.values() if found]
+        needed = case.nodes - (len(members) - len(unfit))
+        yield from (found for node in unfit[: max(needed, 0)] for found in node)
 
 
-def _data(node: Node, workload: Workload, case: Case, cluster: Cluster) -> Iterator[Contradiction]:
-    for name in workload.data(case):
-        if name not in node.data:
-            yield Contradiction(
-                (),
-                f"workload {workload.name} reads the data set {name!r};"
-                f" needed data.{name} for node {node.name} in inventory {cluster.name}",
-            )
+def _lacks(
+    node: Node, workload: Workload, point: Point, cluster: Cluster
+) -> tuple[Contradiction, ...]:
+    case, has = point.case, len(node.usable_gpus)
+    missing = [
+        Contradiction(
+            (),
+            f"workload {workload.name} reads the data set {name!r};"
+            f" needed data.{name} for node {node.name} in inventory {cluster.name}",
+        )
+        for name in workload.data(case)
+        if name not in node.data
+    ]
+    if case.device == "cuda" and has < case.gpus_per_node:
+        text = (
+            f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
+            f" inventory {cluster.name} lets it use {has}"
+        )
+        return (Contradiction(point.path, text), *missing)
+    return tuple(missing)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator import errors, words
+from orchestrator import errors, nodeset, words
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
@@ -207,7 +207,15 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if said is not None and said.spread is not None and said.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
-    return Result(case, agreed, said, None, None, tuple(marks))
+    return Result(case, agreed, said, None, None, (*marks, *_node_sets(agreed)))
+
+
+def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
+    """The mark of a median over trials that ran on more than one set of nodes."""
+    valid = [trial for trial in trials if trial.state == "valid" and trial.nodes]
+    sets = dict.fromkeys(nodeset.fold(sorted(trial.nodes)) for trial in valid)
+    if len(sets) > 1:
+        yield Problem("NODE-SETS", f"its trials ran on {' and on '.join(sets)}")
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
@@ -300,7 +308,14 @@ def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
 
 def _circumstances(trial: Measurement) -> Mapping[str, str]:
     """Everything that trials must agree in before they share a median."""
-    return {**trial.provenance, "transport": trial.transport}
+    said = (
+        words.removeprefix(f"{node}: ")
+        for words in trial.transport.split("; ")
+        for node in trial.nodes
+        if words.startswith(f"{node}: ")
+    )
+    transport = "; ".join(sorted(said)) or trial.transport
+    return {**trial.provenance, "transport": transport}
 
 
 def _fingerprints(trial: Measurement) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From an experiment and a cluster to the plan that is shown and then run."""
+"""From an experiment to its plan: every trial in order, bound to no node."""
 
 import fnmatch
 import re
@@ -9,20 +9,21 @@ from functools import partial
 
 from orchestrator import matrix
 from orchestrator.model.case import Case
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
-from orchestrator.model.plan import Placement, Plan, Seat, Task, TrialPlan
+from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
-
-FIRST_PORT, PORTS = 20_000, 10_000  # below the ports that Linux gives to outgoing connections
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that a plan is made of."""
+    """Everything that a plan is made of.
+
+    Args:
+        cluster: all of it, also where a sweep leaves nodes out.
+    """
 
     name: str
     experiment: Experiment
@@ -51,34 +52,10 @@ def build(recipe: Recipe) -> Plan:
         cluster=recipe.cluster.name,
         method=recipe.experiment.method,
         trials=tuple(
-            _trial(recipe, case, repeat, f"{stem}_{repeat}", _port(recipe.workload, case, ordinal))
+            _trial(recipe.workload, case, repeat, f"{stem}_{repeat}", ordinal)
             for ordinal, (repeat, case, stem) in enumerate(points)
         ),
     )
-
-
-def inputs(recipe: Recipe) -> dict[str, JSON]:
-    """Everything that must stay the same for two runs to be one sweep, as plain data.
-
-    How often cases are repeated is not among it on purpose: more repeats extend a sweep. What the
-    playbook itself says of repeats is, since an edited playbook starts a new one.
-    """
-    once = recipe.experiment.model_copy(
-        update={"method": recipe.experiment.method.model_copy(update={"repeats": 1})}
-    )
-    tasks: dict[str, JSON] = {
-        trial.name: [
-            {"node": task.node, "argv": list(task.argv), "env": dict(task.env)}
-            for task in trial.tasks
-        ]
-        for trial in build(replace(recipe, experiment=once)).trials
-    }
-    return {
-        "experiment": recipe.experiment.model_dump(mode="json"),
-        "cluster": recipe.cluster.model_dump(mode="json", exclude_none=True),
-        "image_digest": recipe.program.digest,
-        "tasks": tasks,
-    }
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
@@ -87,14 +64,14 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 
 
-def patterns(trials: Iterable[TrialPlan], given: Iterable[str]) -> tuple[str, ...]:
+def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
     """What ``given`` asks for, split at commas; what is a name as it stands stays whole."""
     names = {name for trial in trials for name in _names(trial)}
     words = ((text,) if text in names else text.split(",") for text in given)
     return tuple(word.strip() for each in words for word in each)
 
 
-def selected(trials: Iterable[TrialPlan], wanted: Sequence[str]) -> tuple[TrialPlan, ...]:
+def selected(trials: Iterable[Trial], wanted: Sequence[str]) -> tuple[Trial, ...]:
     """The trials that any of the patterns fits: ``2x*``, ``4n8g-*``, or a case's own name.
 
     Args:
@@ -112,81 +89,19 @@ def selected(trials: Iterable[TrialPlan], wanted: Sequence[str]) -> tuple[TrialP
     )
 
 
-def _names(trial: TrialPlan) -> tuple[str, ...]:
+def _names(trial: Trial) -> tuple[str, ...]:
     return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
-def port_after(first: int, steps: int) -> int:
-    """The port that comes ``steps`` after ``first``, round the range that we take ports from."""
-    return first if steps == 0 else FIRST_PORT + (first - FIRST_PORT + steps) % PORTS
-
-
-def at_port(recipe: Recipe, trial: TrialPlan, port: int) -> TrialPlan:
-    """The same trial, its ranks meeting at another port of the leader."""
-    return replace(trial, port=port, tasks=_tasks(recipe, trial.case, port))
-
-
-def _port(workload: Workload, case: Case, ordinal: int) -> int:
-    first = workload.port(case)
-    return first if workload.fixed_port(case) else port_after(first, ordinal)
-
-
-def _trial(recipe: Recipe, case: Case, repeat: int, stem: str, port: int) -> TrialPlan:
-    return TrialPlan(
+def _trial(workload: Workload, case: Case, repeat: int, stem: str, ordinal: int) -> Trial:
+    return Trial(
         name=f"{case.token}-{stem}",
         repeat=repeat,
         case=case,
         log=f"{case.token}/{stem}.log",
-        port=port,
-        tasks=_tasks(recipe, case, port),
-        log_rank=case.nodes - 1 if recipe.workload.log_node == "last" else 0,
-        name_of_case=recipe.workload.case_name(case) if recipe.workload.case_name else "",
-    )
-
-
-def _tasks(recipe: Recipe, case: Case, port: int) -> tuple[Task, ...]:
-    workload = recipe.workload
-    placement = _placement(case, recipe.cluster, recipe.program, port)
-    command = workload.command(case, recipe.experiment.method, placement)
-    return tuple(
-        Task(
-            node=seat.node,
-            node_rank=node_rank,
-            argv=start.argv,
-            env=workload.env(case, placement, seat),
-            mounts=workload.mounts(case, seat),
-            gpus=seat.gpus,
-            service=start.service,
-            files=start.files,
-            capabilities=start.capabilities,
-        )
-        for node_rank, (seat, start) in enumerate(
-            zip(placement.seats, workload.launcher(command, placement), strict=True)
-        )
-    )
-
-
-def _placement(case: Case, cluster: Cluster, program: Program, port: int) -> Placement:
-    return Placement(
-        seats=tuple(_seat(node, case) for node in cluster.members[: case.nodes]),
-        gpus_per_node=case.gpus_per_node,
-        port=port,
-        code=program.code,
-        python=program.python,
-    )
-
-
-def _seat(node: Node, case: Case) -> Seat:
-    gpus: tuple[int, ...] = ()
-    if case.device == "cuda":
-        gpus = node.usable_gpus[: case.gpus_per_node]
-    return Seat(
-        node=node.name,
-        address=node.address,
-        gpus=gpus,
-        interface=node.interface,
-        hcas=tuple(hca.name for hca in node.hcas),
-        data=node.data,
+        ordinal=ordinal,
+        log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
+        name_of_case=workload.case_name(case) if workload.case_name else "",
     )
 
 

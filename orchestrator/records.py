@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import __version__
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Event, Intent
 from orchestrator.model.facts import JSON
@@ -23,6 +24,8 @@ PLAN = TypeAdapter(Plan)
 SITE = TypeAdapter(Site)
 INVENTORY = TypeAdapter(Cluster)
 OUTCOME = TypeAdapter(Outcome)
+ATTEMPT = TypeAdapter(Attempt)
+OF_THE_FILE = ("version", "sha256", "inherited_env")
 KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
 DEEPEST = 64  # our own nest less than ten deep
 MOST_ATTEMPTS = 1_000_000
@@ -102,6 +105,27 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
         plan=_read(PLAN, record, "plan"),
         site=_read(SITE, record, "site"),
     )
+
+
+def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict[str, JSON]:
+    """An attempt as attempt.json has it, with the sha256 of the rest of it."""
+    bound = ATTEMPT.dump_python(attempt, mode="json")
+    return _sealed({"version": VERSION, **bound, "inherited_env": dict(inherited_env)})
+
+
+def attempt(content: bytes) -> Attempt:
+    """What attempt.json of this version holds, if it is whole.
+
+    Raises:
+        ValueError: it is not, and why.
+    """
+    found = document(content)
+    if version(found) != VERSION:
+        raise ValueError(f"it has version {version(found)}")
+    if found.get("sha256") != _sealed(found)["sha256"]:
+        raise ValueError("it was changed: its sha256 is not that of its content")
+    bound = {key: value for key, value in found.items() if key not in OF_THE_FILE}
+    return _read(ATTEMPT, {"attempt": bound}, "attempt")
 
 
 def event(line: bytes) -> Event | None:

@@ -19,6 +19,7 @@ from orchestrator import __version__, disk, errors, records, words
 from orchestrator.disk import on_disk
 from orchestrator.lock import Lock
 from orchestrator.model import history
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
 from orchestrator.model.history import History
@@ -175,7 +176,7 @@ class Sweep:
         for trial, number in self.attempts():
             known = found.setdefault(trial, History())
             if number > known.attempts:
-                known.find(number, self.attempt_port(trial, number))
+                known.find(number, bound=self._description(trial, number).exists())
         return found
 
     def freeze(self) -> None:
@@ -195,14 +196,34 @@ class Sweep:
             if re.fullmatch("a[0-9]{1,6}", path.name, re.ASCII) and path.is_dir()
         ]
 
-    def attempt_port(self, trial: str, number: int) -> int:
-        """The port of an attempt as its description in its folder has it; 0 if that is not told."""
+    def attempt(self, trial: str, number: int) -> Attempt:
+        """An attempt as it was bound.
+
+        Raises:
+            StoreError: attempt.json is damaged, or gone.
+        """
+        path = self._description(trial, number)
         try:
-            path = self.attempt_folder(trial, number) / "attempt.json"
-            port = records.document(path.read_bytes()).get("port")
-        except (OSError, ValueError):
-            return 0
-        return port if type(port) is int and 0 < port < 1 << 16 else 0
+            with _ours(path):
+                content = path.read_bytes() if path.exists() else b""
+            found = records.attempt(content)
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        if (found.sweep, found.trial, found.number) != (self.id, trial, number):
+            raise _damaged(path, ValueError(f"it is of {found.trial} a{found.number}"))
+        return found
+
+    def keep_attempt(self, attempt: Attempt, inherited_env: Mapping[str, str]) -> None:
+        """Write attempt.json, before anything of the attempt starts.
+
+        Args:
+            inherited_env: what its tasks take over from this program's environment.
+        """
+        content = dumps(records.attempt_document(attempt, inherited_env)).encode()
+        write(self._description(attempt.trial, attempt.number), content, self._gate)
+
+    def _description(self, trial: str, number: int) -> Path:
+        return self.attempt_folder(trial, number) / "attempt.json"
 
     def attempt_folder(self, trial: str, number: int) -> Path:
         """Where an attempt's raw logs lie."""

@@ -69,10 +69,19 @@ def own_ports() -> int:
 
 @dataclass
 class Place:
-    """A folder where a person works, with the toy workload in reach."""
+    """A folder where a person works, with the toy workload in reach.
+
+    Args:
+        program: what runs a command.
+        more_env: what its environment has besides.
+        files: where tasks have theirs until they come into the state folder; None if at once.
+    """
 
     folder: Path
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    program: tuple[str, ...] = PROGRAM
+    more_env: dict[str, str] = field(default_factory=dict)
+    files: Path | None = None
 
     @classmethod
     def made(cls, folder: Path) -> "Place":
@@ -88,7 +97,7 @@ class Place:
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """A command, to its end."""
         return subprocess.run(
-            [*PROGRAM, *words],
+            [*self.program, *words],
             cwd=self.folder,
             env={**self.env(), **env},
             stdin=subprocess.DEVNULL,
@@ -101,7 +110,7 @@ class Place:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A command, left running."""
         process = subprocess.Popen(
-            [*PROGRAM, *words],
+            [*self.program, *words],
             cwd=self.folder,
             env=self.env(),
             stdin=subprocess.DEVNULL,
@@ -112,6 +121,11 @@ class Place:
         )
         self.started.append(process)
         return process
+
+    def opened(self, rank: int = 0) -> list[Path]:
+        """Gates that have opened, of tasks of this node_rank whose files are where they ran."""
+        root = self.files or self.state / "sweeps"
+        return list(root.glob(f"*/attempts/*/*/r{rank}.go"))
 
     def rewrite(self, **values: str) -> None:
         """Give keys of the toy playbook, by their first word on a line, another line."""
@@ -166,6 +180,7 @@ class Place:
             "COLUMNS": "200",
             "DLPERF_LOCK": str(self.folder.parent / "machine.lock"),  # apart from real sweeps
             "TOY_PORT": str(own_ports()),  # or gangs would meet those of a neighbour's test
+            **self.more_env,
         }
 
 

@@ -1,6 +1,7 @@
 """What comes from a node: whole, kept so that a power cut cannot take it, and only then let go."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes._files import script
+from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import _gather
@@ -38,7 +42,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 def node(folder: Path) -> Path:
     """A node's folder of an attempt that has ended."""
-    there = folder / "node" / "s" / "t" / "a1"
+    there = folder / "node" / "s" / "attempts" / "t" / "a1"
     there.mkdir(parents=True)
     (there / "r0.log").write_bytes(LOG)
     (there / "r0.exit").write_bytes(b"0 exited\n")
@@ -47,6 +51,15 @@ def node(folder: Path) -> Path:
 
 def attempt(sweep: Sweep, there: Path) -> Attempt:
     return Attempt(sweep.id, "t", 1, {"left": str(there)}, 20_000, (TASK,))
+
+
+def elsewhere() -> Fanout:
+    """A node that is not the controller's, reached without SSH."""
+    defaults = {"runtime": "process"}
+    said = {"name": "far", "defaults": defaults, "nodes": [{"name": "left", "address": "10.0.0.1"}]}
+    cluster = Cluster.model_validate_json(json.dumps(said))
+    fleet = Fleet(cluster, {"left": LocalTransport("left")})
+    return Fanout(fleet, Path("state"), lambda: False)
 
 
 def end(log: bytes) -> TaskEnd:
@@ -65,7 +78,7 @@ def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its
     With room again, the same comes whole, and then the node's folder goes.
     """
     there, sweep = node(tmp_path), sweep_in(small)
-    one, nodes = attempt(sweep, there), {"left": LocalTransport("left")}
+    one, nodes = attempt(sweep, there), elsewhere()
     with pytest.raises(errors.StoreError) as raised:
         _gather.bring(sweep, nodes, one, (end(LOG),))
     assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
@@ -82,7 +95,7 @@ def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its
 def test_a_log_that_comes_otherwise_is_not_kept_and_stays_on_its_node(tmp_path: Path) -> None:
     """LOG-COPY names the node; the only copy there is outlives the attempt's end."""
     there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
-    one, nodes = attempt(sweep, there), {"left": LocalTransport("left")}
+    one, nodes = attempt(sweep, there), elsewhere()
     (problem,) = _gather.bring(sweep, nodes, one, (end(LOG[:-1]),))
     assert problem.code == "LOG-COPY"
     assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
@@ -99,7 +112,7 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
         (there / "r0.log" / "inside").mkdir(parents=True)
     else:
         (there / "r0.log").symlink_to("/dev/null/nowhere")
-    one, nodes = attempt(sweep, there), {"left": LocalTransport("left")}
+    one, nodes = attempt(sweep, there), elsewhere()
     lost = TaskEnd("left", 0, None, "lost", 0, "", None)
     _gather.bring(sweep, nodes, one, (lost,))
     _gather.forget(sweep, nodes, one)
@@ -110,14 +123,11 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
 BRING = """
 import sys
 from pathlib import Path
-from orchestrator.runtimes._files import script
 from orchestrator.store import Sweep
-from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import _gather
-from tests.waiting import wait_for
-from tests.test_gather import LOG, attempt, end, sweep_in
+from tests.test_gather import LOG, attempt, elsewhere, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
-one, nodes = attempt(sweep, there), {"left": LocalTransport("left")}
+one, nodes = attempt(sweep, there), elsewhere()
 assert _gather.bring(sweep, nodes, one, (end(LOG),)) == ()
 _gather.forget(sweep, nodes, one)
 """

@@ -23,6 +23,7 @@ from orchestrator.signals import Abandoned, Signals
 
 signals = Signals()
 signals.take()
+signals.begin()
 begun = []
 
 def work(item):

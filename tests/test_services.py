@@ -25,6 +25,7 @@ CLUSTER = Cluster.model_validate_json(
     '{"name": "pair", "defaults": {"transport": "local", "runtime": "process"}, "nodes":'
     ' [{"name": "n1", "address": "127.0.0.1"}, {"name": "n2", "address": "127.0.0.2"}]}'
 )
+SERVICE_FILES = tuple(f"r1.{name}" for name in mpirun.SERVICE_FILES)
 ASK = "ssh -F ssh_config 127.0.0.2 'echo said by $WHO in $PWD; exit 3'"
 
 
@@ -33,12 +34,11 @@ class Pair:
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self._port = folder, port
-        self.transports = {name: LocalTransport(name) for name in ("n1", "n2")}
-        self._runtimes = {name: ProcessRuntime(each) for name, each in self.transports.items()}
         self.stop = False
+        self.scheduler = Fanout.of(CLUSTER, folder, lambda: self.stop)
         self.attempts: list[Attempt] = []
 
-    def attempt(self, script: str, service: str = "sh sshd.sh") -> Attempt:
+    def attempt(self, script: str, service: str = "sh ./r1.sshd.sh") -> Attempt:
         """An attempt whose leader runs a script in the attempt's folder."""
         folder = self.folder / f"a{len(self.attempts) + 1}"
         folder.mkdir()
@@ -49,25 +49,25 @@ class Pair:
         other = Task(
             *("n2", 1, serving, {"WHO": "n2's task"}, (), ()),
             service=True,
-            files=mpirun.SERVICE_FILES,
+            files=SERVICE_FILES,
         )
         name = f"s{os.getpid()}"
         made = Attempt(
-            name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)
+            *(name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)),
+            seats=self.scheduler.seats(),
         )
         self.attempts.append(made)
         return made
 
     def run(self, attempt: Attempt, *, before: Callable[[], object] = lambda: None) -> GangEnd:
         """The attempt, from its keys to its end."""
-        _services.bring(CLUSTER, self.transports, attempt)
+        _services.bring(self.scheduler, attempt)
         before()
-        with Fanout(self._runtimes, lambda: self.stop) as fanout:
-            try:
-                assert fanout.launch(attempt, LIMITS)
-                return fanout.wait(attempt, LIMITS, lambda _: None)
-            finally:
-                fanout.clear(attempt)
+        try:
+            assert self.scheduler.launch(attempt, LIMITS)
+            return self.scheduler.wait(attempt, LIMITS, lambda _: None)
+        finally:
+            self.scheduler.clear(attempt)
 
     def log(self, attempt: Attempt) -> str:
         """What the leader printed."""
@@ -81,7 +81,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     yield made
     for attempt in made.attempts:
         for task in attempt.tasks:
-            ProcessRuntime(made.transports[task.node]).remove(attempt, task)
+            ProcessRuntime(LocalTransport(task.node)).remove(attempt, task)
 
 
 def test_the_leader_gets_in_with_the_task_s_own_environment(pair: Pair) -> None:
@@ -132,7 +132,7 @@ def test_another_host_key_is_not_believed(pair: Pair) -> None:
 
     def swap() -> None:
         known = (folder / "known_hosts").read_text()
-        other = (folder / "authorized_keys").read_text().removeprefix("restrict ")
+        other = (folder / "r1.authorized_keys").read_text().removeprefix("restrict ")
         (folder / "known_hosts").write_text(f"{known.split()[0]} {other}")
 
     end = pair.run(attempt, before=swap)
@@ -145,15 +145,15 @@ def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
     kept = []
     for _ in range(2):
         attempt = pair.attempt("true")
-        _services.bring(CLUSTER, pair.transports, attempt)
+        _services.bring(pair.scheduler, attempt)
         folder = Path(attempt.folder(attempt.tasks[0]))
-        names = {*mpirun.LEADER_FILES, *mpirun.SERVICE_FILES}
+        names = {*mpirun.LEADER_FILES, *SERVICE_FILES}
         assert {path.name for path in folder.iterdir()} == names
         assert {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()} == {"600"}
         kept.append((folder / "id").read_text())
-        _services.forget(pair.transports, attempt)
+        _services.forget(pair.scheduler, attempt)
         assert not (folder / "id").exists()
-        assert not (folder / "host_key").exists()
+        assert not (folder / "r1.host_key").exists()
     assert kept[0] != kept[1]
 
 
@@ -162,7 +162,7 @@ def test_different_folders_are_refused(pair: Pair) -> None:
     attempt = pair.attempt("true")
     moved = replace(attempt, folders={**attempt.folders, "n2": "/elsewhere"})
     with pytest.raises(errors.UnfitError, match="/elsewhere") as raised:
-        _services.bring(CLUSTER, pair.transports, moved)
+        _services.bring(pair.scheduler, moved)
     assert raised.value.code == "FOLDERS"
 
 

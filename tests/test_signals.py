@@ -30,8 +30,8 @@ def outcomes(place: Place) -> list[str]:
 
 def runs(place: Place) -> bool:
     """Whether a task's gate has opened and the task has not ended."""
-    opened = place.state.glob("sweeps/*/attempts/*/*/r0.go")
-    return any(not path.with_suffix(".end").exists() for path in opened)
+    opened = place.opened()
+    return any(not path.with_suffix(".end").exists() and path.exists() for path in opened)
 
 
 def catches(pid: int, number: int) -> bool:
@@ -238,7 +238,7 @@ def test_a_detached_sweep_runs_to_its_end_and_is_found(place: Place) -> None:
     assert "trials, 0 valid already" in done.stderr
     said = json.loads(done.stdout)
     assert said["sweep"] == place.sweep().name
-    assert list(place.state.glob("sweeps/*/attempts/*/*/r0.go"))
+    assert place.opened()
     pid = said["controller"]
     assert Path(said["log"]).name.endswith(f"-{pid}.log")
     assert list(place.state.rglob("detached-*")) == [Path(said["log"])]

@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.store import Sweep
 from tests.conftest import PROGRAM, Place
 from tests.waiting import wait_for
 
@@ -22,7 +24,7 @@ def begun(place: Place) -> "subprocess.Popen[str]":
     """A sweep whose first task runs and will not end by itself."""
     place.rewrite(params=HANGS)
     process = place.start("sweep", "toy", "--case", "1x1")
-    wait_for(lambda: list(place.state.glob("sweeps/*/attempts/*/*/r0.go")), "a task runs")
+    wait_for(place.opened, "a task runs")
     return process
 
 
@@ -100,7 +102,10 @@ def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) 
     with open(events, "a") as file:
         file.write(json.dumps({**said, "event": "intent"}) + "\n")
     folder = place.sweep() / "attempts" / "1n1g-toy_b4_fp32_2" / "a1"
-    folder.mkdir(parents=True)
+    sweep = Sweep(place.sweep())
+    first = sweep.attempt("1n1g-toy_b4_fp32_1", 1)
+    folders = dict.fromkeys(first.folders, str(folder))
+    sweep.keep_attempt(replace(first, trial="1n1g-toy_b4_fp32_2", folders=folders), {})
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     (folder / "r0.pid").write_text(f"{process.pid} 1 {boot}")
     slow = place.folder / "bin" / "wc"  # the first trial's node takes its time
@@ -112,7 +117,7 @@ def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) 
     slow.chmod(0o755)
     env = {**place.env(), "PATH": f"{slow.parent}:{os.environ['PATH']}"}
     looking = subprocess.Popen(
-        [*PROGRAM, "status", "--json"],
+        [*place.program, "status", "--json"],
         cwd=place.folder,
         env=env,
         stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAM, TESTS, Place
+from tests.conftest import TESTS, Place
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -34,8 +35,8 @@ def outcome(place: Place, log: str) -> dict[str, object]:
 
 def running(place: Place, rank: int = 0) -> list[Path]:
     """Gates that have opened for tasks that have not ended."""
-    opened = place.state.glob(f"sweeps/*/attempts/*/*/r{rank}.go")
-    return [path for path in opened if not path.with_suffix(".end").exists()]
+    opened = place.opened(rank)
+    return [path for path in opened if not path.with_suffix(".end").exists() and path.exists()]
 
 
 def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None:
@@ -136,7 +137,7 @@ def test_a_failing_rank_ends_the_gang_and_is_reported(place: Place) -> None:
     assert time.monotonic() - began < 15
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert found["state"] == "failed"
-    assert "node right, node_rank 1: exit status 1" in str(found["problems"])
+    assert re.search(r"node \w+, node_rank 1: exit status 1", str(found["problems"]))
     assert "this rank fails on purpose" in str(found["problems"])
     assert "--max-fail 1" in done.stderr
     assert place.pids() == []
@@ -234,7 +235,7 @@ def test_the_time_limit_is_kept_without_the_controller(place: Place) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: not place.pids(), "the supervisors have ended everything", 20)
-    ends = [path.read_text() for path in place.state.rglob("r?.exit")]
+    ends = [path.read_text() for path in (place.files or place.state).rglob("r?.exit")]
     assert [text.split()[1] for text in ends] == ["deadline", "deadline"]
 
 
@@ -398,7 +399,11 @@ def test_a_terminal_sees_a_live_view(place: Place) -> None:
     leader, follower = pty.openpty()
     env = {**place.env(), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
     process = subprocess.Popen(
-        [*PROGRAM, "sweep", "toy"], cwd=place.folder, env=env, stderr=follower, stdout=follower
+        [*place.program, "sweep", "toy"],
+        cwd=place.folder,
+        env=env,
+        stderr=follower,
+        stdout=follower,
     )
     os.close(follower)
     seen = b""
@@ -506,7 +511,11 @@ def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:
     """As with `sweep 2>&1 | head -1`: the trials run on, all valid."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        [*PROGRAM, "sweep", "toy"], cwd=place.folder, env=place.env(), stderr=writer, stdout=writer
+        [*place.program, "sweep", "toy"],
+        cwd=place.folder,
+        env=place.env(),
+        stderr=writer,
+        stdout=writer,
     )
     os.close(writer)
     os.read(reader, 1)
@@ -520,7 +529,7 @@ def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> No
     """SIGKILL just before a rename: the next to hold the sweep's lock removes what was not done."""
     inject = "inject=rename:signal=KILL:when=3"
     killed = subprocess.run(
-        ["strace", "-qq", "-e", "trace=rename", "-e", inject, *PROGRAM, "sweep", "toy"],
+        ["strace", "-qq", "-e", "trace=rename", "-e", inject, *place.program, "sweep", "toy"],
         cwd=place.folder,
         env=place.env(),
         capture_output=True,
@@ -593,7 +602,8 @@ def test_program_that_floods_its_log_is_told_so(place: Place, left: int) -> None
     (folder,) = place.sweep().glob("attempts/*/a*")
     logs = [folder / f"r{rank}.log" for rank in (0, 1)]
     assert max(log.stat().st_size for log in logs) == 1 << 20
-    assert all(log.read_bytes()[:12] == b"DLL begins\nx" for log in logs)
+    # A rank that is ended with the first may not have come so far.
+    assert all(b"DLL begins\nx".startswith(log.read_bytes()[:12]) for log in logs)
 
 
 def test_max_log_size_is_a_size(place: Place) -> None:

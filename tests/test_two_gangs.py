@@ -11,7 +11,7 @@ import pytest
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.gangs import Gangs as Scheduled
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
@@ -55,7 +55,7 @@ class Gangs:
         folders = dict.fromkeys(names, str(folder))
         return Attempt(f"s{os.getpid()}", folder.name, 1, folders, 29500, tasks)
 
-    def run(self, fanout: Fanout, attempt: Attempt) -> None:
+    def run(self, fanout: Scheduled, attempt: Attempt) -> None:
         """A lane: one gang from its start to its end."""
         assert fanout.launch(attempt, LIMITS)
         self.ends[attempt.trial] = fanout.wait(attempt, LIMITS, lambda _: None)
@@ -81,7 +81,7 @@ def gangs(tmp_path: Path) -> Iterator[Gangs]:
 
 def test_silent_nodes_of_one_gang_do_not_delay_the_end_of_another(gangs: Gangs) -> None:
     """More of them than threads: the other gang is told to end, and is seen to have ended."""
-    with Fanout(gangs.runtimes, lambda: gangs.stop) as fanout:
+    with Scheduled(gangs.runtimes, lambda: gangs.stop) as fanout:
         lanes = [
             threading.Thread(target=gangs.run, args=(fanout, attempt))
             for attempt in (gangs.many, gangs.other)

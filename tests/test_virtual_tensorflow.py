@@ -83,7 +83,7 @@ def serving(desk: Desk) -> list[int]:
 def leaders_log(desk: Desk) -> bytes:
     """The raw logs of attempts that run on the first node."""
     folder = desk.cluster.node(0).folder / "var/tmp/dlperf-root"
-    return b"".join(log.read_bytes() for log in folder.glob("*/*/a*/r0.log"))
+    return b"".join(log.read_bytes() for log in folder.glob("*/attempts/*/a*/r0.log"))
 
 
 def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:

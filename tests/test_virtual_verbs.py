@@ -111,7 +111,9 @@ def test_clean_removes_what_finished_sweeps_left(desk: Desk) -> None:
     node, sweep = desk.cluster.node(2), desk.sweeps()[-1].name
     tag = image(node)
     old = f"{tag.partition(':')[0]}:0123456789abcdef"
-    node.must(f"mkdir -p /var/tmp/dlperf-root/{sweep}/{TRIAL}/a1 && docker tag {tag} {old}")
+    node.must(
+        f"mkdir -p /var/tmp/dlperf-root/{sweep}/attempts/{TRIAL}/a1 && docker tag {tag} {old}"
+    )
     node.must(f"docker create --name {desk.container()} --label dlperf.sweep={sweep} {tag} true")
     nameless = node.must(f"printf 'FROM {tag}\\nENV A=1' | DOCKER_BUILDKIT=0 docker build -q -")
     words = ("clean", "--images", *desk.on())
@@ -145,7 +147,7 @@ def test_what_a_killed_sweep_left_is_named_and_goes_with_stop(desk: Desk) -> Non
     assert desk.left()
     desk.json("stop")
     assert not desk.left()
-    desk.cluster.node(1).must(f"mkdir -p /var/tmp/dlperf-root/{sweep}/{TRIAL}/a1")
+    desk.cluster.node(1).must(f"mkdir -p /var/tmp/dlperf-root/{sweep}/attempts/{TRIAL}/a1")
     desk.again()
     assert not desk.left()
 

@@ -146,7 +146,7 @@ class Desk:
         if not self.sweeps():
             return []
         folder = self.cluster.node(node_rank).folder / "var/tmp/dlperf-root"
-        return sorted(folder.glob(f"{self.sweeps()[-1].name}/*/a*/r{node_rank}.log"))
+        return sorted(folder.glob(f"{self.sweeps()[-1].name}/attempts/*/a*/r{node_rank}.log"))
 
     def container(self, node_rank: int = 0, trial: str = TRIAL, attempt: int = 1) -> str:
         """The name of a task's container."""

@@ -17,8 +17,9 @@ from rich.text import Text
 from orchestrator import errors, nodeset, words
 from orchestrator.console import tables
 from orchestrator.console.view import Row, View, duration
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Plan, TrialPlan
+from orchestrator.model.plan import Plan
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 from orchestrator.model.site import Finding
@@ -157,15 +158,15 @@ class Voice:
         head = ("severity", "code", "node", "seen", "expected", "what to do")
         self.table("Findings", head, rows)
 
-    def plan(self, plan: Plan) -> None:
-        """Every trial's command lines, environment, mounts and node ranks."""
+    def plan(self, plan: Plan, attempts: Iterable[Attempt]) -> None:
+        """Every trial's first command lines, environment, mounts and node ranks."""
         self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
         self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
         self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")
-        for trial in plan.trials:
+        for trial, attempt in zip(plan.trials, attempts, strict=True):
             self.result(f"\ntrial {trial.name} -> logs/{trial.log}")
-            for line in _tasks(trial):
+            for line in _tasks(attempt):
                 self.result(line)
 
     def results(self, report: Report) -> None:
@@ -209,8 +210,8 @@ class Voice:
         return View(self.line, self._err if live else None, name, total, done)
 
 
-def _tasks(trial: TrialPlan) -> Iterable[str]:
-    for task in trial.tasks:
+def _tasks(attempt: Attempt) -> Iterable[str]:
+    for task in attempt.tasks:
         yield f"  node {task.node}, node_rank {task.node_rank}, gpus {list(task.gpus) or 'none'}"
         yield f"    argv   {json.dumps(list(task.argv))}"
         for name, value in task.env.items():

@@ -18,6 +18,8 @@ from orchestrator.model.plan import Command, Placement, Start
 CAPABILITIES = ("SETGID", "SETUID", "SYS_CHROOT")
 LEADER_FILES = ("id", "known_hosts", "ssh_config")
 SERVICE_FILES = ("host_key", "authorized_keys", "sshd_config", "sshd.sh", "enter.sh")
+"""Each with its node_rank before it, since nodes may share one folder."""
+PRIVATE = ("id", "host_key")
 CONNECT_TRIES = (
     60  # a second apart: the gates of a gang open within milliseconds, sshd starts after
 )
@@ -29,14 +31,22 @@ _SSHD = """\
 #!/bin/sh
 # Serves one attempt's mpirun, with the environment of this task for whatever it starts.
 umask 077
-export -p >env.sh
+export -p >"${0%sshd.sh}env.sh"
 mkdir -p /run/sshd 2>/dev/null
-exec "$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$PWD/sshd_config"
+exec "$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$PWD/${0%sshd.sh}sshd_config"
 """
 _ENTER = """\
-. "$(dirname "$0")/env.sh"
+. "${0%enter.sh}env.sh"
 cd "$(dirname "$0")" && exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an sshd listens, and nowhere else."""
+
+    address: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,23 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
         *_interface(placement),
         *command.program,
     )
-    service = Start(("sh", "sshd.sh"), service=True, files=SERVICE_FILES, capabilities=CAPABILITIES)
-    return (Start(argv, files=LEADER_FILES), *(service for _ in seats[1:]))
+    services = (_service(node_rank) for node_rank in range(1, len(seats)))
+    return (Start(argv, files=LEADER_FILES), *services)
+
+
+def _service(node_rank: int) -> Start:
+    files = tuple(_named(name, node_rank) for name in SERVICE_FILES)
+    argv = ("sh", _named("sshd.sh", node_rank))
+    return Start(argv, service=True, files=files, capabilities=CAPABILITIES)
+
+
+def _named(name: str, node_rank: int) -> str:
+    return f"r{node_rank}.{name}"
+
+
+def private(files: Iterable[str]) -> tuple[str, ...]:
+    """Those of an attempt's files that are keys."""
+    return tuple(name for name in files if name.rpartition(".")[2] in PRIVATE)
 
 
 def leader_files(
@@ -101,19 +126,17 @@ def leader_files(
     return {"id": user.private, "known_hosts": _lines(known), "ssh_config": _lines(settings)}
 
 
-def service_files(folder: str, user: Keys, host: Keys, at: tuple[str, int]) -> Mapping[str, str]:
-    """What a node that is not the leader needs in its attempt's folder.
-
-    Args:
-        at: address and port that its sshd listens at, and nowhere else.
-    """
-    address, port = at
+def service_files(
+    folder: str, node_rank: int, user: Keys, host: Keys, at: Endpoint
+) -> Mapping[str, str]:
+    """What a node that is not the leader needs in its attempt's folder, by the names there."""
+    prefix = f"{folder}/{_named('', node_rank)}"
     settings = (
-        f"Port {port}",
-        f"ListenAddress {address}",
-        f"HostKey {folder}/host_key",
-        f"AuthorizedKeysFile {folder}/authorized_keys",
-        f"ForceCommand sh {folder}/enter.sh",
+        f"Port {at.port}",
+        f"ListenAddress {at.address}",
+        f"HostKey {prefix}host_key",
+        f"AuthorizedKeysFile {prefix}authorized_keys",
+        f"ForceCommand sh {prefix}enter.sh",
         "PidFile none",
         "UsePAM no",
         "StrictModes no",  # /var/tmp is everybody's; the attempt's folder below it is ours alone
@@ -125,13 +148,14 @@ def service_files(folder: str, user: Keys, host: Keys, at: tuple[str, int]) -> M
         "MaxStartups 256",
         "LogLevel ERROR",
     )
-    return {
+    files = {
         "host_key": host.private,
         "authorized_keys": f"restrict {user.public}\n",
         "sshd_config": _lines(settings),
         "sshd.sh": _SSHD,
         "enter.sh": _ENTER,
     }
+    return {_named(name, node_rank): content for name, content in files.items()}
 
 
 def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:

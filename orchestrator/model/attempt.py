@@ -3,18 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.model.allocation import Allocation
 from orchestrator.model.cluster import LOG_BYTES
-from orchestrator.model.plan import Task
+from orchestrator.model.plan import Seat, Task
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a gang is started from.
+    """A trial bound to what a scheduler gave: what a gang is started from, to the word.
 
     Args:
         folders: by node name, the folder there that holds the raw logs of its tasks.
         log_rank: the node_rank whose task prints what is measured.
         log_bytes: at which size a task's raw log is cut; never more of one is brought here.
+        seats: the nodes as they were given, leader first.
+        handle: the scheduler's own word for the allocation.
+        image: id of the image that containers are started from.
     """
 
     sweep: str
@@ -25,6 +29,19 @@ class Attempt:
     tasks: tuple[Task, ...]
     log_rank: int = 0
     log_bytes: int = LOG_BYTES
+    seats: tuple[Seat, ...] = ()
+    handle: str = ""
+    image: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of its nodes, leader first."""
+        return tuple(task.node for task in self.tasks)
+
+    @property
+    def allocation(self) -> Allocation:
+        """What the scheduler gave."""
+        return Allocation(self.seats, self.port, self.handle)
 
     def folder(self, task: Task) -> str:
         """Where the task's raw log lies, on its node."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
     Address,
     Contradiction,
@@ -162,6 +163,22 @@ class Node:
             return ()
         return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))
 
+    def seat(self, root: str) -> Seat:
+        """The node as a gang sees it, with all the GPUs that cases may take.
+
+        Args:
+            root: the folder there in which sweeps have theirs.
+        """
+        return Seat(
+            node=self.name,
+            address=self.address,
+            gpus=self.usable_gpus,
+            interface=self.interface,
+            hcas=tuple(hca.name for hca in self.hcas),
+            data=self.data,
+            root=root,
+        )
+
 
 class Cluster(Noun):
     """The validated inventory."""
@@ -179,7 +196,7 @@ class Cluster(Noun):
     images: tuple[ImageChoice, ...] = ()
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
-    """The nodes in rank order: a case of two nodes takes the first two."""
+    """The nodes in rank order: a case of two nodes takes the first two that fit it."""
 
     @property
     def log_bytes(self) -> int:

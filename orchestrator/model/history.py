@@ -12,16 +12,14 @@ class History:
 
     Args:
         attempts: the highest number that one of them has.
-        open_attempt: the number of the one without an outcome; 0 without such.
-        open_port: where its ranks meet; 0 where that is not known.
-        unlogged: the open attempt has its folder here, and events.jsonl does not tell of it.
+        open: the numbers of those without an outcome, in order.
+        unlogged: the last of these has its folder here, and events.jsonl does not tell of it.
         closed: by number, how the others ended.
     """
 
     attempts: int = 0
     state: str = "planned"
-    open_attempt: int = 0
-    open_port: int = 0
+    open: tuple[int, ...] = ()
     unlogged: bool = False
     closed: dict[int, Ended] = field(default_factory=dict)
 
@@ -29,16 +27,25 @@ class History:
         """Take note of what happened to an attempt."""
         if isinstance(event, Intent):
             self.attempts = max(self.attempts, event.attempt)
-            self.open_attempt, self.open_port = event.attempt, event.port
+            self.open = (*self._others(event.attempt), event.attempt)
         elif isinstance(event, Ended):
             self.attempts = max(self.attempts, event.attempt)
-            self.state, self.open_attempt = event.state, 0
+            self.open = self._others(event.attempt)
             self.closed[event.attempt] = event
+            self.state = self.closed[max(self.closed)].state
 
-    def find(self, number: int, port: int) -> None:
-        """Take note of an attempt whose folder is here, and that no event tells of."""
-        self.attempts = self.open_attempt = number
-        self.open_port, self.unlogged = port, True
+    def find(self, number: int, *, bound: bool) -> None:
+        """Take note of an attempt whose folder is here, and that no event tells of.
+
+        Args:
+            bound: whether it was bound to nodes; else nothing of it was ever started.
+        """
+        self.attempts = number
+        if bound:
+            self.open, self.unlogged = (*self.open, number), True
+
+    def _others(self, number: int) -> tuple[int, ...]:
+        return tuple(other for other in self.open if other != number)
 
 
 def told(events: Iterable[Event]) -> dict[str, History]:

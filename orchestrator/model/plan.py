@@ -1,4 +1,4 @@
-"""The plan: for every trial what each node starts, as a value that is shown and then run."""
+"""The plan: every trial in order, bound to no node yet; and what a node starts once it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,13 @@ from orchestrator.model.experiment import Method
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One node's place in a gang."""
+    """A node that a scheduler can give, or one node's place in a gang.
+
+    Args:
+        gpus: indices, in the order in which ranks take them.
+        data: data sets by name: paths on the node.
+        root: the folder there in which sweeps have theirs; empty where nothing is started.
+    """
 
     node: str
     address: str
@@ -17,6 +23,7 @@ class Seat:
     interface: str | None
     hcas: tuple[str, ...]
     data: Mapping[str, str]
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,11 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialPlan:
-    """One trial: its case, its tasks with leader first, and where its log will lie.
+class Trial:
+    """One trial: its case, and where its log will lie.
 
     Args:
-        port: the first candidate; each attempt takes a free one and says which.
+        ordinal: its place among all trials; what its ports begin at is reckoned from it.
         log_rank: the node_rank whose task prints what is measured.
         name_of_case: what the benchmark calls the case; empty where it has no name of its own.
     """
@@ -107,15 +114,14 @@ class TrialPlan:
     repeat: int
     case: Case
     log: str
-    port: int
-    tasks: tuple[Task, ...]
+    ordinal: int
     log_rank: int = 0
     name_of_case: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every trial of an experiment on a cluster, in the order in which they run."""
+    """Every trial of an experiment on a cluster, in the order in which they begin."""
 
     experiment: str
     workload: str
@@ -123,8 +129,8 @@ class Plan:
     image_digest: str
     cluster: str
     method: Method
-    trials: tuple[TrialPlan, ...]
+    trials: tuple[Trial, ...]
 
-    def only(self, trials: tuple[TrialPlan, ...]) -> "Plan":
+    def only(self, trials: tuple[Trial, ...]) -> "Plan":
         """The same plan with these trials."""
         return replace(self, trials=trials)

@@ -32,6 +32,7 @@ class Measurement:
         transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
         latency_s: seconds per optimizer step, where the log says them.
         memory_mib: the largest use of any GPU that the log shows, in MiB.
+        nodes: that it ran on, leader first; empty where that is not known.
     """
 
     trial: str
@@ -47,6 +48,7 @@ class Measurement:
     transport: str = "-"
     latency_s: float | None = None
     memory_mib: int | None = None
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ _LOGS: Mapping[str, str] = {
     "NO-HEADER": "日志的参数部分缺失或不全",
     "NO-RESULT": "日志缺少程序的最终结果",
     "NO-STEPS": "日志没有迭代记录",
+    "NODE-SETS": "各次试验所用节点不同",
     "NOT-FINITE": "数值不是有限数",
     "RATE-MISMATCH": "吞吐率与日志打印的数值不一致",
     "SEVERAL-RUNS": "一个日志中有多次运行",

@@ -101,6 +101,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "latency_s": trial.latency_s,
         "memory_mib": trial.memory_mib,
         "transport": known_transport(trial.transport),
+        "nodes": list(trial.nodes),
         "problems": [{"code": each.code, "message": each.message} for each in trial.problems],
         "marks": [{"code": each.code, "message": each.message} for each in trial.marks],
         "log": evidence.log if evidence else None,

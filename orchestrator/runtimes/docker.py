@@ -4,6 +4,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from orchestrator import errors
@@ -38,7 +39,7 @@ class DockerRuntime:
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
-        self._entrypoint = Once(self._image_entrypoint)
+        self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
         self._pids: dict[str, str] = {}
         self._fresh: dict[str, float] = {}
 
@@ -57,7 +58,7 @@ class DockerRuntime:
         )
         env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
         config = {
-            "Image": self._settings.image,
+            "Image": self._image(attempt),
             "User": self._grants.user,
             "WorkingDir": attempt.folder(task),
             "Env": _pairs(env),
@@ -193,15 +194,22 @@ class DockerRuntime:
             *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
             *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
             str(limits.log_bytes),
-            *self._entrypoint.get(),
+            *self._entrypoint(self._image(attempt)),
             *task.argv,
         ]
 
-    def _image_entrypoint(self) -> tuple[str, ...]:
-        found = self._images.find(self._settings.image)
+    def _image(self, attempt: Attempt) -> str:
+        return attempt.image or self._settings.image
+
+    def _entrypoint(self, image: str) -> tuple[str, ...]:
+        ask = Once(partial(self._image_entrypoint, image))
+        return self._entrypoints.setdefault(image, ask).get()
+
+    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
+        found = self._images.find(image)
         if found is None:
             raise errors.ImageError(
-                f"there is no image {self._settings.image}",
+                f"there is no image {image}",
                 code="IMAGE-MISSING",
                 node=self._node,
                 fix="run `dlperf-orch provision` again",

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.model.cluster import Cluster
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
     """How containers are started on a node, as its inventory says.
 
     Args:
-        image: by id or reference; it must be there.
+        image: by id or reference, for containers of no attempt; it must be there.
         shm_size: as Docker writes it, 16g; None for Docker's own.
         ulimits: soft and hard alike; -1 is none.
         gpu_access: auto, cdi, runtime, gpus or none.
@@ -21,3 +23,16 @@ class ContainerSettings:
     gpu_access: str = "auto"
     has_hcas: bool = False
     privileged: bool = False
+
+    @classmethod
+    def of(cls, cluster: Cluster, image: str = "") -> "ContainerSettings":
+        """As the inventory says."""
+        said = cluster.container
+        return cls(
+            image=image,
+            shm_size=said.shm_size,
+            ulimits={str(name): limit for name, limit in said.ulimits.items()},
+            gpu_access=said.gpu_access,
+            has_hcas=any(node.hcas for node in cluster.members),
+            privileged=said.privileged,
+        )

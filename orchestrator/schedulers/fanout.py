@@ -1,37 +1,64 @@
-"""One gang over several nodes: started together, ended together."""
+"""The nodes of an inventory, over SSH or on this machine, as a scheduler."""
 
+import contextlib
+import posixpath
 import threading
-import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
+from orchestrator.deadlines import COMMAND_S, REMOVE_S
+from orchestrator.fleet import Answer, Fleet, ask_all, settled
+from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
-from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Seat, Task
 from orchestrator.retries import REPEATABLE
-from orchestrator.runtimes import Runtime
-from orchestrator.schedulers._wait import Wait, Watch
+from orchestrator.schedulers import Seen, Watch, _preflight, locks, strays
+from orchestrator.schedulers.gangs import Gangs
+from orchestrator.transports import Completed
 
-QUICK_S = 0.01  # between two looks at tasks that come to their gates
-MOST_AT_ONCE = 32
-T = TypeVar("T")
+# Exit 0 if somebody listens at the port. The kernel writes ports in hexadecimal; 0A is LISTEN.
+PORT_TAKEN = """
+grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$1") [0-9A-F:]+ 0A " /proc/net/tcp /proc/net/tcp6
+"""
+# $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
+FORGET = """
+[ -f "$1" ] && [ ! -L "$1" ] && exit 0
+rm -rf -- "$2" && rmdir -- "$3" "$4" "$5" 2>/dev/null
+true
+"""
+# $1: the folder of a sweep's attempts. Prints them, such as `1n1g-r50_b256_amp_1/a2`.
+ATTEMPTS = (
+    'cd -- "$1" 2>/dev/null && for each in */a*; do [ -d "$each" ] && echo "$each"; done; true'
+)
 
 
 class Fanout:
-    """Runs gangs over runtimes by node name; nodes are asked at the same time.
+    """Nodes in the inventory's order; one is taken by one attempt at a time.
 
     Args:
-        stopping: asked between two looks; true ends the gang.
+        state: the state folder that is worked in.
+        stopping: asked between two looks; true ends gangs.
     """
 
-    def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
+    def __init__(self, fleet: Fleet, state: Path, stopping: Callable[[], bool]) -> None:
+        self._fleet, self._state = fleet, state
+        self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
+        self._seats = places(fleet.cluster, state)
+        runtimes = {name: fleet.runtime(name) for name in fleet.transports}
+        self._gangs = Gangs(runtimes, stopping)
         self._runtimes = runtimes
-        self._stopping = stopping
-        self._lock = threading.Lock()
-        self._pools: dict[tuple[str, str, int], Pool] = {}
+        self._locks: locks.Locks | None = None
+        self._lock, self._searching = threading.Lock(), threading.Lock()
+        self._taken: dict[str, int] = {}  # port by node
+
+    @classmethod
+    def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
+        """The nodes of an inventory."""
+        return cls(Fleet.of(cluster), state, stopping)
 
     def __enter__(self) -> "Fanout":
         return self
@@ -42,134 +69,222 @@ class Fanout:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._gangs.close()
+        self._fleet.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock of every node."""
+        with locks.held(self._fleet, self._state) as self._locks:
+            yield
+
+    def check(self) -> None:
+        """Nothing, unless a lock was lost and somebody else has it."""
+        if self._locks is not None:
+            self._locks.check()
+
+    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+        """Nothing, if every node has the image, and no container of another state folder."""
+        if self._fleet.engines:
+            _preflight.same_image(self._fleet, name, image)
+            _preflight.no_other_gang(self._fleet, ours)
+
+    @property
+    def lanes(self) -> int:
+        """One: what runs beside a trial could disturb it."""
+        return 1
+
+    def seats(self) -> tuple[Seat, ...]:
+        """The inventory's nodes, in its order."""
+        return self._seats
+
+    def allocate(self, request: Request) -> Allocation | None:
+        """The first nodes that fit and are free; a port that nobody listens at on any of them."""
+        if len(request.seated(self._seats)) < request.nodes:
+            raise errors.UnfitError(
+                f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed;"
+                f" {len(request.seated(self._seats))} fit",
+                code="NO-NODES",
+                trial=request.trial,
+                fix="leave fewer nodes out",
+            )
+        with self._searching:
+            with self._lock:
+                free = [seat for seat in self._seats if seat.node not in self._taken]
+                ours = {*self._taken.values()}  # nodes may be one machine
+            given = request.seated(free)
+            ports = [port for port in request.ports if port not in ours]
+            if len(given) < request.nodes or not ports:
+                return None
+            port = self._free_port(request, given, ports)
+            self._take(given, port)
+        return Allocation(given, port)
+
+    def reclaim(self, attempt: Attempt) -> Attempt:
+        """The attempt without tasks on nodes that are left out this time."""
+        addresses = {seat.node: seat.address for seat in self._seats}
+        for seat in attempt.seats:
+            now = addresses.get(seat.node, seat.address)
+            if now != seat.address:
+                raise errors.UnfitError(
+                    f"it was started on node {seat.node} at {seat.address}, and the inventory has"
+                    f" {now} for that name",
+                    code="NODE-MOVED",
+                    node=seat.node,
+                    trial=attempt.trial,
+                    fix="give the node its name or address back until `dlperf-orch stop` has ended"
+                    " what it runs",
+                )
+        tasks = tuple(task for task in attempt.tasks if task.node in addresses)
+        kept = tuple(seat for seat in attempt.seats if seat.node in addresses)
+        self._take(kept, attempt.port)
+        return replace(attempt, tasks=tasks, seats=kept)
+
+    def release(self, allocation: Allocation) -> None:
+        """The nodes are free again."""
         with self._lock:
-            for pool in self._pools.values():
-                pool.close()
+            for seat in allocation.seats:
+                self._taken.pop(seat.node, None)
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; none is running.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
-        self._all(attempt, lambda task: self._at(task).create(attempt, task, limits))
-        deadline = time.monotonic() + limits.create_s
-        while not (phases := self._phases(attempt)) <= {"waiting"}:
-            if time.monotonic() > deadline or self._stopping() or phases & {"lost", "ended"}:
-                self.clear(attempt)
-                return False
-            time.sleep(QUICK_S)
-        opened = self._all(attempt, lambda task: self._at(task).start(attempt, task))
-        if not all(opened):
-            self.clear(attempt)
-        return all(opened)
+        """Every task to its gate, then all gates open."""
+        return self._gangs.launch(attempt, limits)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang until all of it has ended; the first that fails ends the others.
-
-        A node that gives no answer for 12 s is given up, and one whose engine alone is silent after
-        3 minutes; what it runs is not known.
-
-        Args:
-            watch: given the raw log that is measured, piece by piece as it grows.
-        """
-        return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
+        """A node that gives no answer for 12 s is given up; see ``Gangs.wait``."""
+        return self._gangs.wait(attempt, limits, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task was let through its gate: then the gang may go on or has ended.
-
-        Raises:
-            NodeError: a node does not answer; what it runs is not known.
-        """
-        states = self._all(
-            attempt, lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task))
-        )
-        return all(
-            state.phase == "running"
-            or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
-            for state in states
-        )
+        """Whether every task was let through its gate."""
+        return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt on every node and make sure that none is left.
+        """No process of the attempt is left."""
+        self._gangs.clear(attempt)
 
-        Raises:
-            LeftoverError: names what would not go, after trying everywhere.
+    def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+        """What ran for these sweeps on any node is ended."""
+        return strays.end(self._fleet, tuple(sweeps)) if sweeps else {}
+
+    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
+        """By the runtime of each node and the size of each log there."""
+        tasks = {task.node: task for task in attempt.tasks}
+        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+
+    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
+        """What the transport reads; a connection that is lost meanwhile costs that piece only."""
+        path = f"{attempt.folder(task)}/{name}"
+        transport = self._fleet.transports[task.node]
+        return REPEATABLE.call(lambda: transport.get_own(path, offset))
+
+    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """To all nodes at once."""
+        tasks = {task.node: task for task in attempt.tasks if task.node_rank in files}
+
+        def put(node: str) -> bool:
+            for name, content in files[tasks[node].node_rank].items():
+                path = f"{attempt.folder(tasks[node])}/{name}"
+                self._fleet.transports[node].put(content, path)
+            return True
+
+        settled(ask_all(list(tasks), put))
+
+    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
+        """On all nodes at once."""
+        argv = {
+            task.node: ("rm", "-f", "--", *_paths(attempt, task, names[task.node_rank]))
+            for task in attempt.tasks
+            if names.get(task.node_rank)
+        }
+        self._fleet.ask(argv, COMMAND_S)
+
+    def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
+        """On all nodes at once; `clean` does it later where one is silent."""
+        tasks = [task for task in attempt.tasks if task.node not in self._here]
+        self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
+
+    def attempts(self, sweep: str) -> set[tuple[str, int]]:
+        """Of all nodes together; a silent one says nothing."""
+        argv = {
+            seat.node: ("sh", "-c", ATTEMPTS, "sh", f"{seat.root}/{sweep}/attempts")
+            for seat in self._seats
+            if seat.node not in self._here
+        }
+        answers = self._fleet.ask(argv, COMMAND_S)
+        said = (answer.value.stdout.decode(errors="replace") for answer in answers if answer.value)
+        names = (name.rpartition("/a") for text in said for name in text.split())
+        return {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
+
+    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
+        """On all nodes at once."""
+        return self._fleet.ask(argv, timeout_s)
+
+    def push(self, files: Mapping[str, bytes], folder: str) -> None:
+        """To every node that is not this machine."""
+
+        def send(node: str) -> bool:
+            for name, content in files.items():
+                self._fleet.transports[node].put(content, f"{folder}/{name}")
+            return True
+
+        settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
+
+    def _take(self, seats: Iterable[Seat], port: int) -> None:
+        with self._lock:
+            self._taken.update((seat.node, port) for seat in seats)
+
+    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+        state = self._runtimes[task.node].inspect(attempt, task)
+        path = f"{attempt.folder(task)}/r{task.node_rank}.log"
+        done = self._fleet.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
+        size = done.stdout.split()[:1]
+        return Seen(state.phase, int(size[0]) if size and done.exit_code == 0 else 0)
+
+    def _free_port(self, request: Request, seats: Sequence[Seat], ports: Sequence[int]) -> int:
+        """The first port that nobody listens at on any node.
+
+        Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
         """
-        answers = self._answers(attempt, partial(self._remove, attempt))
-        self._close(attempt)
-        left = [
-            (task, answer)
-            for task, answer in zip(attempt.tasks, answers, strict=True)
-            if isinstance(answer, errors.DlperfError)
-        ]
-        if left:
-            raise _leftover(attempt, left)
+        busy: list[str] = []
+        for port in ports:
+            busy = self._busy(seats, port)
+            if not busy:
+                return port
+        raise errors.UnfitError(
+            f"port {ports[0]} is taken, and the program can use no other"
+            if len(request.ports) == 1
+            else f"ports {ports[0]} to {ports[-1]} are all taken",
+            code="PORT-BUSY",
+            node=nodeset.fold(busy),
+            trial=request.trial,
+        )
 
-    def _remove(self, attempt: Attempt, task: Task) -> None:
-        REPEATABLE.call(lambda: self._at(task).remove(attempt, task))
+    def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
+        """The nodes where somebody listens at a port."""
+        words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
 
-    def _at(self, task: Task) -> Runtime:
-        return self._runtimes[task.node]
+        def look(node: str) -> int:
+            run = self._fleet.transports[node].run
+            return REPEATABLE.call(lambda: run(words, timeout_s=COMMAND_S)).exit_code
 
-    def _phases(self, attempt: Attempt) -> set[str]:
-        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
-        return {state.phase for state in states}
-
-    def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
-        """Every task's answer, leader first; the gravest error once all have answered."""
-        said: list[T] = []
-        failures: list[errors.DlperfError] = []
-        for answer in self._answers(attempt, ask):
-            if isinstance(answer, errors.DlperfError):
-                failures.append(answer)
-            else:
-                said.append(answer)
-        if failures:
-            raise errors.gravest(failures)
-        return said
-
-    def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:
-        def answer(task: Task) -> T | errors.DlperfError:
-            try:
-                return ask(task)
-            except errors.DlperfError as error:
-                error.where.setdefault("node", task.node)
-                return error
-
-        pool = self._pool(attempt)
-        asked = [pool.submit(partial(answer, task)) for task in attempt.tasks]
-        return [each.result() for each in asked]
-
-    def _pool(self, attempt: Attempt) -> Pool:
-        """The threads of an attempt alone: a node that is silent holds up no other's end."""
-        with self._lock:
-            # Two more than nodes: what is to be stopped need not wait for a node that is silent.
-            fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-            return self._pools.setdefault(_key(attempt), fresh)
-
-    def _close(self, attempt: Attempt) -> None:
-        with self._lock:
-            self._pools.pop(_key(attempt)).close()
+        answers = ask_all([seat.node for seat in seats], look)
+        settled(answers)
+        return [answer.node for answer in answers if answer.value == 0]
 
 
-def _key(attempt: Attempt) -> tuple[str, str, int]:
-    return attempt.sweep, attempt.trial, attempt.number
+def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
+    """The nodes of an inventory, and where attempts lie on each: here, or in its own folder."""
+    here = str((state / "sweeps").resolve())
+    return tuple(node.seat(here if node.is_here else node.folder) for node in cluster.members)
 
 
-def _leftover(
-    attempt: Attempt, left: list[tuple[Task, errors.DlperfError]]
-) -> errors.LeftoverError:
-    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task, _ in left)
-    causes = "; ".join(f"{task.node}: {error.cause}" for task, error in left)
-    fixes = [error.fix for _, error in left if isinstance(error, errors.LeftoverError)]
-    return errors.LeftoverError(
-        f"it is not proved that {names} has ended ({causes})",
-        code="LEFTOVER",
-        fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
-        node=",".join(task.node for task, _ in left),
-        trial=attempt.trial,
-    )
+def _paths(attempt: Attempt, task: Task, names: Iterable[str]) -> list[str]:
+    return [f"{attempt.folder(task)}/{name}" for name in names]
+
+
+def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:
+    folder, log = attempt.folder(task), f"r{task.node_rank}.log"
+    only = "" if task.node_rank in fetched else f"{folder}/{log}"
+    trial = posixpath.dirname(folder)
+    above = (trial, posixpath.dirname(trial), posixpath.dirname(posixpath.dirname(trial)))
+    return ("sh", "-c", FORGET, "sh", only, folder, *above)

@@ -25,7 +25,7 @@ def carry(preparing: "Preparing", tag: str, source: str, targets: Sequence[str])
     """
     registry = preparing.fleet.cluster.registry
     if registry is not None and registry.push is not None:
-        _through_registry(preparing, (registry.push, tag), source, targets)
+        _through_registry(preparing, registry.push, tag, source, targets)
     else:
         # One whose turn has not come would hold up all others.
         turns = (targets[at : at + MOST_AT_ONCE] for at in range(0, len(targets), MOST_AT_ONCE))
@@ -34,9 +34,8 @@ def carry(preparing: "Preparing", tag: str, source: str, targets: Sequence[str])
 
 
 def _through_registry(
-    preparing: "Preparing", what: tuple[str, str], source: str, targets: Sequence[str]
+    preparing: "Preparing", host: str, tag: str, source: str, targets: Sequence[str]
 ) -> None:
-    host, tag = what
     images, name = preparing.fleet.images, f"{host}/{tag}"
     images[source].tag(tag, name)
     preparing.voice.line(f"{source}: push {name}")

@@ -14,7 +14,24 @@ from orchestrator.verbs._data_plan import Asked, Planned, Plans
 from orchestrator.verbs._data_run import Outcome
 
 HELD = ("path", "files", "size", "digest", "parts")
-Wrong = tuple[Sequence[Finding], Sequence[errors.DlperfError]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a preparation on each node, and what the nodes hold now."""
+
+    asked: Asked
+    plans: Plans
+    outcomes: Mapping[str, Outcome]
+    found: Verdict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong with nodes, and which of them could not be asked."""
+
+    findings: Sequence[Finding]
+    failures: Sequence[errors.DlperfError]
 
 
 def held(voice: Voice, asked: Asked, found: Verdict) -> int:
@@ -28,7 +45,7 @@ def held(voice: Voice, asked: Asked, found: Verdict) -> int:
     ]
     voice.table(f"Data set {asked.dataset.name}: {asked.dataset.title}", ("node", *HELD), rows)
     said: dict[str, JSON] = {"held": _data_held.document(found)}
-    return _end(voice, asked, (found.findings, found.failures), said)
+    return _end(voice, asked, Wrong(found.findings, found.failures), said)
 
 
 def plans(voice: Voice, asked: Asked, found: Plans) -> None:
@@ -51,14 +68,13 @@ def dry_run(voice: Voice, asked: Asked, found: Plans) -> int:
     plans(voice, asked, found)
     refusals = [each for planned in found.nodes.values() for each in planned.refusals]
     said: dict[str, JSON] = {name: _plan(each) for name, each in found.nodes.items()}
-    wrong = (refusals, found.failures)
+    wrong = Wrong(refusals, found.failures)
     return _end(voice, asked, wrong, {"dry_run": True, "nodes": said})
 
 
 def outcomes(
     voice: Voice,
-    asked: Asked,
-    what: tuple[Plans, Mapping[str, Outcome], Verdict],
+    ended: Ended,
     signal_number: int,
 ) -> int:
     """Show what came of each node; exit code.
@@ -66,7 +82,7 @@ def outcomes(
     Args:
         signal_number: of the signal that ended it; 0 for none.
     """
-    plans, outcomes, found = what
+    asked, plans, outcomes, found = ended.asked, ended.plans, ended.outcomes, ended.found
     _table(voice, asked, outcomes, found)
     refused = [
         finding
@@ -81,13 +97,13 @@ def outcomes(
     }
     if signal_number:
         said["signal"] = signal_number
-    wrong = ((*refused, *found.findings), (*failures, *found.failures))
+    wrong = Wrong((*refused, *found.findings), (*failures, *found.failures))
     return _end(voice, asked, wrong, said)
 
 
 def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> int:
     """Show what is wrong, and say everything to programs; exit code."""
-    findings, failures = wrong
+    findings, failures = wrong.findings, wrong.failures
     if findings:
         voice.findings(findings)
     number = said.get("signal")

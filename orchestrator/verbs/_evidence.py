@@ -10,7 +10,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
-from orchestrator.model.plan import TrialPlan
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.store import Sweep
 
@@ -30,7 +30,7 @@ class Kept:
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
-def kept(sweep: Sweep, trial: TrialPlan, history: History) -> Kept:
+def kept(sweep: Sweep, trial: Trial, history: History) -> Kept:
     """What lies here of a trial; an outcome counts if the events and all evidence agree with it.
 
     Evidence is the log that was measured and, of a gang, the raw log of each of its tasks.
@@ -73,21 +73,21 @@ def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
     )
 
 
-def _doubts(sweep: Sweep, trial: TrialPlan, outcome: Outcome) -> Iterable[Problem]:
+def _doubts(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
     log = _sha256(sweep.log(trial.log))
     if log is None:
         yield Problem("MISSING", "its log is gone")
     elif log != outcome.sha256:
         yield Problem("LOG-CHANGED", OTHERWISE)
-    if len(trial.tasks) == 1:
+    if trial.case.nodes == 1:
         return
     ranks = [end.node_rank for end in outcome.tasks]
-    if ranks != [task.node_rank for task in trial.tasks]:
+    if ranks != [*range(trial.case.nodes)]:
         yield _changed("it lacks tasks")
     yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
 
 
-def _log_problems(sweep: Sweep, trial: TrialPlan, history: History) -> tuple[Problem, ...]:
+def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
     log = _sha256(sweep.log(trial.log))
     known = {closed.sha256 for closed in history.closed.values()}
     return () if log is None or log in known else (Problem("LOG-CHANGED", OTHERWISE),)

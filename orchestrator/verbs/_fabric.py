@@ -7,8 +7,9 @@ from typing import BinaryIO
 
 from orchestrator import proof
 from orchestrator.launchers import mpirun
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.log import Fabric
-from orchestrator.model.plan import Task, TrialPlan
+from orchestrator.model.plan import Task
 from orchestrator.model.result import Measurement
 from orchestrator.verbs import _logs
 from orchestrator.workloads import Workload
@@ -42,12 +43,12 @@ def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
     return mpirun.spoken(_logs.chunks(file), ranks)
 
 
-def proved(found: Measurement, trial: TrialPlan, said: Mapping[str, Fabric]) -> Measurement:
+def proved(found: Measurement, attempt: Attempt, said: Mapping[str, Fabric]) -> Measurement:
     """The measurement with its transport; invalid if the case asks for another, or for proof."""
-    problems = proof.problems(proof.asked(trial.tasks), said)
+    problems = proof.problems(proof.asked(attempt.tasks), said)
     return replace(
         found,
-        transport=proof.transport(said) if len(trial.tasks) > 1 else "-",
+        transport=proof.transport(said) if len(attempt.tasks) > 1 else "-",
         state="invalid" if problems else found.state,
         problems=(*found.problems, *problems),
     )

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, measure
@@ -15,6 +15,7 @@ from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement
 from orchestrator.model.text import Scalar
 from orchestrator.verbs import _logs
+from orchestrator.verbs._logs import Named
 from orchestrator.workloads import Workload
 
 _TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
@@ -23,6 +24,15 @@ _REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
 _SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
 # What a header must say before it alone makes a log one of a case.
 _WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the name of a log, or its header, tells of its case."""
+
+    nodes: int
+    gpus_per_node: int
+    micro_batch_size: int
 
 
 def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
@@ -56,7 +66,7 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
         if campaigns:
             campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
             case = replace(case, params=(*case.params, ("folder", campaign)))
-        found = _logs.of_case(log, case, None, (name, repeat, name))
+        found = _logs.of_case(log, case, None, Named(name, repeat, name))
         cases.append((case, replace(found, provenance=_header_provenance(log, case))))
     ways = {(log.rule, log.window) for _, log in logs}
     report = _folder_report(folder, workload, cases, lone)
@@ -178,7 +188,7 @@ def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tupl
         return _told_by_header(path, header, workload)
     precision = "fp32" if name[3] == "fp32" else "amp"
     label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
-    place = (int(token[1]), int(token[2]), int(name[2]))
+    place = _Place(int(token[1]), int(token[2]), int(name[2]))
     case = _case(place, precision, header, workload)
     if label:  # what the name says beyond the case must not be lost in a median
         case = replace(case, params=(*case.params, ("named", label.strip("-"))))
@@ -195,22 +205,19 @@ def _told_by_header(
         return None
     repeat = _REPEAT.fullmatch(path.stem)
     nodes, gpus, micro_batch_size = place
-    case = _case((nodes, gpus, micro_batch_size), precision, header, workload)
+    case = _case(_Place(nodes, gpus, micro_batch_size), precision, header, workload)
     return case, int(repeat[1]) if repeat else 1
 
 
-def _case(
-    place: tuple[int, int, int], precision: str, header: Mapping[str, Scalar], workload: Workload
-) -> Case:
-    nodes, gpus_per_node, micro_batch_size = place
+def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload: Workload) -> Case:
     params = {name: header[name] for name in workload.params.model_fields if name in header}
     if precision != "amp":
         params.pop("loss_scale", None)
     split = {name: it for name in _SPLITS if isinstance(it := header.get(name), int) and it > 0}
     return Case(
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        micro_batch_size=micro_batch_size,
+        nodes=place.nodes,
+        gpus_per_node=place.gpus_per_node,
+        micro_batch_size=place.micro_batch_size,
         precision=precision,
         device=str(header.get("device", "cuda")),
         params=tuple(params.items()),

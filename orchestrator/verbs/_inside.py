@@ -9,7 +9,6 @@ from functools import partial
 from orchestrator import checks, errors
 from orchestrator.deadlines import INSIDE_LEFT_S, INSIDE_S
 from orchestrator.fleet import Fleet, ask_all, settled
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
 from orchestrator.probes import container, sections
@@ -42,19 +41,6 @@ class _Looks:
         return self._running > 0
 
 
-def settings(cluster: Cluster, image_id: str) -> ContainerSettings:
-    """How containers of an image are started, as the inventory says."""
-    said = cluster.container
-    return ContainerSettings(
-        image=image_id,
-        shm_size=said.shm_size,
-        ulimits={str(name): limit for name, limit in said.ulimits.items()},
-        gpu_access=said.gpu_access,
-        has_hcas=any(node.hcas for node in cluster.members),
-        privileged=said.privileged,
-    )
-
-
 def findings(
     fleet: Fleet,
     records: Mapping[str, ImageRecord],
@@ -69,7 +55,7 @@ def findings(
     _forget(fleet)
     looks = _Looks()
     try:
-        return _found(fleet, records, facts, (names, looks))
+        return _found(fleet, records, facts, names, looks)
     finally:  # also when it was stopped, and threads still make containers that look around
         looks.ended.set()
         _forget(fleet)
@@ -93,10 +79,10 @@ def _found(
     fleet: Fleet,
     records: Mapping[str, ImageRecord],
     facts: Mapping[str, NodeFacts],
-    what: tuple[Iterable[str], _Looks],
+    names: Iterable[str],
+    looks: _Looks,
 ) -> list[Finding]:
     found: list[Finding] = []
-    names, looks = what
     for name in names:
         answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
         settled(answers)
@@ -114,7 +100,7 @@ def _found(
 
 def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
     node = next(each for each in fleet.cluster.members if each.name == name)
-    runtime = fleet.containers_on(name, settings(fleet.cluster, image_id))
+    runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, image_id))
     asked = container.questions(node)
     question = container.probe(asked, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(asked)

@@ -9,7 +9,7 @@ from orchestrator import errors, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Rule, TrainingLog
-from orchestrator.model.plan import TrialPlan
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
 from orchestrator.verbs import _files
@@ -54,6 +54,15 @@ class Reading:
         return replace(how, read=read_so)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Which trial a log is of, and how the log is called in reports."""
+
+    trial: str
+    repeat: int
+    path: str
+
+
 def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
     """What a log says.
 
@@ -72,15 +81,12 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: file.read(CHUNK_BYTES), b"")
 
 
-def judged(log: TrainingLog, trial: TrialPlan, method: Method, path: str) -> Measurement:
+def judged(log: TrainingLog, trial: Trial, method: Method, path: str) -> Measurement:
     """A trial's log, measured and judged against its case."""
-    return of_case(log, trial.case, method, (trial.name, trial.repeat, path))
+    return of_case(log, trial.case, method, Named(trial.name, trial.repeat, path))
 
 
-def of_case(
-    log: TrainingLog, case: Case, method: Method | None, who: tuple[str, int, str]
-) -> Measurement:
-    name, repeat, path = who
+def of_case(log: TrainingLog, case: Case, method: Method | None, who: Named) -> Measurement:
     marks = tuple(each for each in log.problems if not measure.keeps_out(each))
     problems = [each for each in log.problems if measure.keeps_out(each)]
     problems += measure.mismatches(log, case, method)
@@ -89,15 +95,15 @@ def of_case(
         throughput, more = None, []  # a problem already, and no batch can be trusted
     problems += more
     return Measurement(
-        trial=name,
-        repeat=repeat,
+        trial=who.trial,
+        repeat=who.repeat,
         attempt=0,
         state="invalid" if problems else "valid",
         throughput=throughput,
         rate=log.rate.mean if log.rate else None,
         problems=tuple(problems),
         marks=marks,
-        evidence=Evidence(path, log.evidence, log.sha256, log.digest),
+        evidence=Evidence(who.path, log.evidence, log.sha256, log.digest),
         provenance={},
         latency_s=log.latency_s,
         memory_mib=log.memory_mib,

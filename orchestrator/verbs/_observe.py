@@ -2,20 +2,24 @@
 
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import checks, errors
-from orchestrator.fleet import Fleet, ask_all
-from orchestrator.model.cluster import Node
+from orchestrator.fleet import Answer
+from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.facts import NodeAnswer
 from orchestrator.model.image import Image
 from orchestrator.model.site import Finding, Site
+from orchestrator.probes import Probe, sections
 from orchestrator.probes import node as node_probe
-from orchestrator.probes import sections
 from orchestrator.store import Store, now
+from orchestrator.transports import Completed
 from orchestrator.verbs import _nodes, _sites
+
+Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
+"""What a command comes to on each node, by name, within so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,10 @@ class Asking:
     images: tuple[Image, ...] = ()
 
 
-def observe(fleet: Fleet, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
+def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
     """What the nodes say now, checked; and the errors of those that said nothing."""
-    cluster = fleet.cluster
     members = {node.name: node for node in cluster.members}
-    answers = ask_all(list(members), lambda name: _ask(fleet, members[name], asking))
+    answers = _answers(cluster, ask, asking)
     said = {each.node: each.value for each in answers if each.value}
     facts = {name: node_probe.facts(answer) for name, answer in said.items()}
     demands = checks.Demands(
@@ -86,7 +89,26 @@ def wanted(node: Node, store: Store, image: Image | None = None) -> node_probe.W
     return node_probe.Wanted(python, folder, image.requires if image else ())
 
 
-def _ask(fleet: Fleet, node: Node, asking: Asking) -> NodeAnswer:
-    asked = node_probe.questions(node, wanted(node, asking.store, asking.image))
-    question = node_probe.probe(asked, nonce=secrets.token_hex(8))
-    return _nodes.ask(fleet.transports[node.name], question, sections.timeout_s(asked))
+def _answers(cluster: Cluster, ask: Ask, asking: Asking) -> list[Answer[NodeAnswer]]:
+    """Every node's answer to its own questions, all nodes asked at once."""
+    asked = {
+        node.name: node_probe.questions(node, wanted(node, asking.store, asking.image))
+        for node in cluster.members
+    }
+    probes = {
+        name: node_probe.probe(questions, nonce=secrets.token_hex(8))
+        for name, questions in asked.items()
+    }
+    longest_s = max(sections.timeout_s(questions) for questions in asked.values())
+    done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
+    return [_understood(probes[answer.node], answer) for answer in done]
+
+
+def _understood(probe: Probe[NodeAnswer], answer: Answer[Completed]) -> Answer[NodeAnswer]:
+    node, at_s = answer.node, answer.at_s
+    if answer.value is None:
+        return Answer(node, None, answer.error, at_s)
+    try:
+        return Answer(node, _nodes.understood(probe, answer.value, node), None, at_s)
+    except errors.DlperfError as error:
+        return Answer(node, None, error, at_s)

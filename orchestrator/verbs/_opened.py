@@ -5,7 +5,7 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 
-from orchestrator import errors, plan
+from orchestrator import bind, errors, plan
 from orchestrator.console import Voice
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
@@ -91,7 +91,7 @@ class Opened:
 
     def _now(self) -> SweepRecord:
         """What a new sweep would be recorded as."""
-        inputs = plan.inputs(self._recipe)
+        inputs = bind.identity(self._recipe)
         return SweepRecord(
             experiment=self._recipe.name,
             cluster=self._recipe.cluster.name,
@@ -110,6 +110,8 @@ class Opened:
         whole = plan.build(plan.repeated(self._recipe, repeats))
         requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
         kept = replace(now, id=before.id, created=before.created, site=before.site)
+        if any(history.open for history in opened.histories().values()):
+            kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
         opened.keep_record(replace(kept, plan=requested))
 
     def _differs(self, before: Sweep, now: SweepRecord) -> None:

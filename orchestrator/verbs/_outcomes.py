@@ -1,26 +1,22 @@
 """What an attempt came to: its reason, its measurement, and the outcome that is kept."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import plan, proof
+from orchestrator import bind, proof
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.event import Ended
-from orchestrator.model.history import History
 from orchestrator.model.log import Fabric
 from orchestrator.model.outcome import Outcome
-from orchestrator.model.plan import TrialPlan
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
-from orchestrator.runtimes.process import inherited_environment
 from orchestrator.store import now
 from orchestrator.verbs import _causes, _evidence, _fabric, _files, _logs
-from orchestrator.verbs._bench import Bench
+from orchestrator.verbs._campaign import Campaign
 from orchestrator.verbs._evidence import Kept
 
 LAST_SIGNAL = 64
@@ -62,35 +58,35 @@ class Verdict:
     found: Measurement | None = None
 
 
-def is_done(bench: Bench, trial: TrialPlan) -> bool:
+def is_done(campaign: Campaign, trial: Trial) -> bool:
     """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
-    return _kept(bench, trial).valid
+    return _kept(campaign, trial).valid
 
 
-def say_what_does_not_count(bench: Bench, trials: Iterable[TrialPlan]) -> None:
+def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
     """Say of each trial that has an outcome which does not count that it is measured again."""
     for trial in trials:
-        for problem in _kept(bench, trial).problems:
-            bench.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
+        for problem in _kept(campaign, trial).problems:
+            campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
 
 
-def _kept(bench: Bench, trial: TrialPlan) -> Kept:
-    return _evidence.kept(bench.sweep, trial, bench.history.get(trial.name, History()))
+def _kept(campaign: Campaign, trial: Trial) -> Kept:
+    return _evidence.kept(campaign.sweep, trial, campaign.history(trial))
 
 
-def supervisors_words(bench: Bench, attempt: Attempt) -> str:
+def supervisors_words(campaign: Campaign, attempt: Attempt) -> str:
     """What the supervisors of an attempt complained of."""
     words = []
     for task in attempt.tasks:
-        path = _file(bench, attempt, task.node_rank, "err")
+        path = _file(campaign, attempt, task.node_rank, "err")
         if path.exists() and path.stat().st_size:
             words.append(f"{task.node}: {path.read_text(errors='replace').strip()[-500:]}")
     return f" ({'; '.join(words)})" if words else ""
 
 
-def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
     """State and reason of a gang that did not end well."""
-    method = bench.recipe.experiment.method
+    method = campaign.recipe.experiment.method
     if gang.reason == "stopped":
         return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
     if gang.reason == "stalled":
@@ -105,30 +101,30 @@ def failure(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem
     if gang.first is not None and gang.reason != "failed":
         code, words = LOST.get(gang.first.why, LOST["lost"])
         return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")
-    return _failed_program(bench, attempt, gang)
+    return _failed_program(campaign, attempt, gang)
 
 
-def measured(bench: Bench, trial: TrialPlan, attempt: Attempt, gang: GangEnd) -> Verdict:
+def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Verdict:
     """The verdict over a gang that ended well: what its log gives, judged; the log is kept."""
-    source = _file(bench, attempt, trial.log_rank, "log")
-    method = bench.recipe.experiment.method
-    log = _logs.read(source, bench.recipe.workload, method.window)
+    source = _file(campaign, attempt, trial.log_rank, "log")
+    method = campaign.recipe.experiment.method
+    log = _logs.read(source, campaign.recipe.workload, method.window)
     found = _logs.judged(log, trial, method, f"logs/{trial.log}")
-    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = _evidence.taken(folder, gang.ends)
-    changed = (*_evidence.changed_logs(folder, ends), *_changed_code(bench))
+    changed = (*_evidence.changed_logs(folder, ends), *_changed_code(campaign))
     if changed:
         found = replace(found, state="invalid", problems=(*found.problems, *changed))
-    if len(trial.tasks) > 1:
-        found = _fabric.proved(found, trial, _seen(bench, attempt))
-    bench.sweep.keep_log(trial.log, source)
+    if len(attempt.tasks) > 1:
+        found = _fabric.proved(found, attempt, _seen(campaign, attempt))
+    campaign.sweep.keep_log(trial.log, source)
     return Verdict(found.state, found.problems, gang, found)
 
 
-def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Write an attempt's outcome beside its log, then the event that makes it count."""
-    outcome = _outcome(bench, trial, attempt, verdict)
-    sha256 = bench.sweep.keep_outcome(trial.log, outcome)
+    outcome = _outcome(campaign, trial, attempt, verdict)
+    sha256 = campaign.sweep.keep_outcome(trial.log, outcome)
     first = verdict.problems[0] if verdict.problems else Problem("", "")
     ended = Ended(
         at=now(),
@@ -140,16 +136,16 @@ def keep(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> 
         sha256=outcome.sha256,
         outcome=sha256,
     )
-    bench.sweep.append(ended)
-    bench.history.setdefault(trial.name, History()).add(ended)
+    campaign.sweep.append(ended)
+    campaign.history(trial).add(ended)
     if outcome.throughput is not None and not first.code:
-        return verdict.state, f"{outcome.throughput:.2f} {bench.recipe.workload.unit}"
+        return verdict.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
     return verdict.state, first.code
 
 
-def _outcome(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> Outcome:
+def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> Outcome:
     found, gang = verdict.found, verdict.gang
-    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     evidence = found.evidence if found else None
     return Outcome(
         trial=trial.name,
@@ -160,24 +156,24 @@ def _outcome(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict)
         sha256=evidence.sha256 if evidence else None,
         lines=evidence.lines if evidence else None,
         transport=found.transport if found else None,
-        provenance=_provenance(bench, trial),
+        provenance=_provenance(campaign, trial, attempt),
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
         tasks=_evidence.taken(folder, gang.ends) if gang else (),
     )
 
 
-def _failed_program(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+def _failed_program(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
     # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
     failed = [end for end in gang.ends if end.why == "exited" and end.status]
-    last = {end.node_rank: _said_last(bench, attempt, end) for end in failed}
+    last = {end.node_rank: _said_last(campaign, attempt, end) for end in failed}
     if any(word in lines for word in BUSY_WORDS for lines in last.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
     words = "\n".join(
         f"{_where(end)}: exit status {end.status}; " + last[end.node_rank].decode(errors="replace")
         for end in failed
     )
-    troubles = proof.troubles(_seen(bench, attempt))
+    troubles = proof.troubles(_seen(campaign, attempt))
     if troubles:
         state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
         reasons = "; ".join(each.message for each in troubles)
@@ -187,31 +183,31 @@ def _failed_program(bench: Bench, attempt: Attempt, gang: GangEnd) -> tuple[str,
     return "failed", Problem("PROGRAM-FAILED", words)
 
 
-def _seen(bench: Bench, attempt: Attempt) -> Mapping[str, Fabric]:
-    folder = bench.sweep.attempt_folder(attempt.trial, attempt.number)
-    return _fabric.seen(folder, attempt.tasks, bench.recipe.workload)
+def _seen(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
+    return _fabric.seen(folder, attempt.tasks, campaign.recipe.workload)
 
 
 def _where(end: TaskEnd) -> str:
     return f"node {end.node}, node_rank {end.node_rank}"
 
 
-def _file(bench: Bench, attempt: Attempt, node_rank: int, name: str) -> Path:
-    return bench.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
+def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:
+    return campaign.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
 
 
-def _said_last(bench: Bench, attempt: Attempt, end: TaskEnd) -> bytes:
-    return _causes.words(_file(bench, attempt, end.node_rank, "log"))
+def _said_last(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
+    return _causes.words(_file(campaign, attempt, end.node_rank, "log"))
 
 
-def _changed_code(bench: Bench) -> Iterable[Problem]:
+def _changed_code(campaign: Campaign) -> Iterable[Problem]:
     """A program that lies in a folder here can be edited while it is measured.
 
     An image cannot, and what was pushed to nodes lies in a folder of ours named by its digest.
     """
-    program = bench.recipe.program
-    members = bench.recipe.cluster.members
-    if any(node.in_container or not node.is_here for node in members):
+    program = campaign.recipe.program
+    cluster = campaign.recipe.cluster
+    if cluster.in_containers or not cluster.is_here:
         return
     digest = _files.folder_digest(Path(program.code))
     if digest != program.digest:
@@ -219,28 +215,28 @@ def _changed_code(bench: Bench) -> Iterable[Problem]:
         yield Problem("CODE-CHANGED", words)
 
 
-def _provenance(bench: Bench, trial: TrialPlan) -> dict[str, str]:
-    """What must agree before trials share a median; the port, new each time, is not among it."""
-    fixed = plan.at_port(bench.recipe, trial, 0)
-    said = [[task.node, list(task.argv), dict(task.env)] for task in fixed.tasks]
-    nodes = {task.node: bench.site.nodes.get(task.node) for task in trial.tasks}
-    known = [each for each in nodes.values() if each]
-    processes = not bench.recipe.cluster.in_containers
-    library_path = inherited_environment().get("LD_LIBRARY_PATH", "") if processes else ""
+def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
+    """What must agree before trials share a median: what the nodes are and start, not which."""
+    started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
+    known = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
     return {
-        "image": bench.recipe.program.digest,
-        "tasks": hashlib.sha256(json.dumps(said).encode()).hexdigest(),
-        "nodes": ",".join(nodes),
-        "cpus": _alike(str(each.host.cpus) for each in known),
-        "library_path": library_path,
-        "kernel": _alike(each.host.kernel for each in known),
-        "torch": _alike(each.host.torch for each in known),
-        "driver": _alike(_driver(each) for each in known),
+        "image": campaign.recipe.program.digest,
+        "tasks": bind.fingerprint(started),
+        "cpus": _alike(str(facts.host.cpus) for facts in known),
+        "gpu": _alike(_gpus(facts) for facts in known),
+        "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
+        "kernel": _alike(facts.host.kernel for facts in known),
+        "torch": _alike(facts.host.torch for facts in known),
+        "driver": _alike(_driver(facts) for facts in known),
     }
 
 
 def _alike(said: Iterable[str]) -> str:
     return ",".join(sorted(set(said) - {""}))
+
+
+def _gpus(facts: NodeFacts) -> str:
+    return " + ".join(dict.fromkeys(facts.gpu.models)) if facts.gpu else ""
 
 
 def _driver(facts: NodeFacts) -> str:

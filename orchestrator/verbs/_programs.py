@@ -1,15 +1,12 @@
 """Where a playbook's program lies: in an image, in a folder here, or pushed to the nodes."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.fleet import ask_all, settled
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.site import ImageRecord, Site
-from orchestrator.transports import Transport
 from orchestrator.verbs import _files
 
 
@@ -43,20 +40,10 @@ def record(found: _files.Playbook, cluster: Cluster, site: Site | None) -> Image
     return known
 
 
-def push(folder: Path, program: Program, transports: Mapping[str, Transport]) -> None:
-    """Bring the program's files to every node that is to run them as plain processes.
-
-    Raises:
-        NodeError, LocalError: some nodes may have them.
-    """
-    files = {
+def files(folder: Path) -> dict[str, bytes]:
+    """What a program's folder holds, by path below it."""
+    return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
-
-    def send(name: str) -> None:
-        for file, content in files.items():
-            transports[name].put(content, f"{program.code}/{file}")
-
-    settled(ask_all(list(transports), send))

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from orchestrator import errors, workloads
 from orchestrator.console import duration
-from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
+from orchestrator.schedulers import Scheduler
 from orchestrator.verbs import collect
 from orchestrator.verbs._running import Running
 
@@ -49,7 +49,7 @@ class Progress:
         }
 
 
-def of(running: Running, fleet: Fleet, attempt: Attempt, log_bytes: int) -> Progress | None:
+def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int) -> Progress | None:
     """How far an attempt is; None before its first iteration.
 
     Raises:
@@ -59,7 +59,8 @@ def of(running: Running, fleet: Fleet, attempt: Attempt, log_bytes: int) -> Prog
     task = next((each for each in attempt.tasks if each.node_rank == attempt.log_rank), None)
     if workload is None or task is None:
         return None
-    tail = fleet.runtime(task.node).output(attempt, task, max(0, log_bytes - TAIL_BYTES))
+    log, begin = f"r{task.node_rank}.log", max(0, log_bytes - TAIL_BYTES)
+    tail = scheduler.read(attempt, task, log, begin) or b""
     found = workload.progress(tail[: tail.rfind(b"\n") + 1])
     if found is None:
         return None

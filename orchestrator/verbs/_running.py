@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from orchestrator.fleet import Fleet
+from orchestrator import schedulers
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
+from orchestrator.schedulers import Scheduler
 from orchestrator.store import Store, Sweep
-from orchestrator.verbs._bench import attempt_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,24 @@ class Running:
         """By trial name in the order of the plan: its state; ``running`` while one is open."""
         known = self.sweep.histories()
         return {
-            trial.name: "running" if history.open_attempt else history.state
+            trial.name: "running" if history.open else history.state
             for trial in self.plan.trials
             for history in (known.get(trial.name, History()),)
         }
 
     def open_attempts(self) -> list[Attempt]:
-        """Attempts that were begun and have no outcome, in the order of the plan."""
+        """Attempts that were begun and have no outcome, in the order of the plan.
+
+        Raises:
+            StoreError: it is not told any more what one of them started.
+        """
         known = self.sweep.histories()
         return [
-            attempt_of(self.sweep, self.cluster, trial, number)
+            self.sweep.attempt(trial.name, number)
             for trial in self.plan.trials
-            if (number := known.get(trial.name, History()).open_attempt)
+            for number in known.get(trial.name, History()).open
         ]
 
-    def fleet(self) -> Fleet:
-        """The nodes of its cluster."""
-        return Fleet.of(self.cluster)
+    def scheduler(self) -> Scheduler:
+        """That of its cluster."""
+        return schedulers.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)

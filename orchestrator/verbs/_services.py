@@ -3,74 +3,51 @@
 from collections.abc import Mapping
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S
-from orchestrator.fleet import ask_all, settled
 from orchestrator.launchers import mpirun
+from orchestrator.launchers.mpirun import Endpoint, Keys
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Task
-from orchestrator.transports import Transport, keys
-
-PRIVATE = frozenset({"id", "host_key"})
+from orchestrator.schedulers import Scheduler
+from orchestrator.transports import keys
 
 
-def bring(cluster: Cluster, transports: Mapping[str, Transport], attempt: Attempt) -> None:
+def bring(scheduler: Scheduler, attempt: Attempt) -> None:
     """Put new keys and settings of the attempt's services into the folders of its tasks.
 
     Raises:
         UnfitError: the nodes keep attempts in different folders.
         NodeError, LocalError: some may be there; they go with the folders.
     """
-    if not any(task.files for task in attempt.tasks):
-        return
-    _one_folder(attempt)
-    files = _files(cluster, attempt)
-
-    def put(node: str) -> bool:
-        for path, content in files[node].items():
-            transports[node].put(content.encode(), path)
-        return True
-
-    settled(ask_all([task.node for task in attempt.tasks], put))
+    if any(task.files for task in attempt.tasks):
+        _refuse_folders(attempt)
+        scheduler.write(attempt, _files(attempt))
 
 
-def forget(transports: Mapping[str, Transport], attempt: Attempt) -> None:
+def forget(scheduler: Scheduler, attempt: Attempt) -> None:
     """Remove the attempt's keys; where a node does not answer they open nothing any more."""
-    files = {
-        task.node: [f"{attempt.folder(task)}/{name}" for name in PRIVATE & {*task.files}]
-        for task in attempt.tasks
-        if task.files
-    }
-
-    def remove(node: str) -> None:
-        transports[node].run(("rm", "-f", "--", *files[node]), timeout_s=COMMAND_S)
-
-    ask_all(list(files), remove)
+    secret = {task.node_rank: mpirun.private(task.files) for task in attempt.tasks}
+    scheduler.remove(attempt, {rank: names for rank, names in secret.items() if names})
 
 
-def _files(cluster: Cluster, attempt: Attempt) -> dict[str, dict[str, str]]:
-    """By node, what each file holds, by path there."""
+def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
+    """By node_rank, what each file holds."""
     leader, *others = attempt.tasks
-    addresses = {node.name: node.address for node in cluster.members}
-    user = mpirun.Keys(*keys.generate())
-    hosts = {task.node: mpirun.Keys(*keys.generate()) for task in others}
-    known = {addresses[node]: pair for node, pair in hosts.items()}
-    folder = attempt.folder(leader)
-    found = {
-        leader.node: _at(attempt, leader, mpirun.leader_files(folder, user, known, attempt.port))
+    user = Keys(*keys.generate())
+    hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
+    addresses = dict(enumerate(seat.address for seat in attempt.seats))
+    known = {addresses[rank]: pair for rank, pair in hosts.items()}
+    found: dict[int, Mapping[str, str]] = {
+        0: mpirun.leader_files(attempt.folder(leader), user, known, attempt.port)
     }
     for task in others:
-        at = (addresses[task.node], attempt.port)
-        said = mpirun.service_files(attempt.folder(task), user, hosts[task.node], at)
-        found[task.node] = _at(attempt, task, said)
-    return found
+        rank, at = task.node_rank, Endpoint(addresses[task.node_rank], attempt.port)
+        found[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
+    return {
+        task.node_rank: {name: found[task.node_rank][name].encode() for name in task.files}
+        for task in attempt.tasks
+    }
 
 
-def _at(attempt: Attempt, task: Task, files: Mapping[str, str]) -> dict[str, str]:
-    return {f"{attempt.folder(task)}/{name}": files[name] for name in task.files}
-
-
-def _one_folder(attempt: Attempt) -> None:
+def _refuse_folders(attempt: Attempt) -> None:
     folders = {attempt.folder(task) for task in attempt.tasks}
     if len(folders) > 1:
         raise errors.UnfitError(

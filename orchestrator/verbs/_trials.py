@@ -1,102 +1,133 @@
 """Running the trials of a sweep: attempts, and what an earlier run left behind."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from orchestrator import errors, lanes, nodeset, plan
+from orchestrator import bind, errors, lanes, nodeset
 from orchestrator.console import Row, View
-from orchestrator.deadlines import COMMAND_S, GATES_S, GRACE_S
-from orchestrator.fleet import ask_all, settled
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.allocation import Allocation, Request
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.history import History
-from orchestrator.model.plan import Plan, TrialPlan
+from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
-from orchestrator.retries import ATTEMPTS, PORTS, REPEATABLE
-from orchestrator.runtimes.process import inherited_environment
-from orchestrator.store import Sweep, dumps, now, write
+from orchestrator.retries import ATTEMPTS
+from orchestrator.store import Sweep, now
 from orchestrator.verbs import _gather, _outcomes, _services
-from orchestrator.verbs._bench import Bench, attempt_of
+from orchestrator.verbs._campaign import Campaign
 from orchestrator.verbs._outcomes import Verdict
 
 LONGEST_LINE = 64 << 10
-
-# Exit 0 if somebody listens at the port. The kernel writes ports in hexadecimal; 0A is LISTEN.
-PORT_TAKEN = """
-grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$1") [0-9A-F:]+ 0A " /proc/net/tcp /proc/net/tcp6
-"""
+AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
-def settle(bench: Bench, whole: Plan, view: View) -> None:
+def settle(campaign: Campaign, whole: Plan, view: View) -> None:
     """Deal with attempts that an earlier run left open: adopt what runs, end what does not.
 
     Raises:
         LeftoverError: something of them would not go.
+        UnfitError: NODE-MOVED; a name means another machine now.
     """
-    known = bench.history
-    left = [trial for trial in whole.trials if known.get(trial.name, History()).open_attempt]
+    left = [(trial, number) for trial in whole.trials for number in campaign.history(trial).open]
 
-    def deal(trial: TrialPlan) -> None:
-        _settle(bench, trial, view)
+    def deal(found: tuple[Trial, int]) -> None:
+        trial, number = found
+        attempt = campaign.sweep.attempt(trial.name, number)
+        reached = campaign.scheduler.reclaim(attempt)
+        if len(reached.tasks) == len(attempt.tasks):
+            _settle(campaign, trial, attempt, view)
+        else:
+            _clear_part(campaign, attempt, reached)
+        campaign.scheduler.release(reached.allocation)  # after an error it may still run there
 
     # Whether to stop is asked of each gang: all that is left is ended then.
-    lanes.run(left, deal, lanes=bench.lanes, may_begin=lambda: True, say=bench.voice.line)
+    say = campaign.voice.line
+    lanes.run(left, deal, lanes=campaign.scheduler.lanes, may_begin=lambda: True, say=say)
+    if not any(history.open for history in campaign.histories.values()):
+        record = campaign.sweep.record()
+        campaign.sweep.keep_record(replace(record, inventory=campaign.recipe.cluster))
 
 
-def _settle(bench: Bench, trial: TrialPlan, view: View) -> None:
-    history = bench.history[trial.name]
-    bound = plan.at_port(bench.recipe, trial, history.open_port)
-    attempt = bench.attempt(bound, history.open_attempt)
+def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
-    if history.unlogged:
-        bench.voice.line(f"{name}: its folder is here, and events.jsonl does not tell of it")
-    if bench.fanout.adoptable(attempt):
-        bench.voice.line(f"{name}: adopted from an earlier run")
-        bench.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
-        with view.trial(trial.name, trial_iterations(bench)) as row:
+    if campaign.history(trial).unlogged:
+        campaign.voice.line(f"{name}: its folder is here, and events.jsonl does not tell of it")
+    if campaign.history(trial).attempts > attempt.number:
+        _settle_overtaken(campaign, attempt)
+    elif campaign.scheduler.adoptable(attempt):
+        campaign.voice.line(f"{name}: adopted from an earlier run")
+        campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
+        with view.trial(trial.name, campaign.iterations) as row:
             row.attempt(attempt.number)
-            state, code = _watch(bench, trial, attempt, row)
+            state, code = _watch(campaign, trial, attempt, row)
             row.ended(state, code, final=state == "valid")
     else:
-        bench.fanout.clear(attempt)
-        missing = _gather.bring(bench.sweep, bench.transports, attempt, ())
+        campaign.scheduler.clear(attempt)
+        missing = _gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         lost = Problem("LOST", "the run that started it ended before all gates were open")
-        _close(bench, trial, attempt, Verdict("infra-lost", (lost, *missing)))
+        _close(campaign, trial, attempt, Verdict("infra-lost", (lost, *missing)))
 
 
-def clear_other(bench: Bench, sweep: Sweep, known: Mapping[str, History]) -> None:
+def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
+    """Close an attempt that stayed open for nodes left out; the outcome kept is a later one's."""
+    campaign.scheduler.clear(attempt)
+    _gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+    ended = _lost(attempt)
+    campaign.sweep.append(ended)
+    campaign.histories[attempt.trial].add(ended)
+    _services.forget(campaign.scheduler, attempt)
+    _gather.forget(campaign.sweep, campaign.scheduler, attempt)
+
+
+def _lost(attempt: Attempt) -> Ended:
+    return Ended(
+        at=now(), trial=attempt.trial, attempt=attempt.number, state="infra-lost", code="LOST"
+    )
+
+
+def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
+    """End what can be reached of an attempt; it stays open for the nodes that are left out."""
+    campaign.scheduler.clear(reached)
+    _gather.bring(campaign.sweep, campaign.scheduler, reached, ())
+    out = nodeset.fold(node for node in attempt.nodes if node not in reached.nodes)
+    campaign.voice.line(
+        f"{attempt.trial} a{attempt.number} was ended but on {out}, left out this time"
+    )
+
+
+def clear_other(campaign: Campaign, sweep: Sweep, known: Mapping[str, History]) -> None:
     """End the gangs that a dead controller of another sweep left on this cluster.
 
     Raises:
         LeftoverError: something of them would not go; measuring beside it would be wrong.
+        UnfitError: NODE-MOVED; a name means another machine now.
     """
-    for trial in sweep.record().plan.trials:
-        number = known.get(trial.name, History()).open_attempt
-        if not number:
-            continue
-        left = attempt_of(sweep, bench.recipe.cluster, trial, number)
-        bench.fanout.clear(left)
-        if len(left.tasks) == len(trial.tasks):  # else a node is left out this time
-            lost = Ended(
-                at=now(), trial=trial.name, attempt=number, state="infra-lost", code="LOST"
-            )
-            sweep.append(lost)
-        _gather.bring(sweep, bench.transports, left, ())
-        _gather.forget(sweep, bench.transports, left)
-        bench.voice.line(f"ended what was left of {trial.name} a{number} of sweep {sweep.id}")
+    left = [(trial, number) for trial, history in known.items() for number in history.open]
+    for trial, number in left:
+        attempt = sweep.attempt(trial, number)
+        reached = campaign.scheduler.reclaim(attempt)
+        campaign.scheduler.clear(reached)
+        if len(reached.tasks) == len(attempt.tasks):  # else a node is left out this time
+            sweep.append(_lost(attempt))
+        _gather.bring(sweep, campaign.scheduler, reached, ())
+        _gather.forget(sweep, campaign.scheduler, reached)
+        campaign.scheduler.release(reached.allocation)
+        campaign.voice.line(f"ended what was left of {trial} a{number} of sweep {sweep.id}")
 
 
-def run(bench: Bench, trial: TrialPlan, view: View) -> str:
+def run(campaign: Campaign, trial: Trial, view: View) -> str:
     """Run a trial until it has an outcome that counts or no retry is left; its state.
 
     Raises:
         LeftoverError: something of an attempt would not go.
     """
     retries: dict[str, int] = {}
-    with view.trial(trial.name, trial_iterations(bench)) as row:
-        while not bench.signals.stopping():
-            state, code = _attempt(bench, trial, row)
+    with view.trial(trial.name, campaign.iterations) as row, _told_if_failed(campaign):
+        while (attempt := _bound(campaign, trial)) is not None:
+            with _given_back(campaign, attempt.allocation):
+                state, code = _begun(campaign, trial, attempt, row)
             again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
             row.ended(state, code, final=not again and state != "interrupted")
             if not again:
@@ -105,84 +136,122 @@ def run(bench: Bench, trial: TrialPlan, view: View) -> str:
     return "interrupted"
 
 
-def _attempt(bench: Bench, trial: TrialPlan, row: Row) -> tuple[str, str]:
-    """One more attempt; its state, and why or its throughput."""
-    bench.locks.check()
-    history = bench.history.setdefault(trial.name, History())
-    number = history.attempts + 1
-    bound = plan.at_port(bench.recipe, trial, _free_port(bench, trial, number))
-    attempt = bench.attempt(bound, number)
-    intent = Intent(at=now(), trial=trial.name, attempt=number, port=bound.port, log=trial.log)
-    bench.sweep.append(intent)
-    history.add(intent)
-    row.attempt(number)
-    return _launch(bench, trial, attempt, row)
-
-
-def trial_iterations(bench: Bench) -> int:
-    """Iterations that a trial's log will show."""
-    return bench.recipe.workload.last_iteration(bench.recipe.experiment.method.iterations)
-
-
-def _launch(bench: Bench, trial: TrialPlan, attempt: Attempt, row: Row) -> tuple[str, str]:
-    _describe(bench, attempt)
+@contextlib.contextmanager
+def _told_if_failed(campaign: Campaign) -> Iterator[None]:
     try:
-        _services.bring(bench.recipe.cluster, bench.transports, attempt)
-        opened = bench.fanout.launch(attempt, _limits(bench))
+        yield
+    except BaseException:
+        campaign.failed.set()
+        raise
+
+
+@contextlib.contextmanager
+def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
+    """Give nodes back afterwards, unless something may still run there."""
+    try:
+        yield
+    except errors.LeftoverError:
+        raise
+    except BaseException:
+        campaign.scheduler.release(allocation)
+        raise
+    campaign.scheduler.release(allocation)
+
+
+def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
+    """The next attempt at a trial, on nodes that are its own until released; None if too late."""
+    number = campaign.history(trial).attempts + 1
+    with campaign.next:
+        given = _allocated(campaign, bind.request(campaign.recipe, trial, number))
+    if given is None:
+        return None
+    try:
+        return bind.bind(campaign.recipe, trial, given, number, campaign.sweep.id)
+    except BaseException:
+        campaign.scheduler.release(given)
+        raise
+
+
+def _allocated(campaign: Campaign, request: Request) -> Allocation | None:
+    while not (campaign.stopping or campaign.failed.is_set()):
+        campaign.scheduler.check()
+        given = campaign.scheduler.allocate(request)
+        if given is not None:
+            return given
+        time.sleep(AGAIN_S)
+    return None
+
+
+def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    """Describe the attempt, say so, and run it; its state, and why or its throughput."""
+    campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
+    intent = Intent(
+        at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
+    )
+    campaign.sweep.append(intent)
+    campaign.history(trial).add(intent)
+    row.attempt(attempt.number)
+    return _launch(campaign, trial, attempt, row)
+
+
+def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    try:
+        _services.bring(campaign.scheduler, attempt)
+        opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
-        bench.fanout.clear(attempt)
+        campaign.scheduler.clear(attempt)
         may_pass = isinstance(error, errors.NodeError)
-        _gather.bring(bench.sweep, bench.transports, attempt, ())
+        _gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass else error.code, words)
-        said = _close(bench, trial, attempt, Verdict("infra-lost", (lost,)))
+        said = _close(campaign, trial, attempt, Verdict("infra-lost", (lost,)))
         if may_pass:
             return said
         raise
-    if not opened:
-        if bench.signals.stopping():
-            stopped = Problem("INTERRUPTED", "stopped before its gates were open")
-            return _close(bench, trial, attempt, Verdict("interrupted", (stopped,)))
-        _gather.bring(bench.sweep, bench.transports, attempt, ())
-        words = "not every task came to its gate" + _outcomes.supervisors_words(bench, attempt)
-        return _close(bench, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
-    return _watch(bench, trial, attempt, row)
+    if opened:
+        return _watch(campaign, trial, attempt, row)
+    if campaign.stopping:
+        stopped = Problem("INTERRUPTED", "stopped before its gates were open")
+        return _close(campaign, trial, attempt, Verdict("interrupted", (stopped,)))
+    _gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+    words = "not every task came to its gate" + _outcomes.supervisors_words(campaign, attempt)
+    return _close(campaign, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
 
 
-def _watch(bench: Bench, trial: TrialPlan, attempt: Attempt, row: Row) -> tuple[str, str]:
-    read = _Progress(bench, row)
-    bench.begun(bench.sweep)
+def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    read = _Progress(campaign, row)
+    campaign.caller.begun(campaign.sweep)
     try:
-        gang = bench.fanout.wait(attempt, _limits(bench), read)
+        gang = campaign.scheduler.wait(attempt, campaign.limits, read)
         silent = [end.node for end in gang.ends if end.why == "unreachable"]
         if silent:  # said now: to look there once more, before it is given up, takes a while
-            bench.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
+            campaign.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
     finally:
-        bench.fanout.clear(attempt)
-    bench.locks.check()
-    missing = _gather.bring(bench.sweep, bench.transports, attempt, gang.ends)
+        campaign.scheduler.clear(attempt)
+    campaign.scheduler.check()
+    missing = _gather.bring(campaign.sweep, campaign.scheduler, attempt, gang.ends)
     if gang.reason == "done" and missing:
-        return _close(bench, trial, attempt, Verdict("infra-lost", missing, gang))
+        return _close(campaign, trial, attempt, Verdict("infra-lost", missing, gang))
     if gang.reason == "done":
-        verdict = _outcomes.measured(bench, trial, attempt, gang)
-        return _close(bench, trial, attempt, verdict)
-    state, problem = _outcomes.failure(bench, attempt, gang)
-    return _close(bench, trial, attempt, Verdict(state, (problem, *missing), gang))
+        verdict = _outcomes.measured(campaign, trial, attempt, gang)
+        return _close(campaign, trial, attempt, verdict)
+    state, problem = _outcomes.failure(campaign, attempt, gang)
+    return _close(campaign, trial, attempt, Verdict(state, (problem, *missing), gang))
 
 
-def _close(bench: Bench, trial: TrialPlan, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Keep the outcome; only then may the nodes forget what came here of its attempt."""
-    said = _outcomes.keep(bench, trial, attempt, verdict)
-    _services.forget(bench.transports, attempt)
-    _gather.forget(bench.sweep, bench.transports, attempt)
+    said = _outcomes.keep(campaign, trial, attempt, verdict)
+    _services.forget(campaign.scheduler, attempt)
+    _gather.forget(campaign.sweep, campaign.scheduler, attempt)
     return said
 
 
 class _Progress:
     """Gives the row the last iteration of each piece of log; lines may be cut between pieces."""
 
-    def __init__(self, bench: Bench, row: Row) -> None:
-        self._parse, self._row, self._rest = bench.recipe.workload.progress, row, b""
+    def __init__(self, campaign: Campaign, row: Row) -> None:
+        self._parse, self._row, self._rest = campaign.recipe.workload.progress, row, b""
 
     def __call__(self, piece: bytes) -> None:
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
@@ -190,61 +259,3 @@ class _Progress:
         found = self._parse(whole + newline)
         if found is not None:
             self._row.progress(*found)
-
-
-def _limits(bench: Bench) -> Limits:
-    method = bench.recipe.experiment.method
-    most = bench.recipe.cluster.log_bytes
-    return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
-
-
-def _free_port(bench: Bench, trial: TrialPlan, number: int) -> int:
-    """A port that nobody listens at on any node, from the plan's on; another each attempt.
-
-    Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
-    """
-    fixed = bench.recipe.workload.fixed_port(trial.case)
-    first = trial.port if fixed else plan.port_after(trial.port, (number - 1) * PORTS)
-    taken: list[str] = []
-    for step in range(1 if fixed else PORTS):
-        port = plan.port_after(first, step)
-        taken = _taken_on(bench, trial, port)
-        if not taken:
-            return port
-    last = first if fixed else plan.port_after(first, PORTS - 1)
-    raise errors.UnfitError(
-        f"port {first} is taken; {bench.recipe.workload.name} can use no other"
-        if fixed
-        else f"ports {first} to {last} are all taken",
-        code="PORT-BUSY",
-        node=nodeset.fold(taken),
-        trial=trial.name,
-    )
-
-
-def _taken_on(bench: Bench, trial: TrialPlan, port: int) -> list[str]:
-    """The nodes of a trial where somebody listens at a port."""
-    words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
-
-    def ask(node: str) -> int:
-        run = bench.transports[node].run
-        return REPEATABLE.call(lambda: run(words, timeout_s=COMMAND_S)).exit_code
-
-    answers = ask_all([task.node for task in trial.tasks], ask)
-    settled(answers)
-    return [each.node for each in answers if each.value == 0]
-
-
-def _describe(bench: Bench, attempt: Attempt) -> None:
-    """Leave in the attempt's folder exactly what is started."""
-    local = {node.name for node in bench.recipe.cluster.members if not node.in_container}
-    inherited = inherited_environment() if local else {}
-    document = {
-        "attempt": attempt.number,
-        "port": attempt.port,
-        "folders": dict(attempt.folders),
-        "inherited_env": dict(inherited),
-        "tasks": [asdict(replace(task, env=dict(task.env))) for task in attempt.tasks],
-    }
-    path = bench.sweep.attempt_folder(attempt.trial, attempt.number) / "attempt.json"
-    write(path, dumps(json.loads(json.dumps(document))).encode())

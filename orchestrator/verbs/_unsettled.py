@@ -7,8 +7,8 @@ from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster, Node
+from orchestrator.schedulers import strays
 from orchestrator.store import Store
-from orchestrator.verbs import _strays
 from orchestrator.verbs._running import Running
 
 # $1: the node's folder; then sweeps. Prints those that have a folder in it.
@@ -60,10 +60,10 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
     Raises:
         NodeError: it does not answer.
     """
-    tasks = {*_strays.running(fleet, node.name, sweep_ids)}
+    tasks = {*strays.running(fleet, node.name, sweep_ids)}
     if node.name in fleet.engines:
-        labelled = fleet.containers[node.name].labelled(_strays.LABEL)
-        tasks |= {each.name for each in labelled if each.labels[_strays.LABEL] in sweep_ids}
+        labelled = fleet.containers[node.name].labelled(strays.LABEL)
+        tasks |= {each.name for each in labelled if each.labels[strays.LABEL] in sweep_ids}
     if node.is_here or not sweep_ids:
         return Left(tuple(sorted(tasks)), ())
     words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweep_ids)

@@ -68,8 +68,14 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
         _say_running(store, cluster, voice)
         settled, why = _unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
-        how = (needed, what)
-        answers = ask_all(list(nodes), lambda name: _one(fleet, nodes[name], settled, how))
+
+        def one(name: str) -> _Found | None:
+            found = _look(fleet, nodes[name], settled, needed)
+            if found and not what.dry_run:
+                _remove(fleet, nodes[name], found)
+            return found or None
+
+        answers = ask_all(list(nodes), one)
         looked = ask_all(list(nodes), lambda name: _unsettled.look(fleet, nodes[name], [*why]))
     kept = {each.node: each.value for each in looked if each.value}
     failures = [each.error for each in answers if each.error]
@@ -92,19 +98,6 @@ def _say_running(store: Store, cluster: Cluster, voice: Voice) -> None:
         holder = sweep.lock().holder()
         if holder and sweep.record().cluster == cluster.name:
             voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
-
-
-def _one(
-    fleet: Fleet,
-    node: Node,
-    sweeps: tuple[str, ...],
-    what: tuple[frozenset[str] | None, What],
-) -> _Found | None:
-    needed, wish = what
-    found = _look(fleet, node, sweeps, needed)
-    if found and not wish.dry_run:
-        _remove(fleet, node, found)
-    return found or None
 
 
 def _needed(store: Store) -> frozenset[str]:

@@ -9,7 +9,8 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
 from orchestrator.model.log import Rule
-from orchestrator.model.plan import TrialPlan
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
@@ -143,7 +144,7 @@ def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
 
 
 def _trial(
-    sweep: Sweep, method: Method, trial: TrialPlan, workload: Workload, history: History
+    sweep: Sweep, method: Method, trial: Trial, workload: Workload, history: History
 ) -> Measurement:
     kept = _evidence.kept(sweep, trial, history)
     outcome = kept.outcome
@@ -159,9 +160,8 @@ def _trial(
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = _logs.read(path, workload, method.window)
     found = _logs.judged(log, trial, method, str(path.relative_to(sweep.folder)))
-    if len(trial.tasks) > 1 and not kept.problems:  # only logs that are what they were prove it
-        folder = sweep.attempt_folder(trial.name, outcome.attempt)
-        found = _fabric.proved(found, trial, _fabric.seen(folder, trial.tasks, workload))
+    if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
+        found = _proved(sweep, found, workload, outcome)
     more = (*kept.problems, *(each for each in outcome.problems if each.code in NOT_IN_LOGS))
     return replace(
         found,
@@ -169,11 +169,22 @@ def _trial(
         problems=(*found.problems, *more),
         attempt=outcome.attempt,
         provenance=outcome.provenance,
+        nodes=tuple(end.node for end in outcome.tasks),
     )
 
 
+def _proved(sweep: Sweep, found: Measurement, workload: Workload, outcome: Outcome) -> Measurement:
+    try:
+        attempt = sweep.attempt(outcome.trial, outcome.attempt)
+    except errors.StoreError as error:
+        changed = Problem("OUTCOME-CHANGED", f"its outcome does not count: {error.cause}")
+        return replace(found, state="invalid", problems=(*found.problems, changed))
+    folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
+    return _fabric.proved(found, attempt, _fabric.seen(folder, attempt.tasks, workload))
+
+
 def _unmeasured(
-    trial: TrialPlan, attempt: int, state: str, problems: tuple[Problem, ...]
+    trial: Trial, attempt: int, state: str, problems: tuple[Problem, ...]
 ) -> Measurement:
     return Measurement(trial.name, trial.repeat, attempt, state, None, None, problems, (), None, {})
 

@@ -23,6 +23,7 @@ from orchestrator.verbs import (
 from orchestrator.verbs._data_held import Verdict
 from orchestrator.verbs._data_plan import Asked, Plans
 from orchestrator.verbs._data_run import Outcome
+from orchestrator.verbs._data_show import Ended
 from orchestrator.verbs._data_work import Work
 
 GOOD = ("prepared", "there", "shared")
@@ -100,7 +101,7 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
             found = _afterwards(fleet, asked, outcomes, signals)
         except Abandoned:
             raise _abandoned(asked) from None
-    return _data_show.outcomes(voice, asked, (plans, outcomes, found), signals.received)
+    return _data_show.outcomes(voice, Ended(asked, plans, outcomes, found), signals.received)
 
 
 def _asked(store: Store, wish: Wish, voice: Voice) -> tuple[Asked, Cluster]:

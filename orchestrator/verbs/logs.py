@@ -10,7 +10,6 @@ from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.history import History
 from orchestrator.store import Store
-from orchestrator.verbs._bench import attempt_of
 from orchestrator.verbs._running import Running
 
 AGAIN_S = 0.5
@@ -68,27 +67,26 @@ def _attempt(running: Running, wanted: Wanted) -> Attempt:
             code="NO-TRIAL",
             fix=f"begun are {names}",
         )
-    trial = next((each for each in chosen if known[each.name].open_attempt), chosen[-1])
+    trial = next((each for each in chosen if known[each.name].open), chosen[-1])
     most = known[trial.name].attempts
     number = wanted.attempt or most
-    if number > most or wanted.node_rank >= len(trial.tasks):
+    if number > most or wanted.node_rank >= trial.case.nodes:
         raise errors.UsageError(
-            f"trial {trial.name} has {most} attempts and {len(trial.tasks)} node ranks",
+            f"trial {trial.name} has {most} attempts and {trial.case.nodes} node ranks",
             code="NO-LOG",
             fix="ask for one of them",
         )
-    return attempt_of(running.sweep, running.cluster, trial, number)
+    return running.sweep.attempt(trial.name, number)
 
 
 def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> Iterator[bytes]:
     """Pieces of the log: of the copy here once the attempt has ended, else from its node."""
     offset = 0
     while _is_open(running, attempt):
-        with running.fleet() as fleet:
+        with running.scheduler() as scheduler:
             task = next(task for task in attempt.tasks if task.node_rank == rank)
-            runtime = fleet.runtime(task.node)
             while True:
-                piece = runtime.output(attempt, task, offset)
+                piece = scheduler.read(attempt, task, f"r{rank}.log", offset) or b""
                 offset += len(piece)
                 yield piece
                 if not piece and not (follow and _is_open(running, attempt)):
@@ -108,4 +106,4 @@ def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> It
 
 def _is_open(running: Running, attempt: Attempt) -> bool:
     history = running.sweep.histories().get(attempt.trial, History())
-    return history.open_attempt == attempt.number
+    return attempt.number in history.open

@@ -61,7 +61,7 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     """Ask the nodes, and say what would be done; nothing is changed; exit code."""
     asked = _asked(store, wish)
     with Fleet.of(asked.cluster) as fleet:
-        site, failures = _observe.observe(fleet, _asking(store, asked))
+        site, failures = _observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
             preparing = _images.begin(store, fleet, asked.images, voice, None)
@@ -91,12 +91,12 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
         f"cluster {asked.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
     )
     with store.lock(asked.whole.name), Fleet.of(asked.cluster) as fleet:
-        site, failures = _observe.observe(fleet, _asking(store, asked))
+        site, failures = _observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
             try:
                 with locks.held(fleet, store.root):
-                    site, done = _prepared(store, fleet, asked, (site, voice))
+                    site, done = _prepared(store, fleet, asked, site, voice)
                     site = _together.checked(fleet, site, voice, recount=wish.recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # what was found out so far is shown and kept all the same
@@ -155,10 +155,9 @@ def _codes(site: Site) -> set[str]:
 
 
 def _prepared(
-    store: Store, fleet: Fleet, asked: _Asked, so_far: tuple[Site, Voice]
+    store: Store, fleet: Fleet, asked: _Asked, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """The site with its images, the same on all nodes, and what was done for that."""
-    site, voice = so_far
     if not fleet.engines or not asked.images.names:
         return site, {}
     credentials = _secrets.credentials(asked.cluster.registry)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.fleet import Fleet, ask_all, folded
+from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
+from orchestrator.schedulers import Seen
 from orchestrator.store import Store
 from orchestrator.verbs import _progress
 from orchestrator.verbs._running import Running
@@ -90,16 +90,16 @@ def _rows(
     failures: list[errors.DlperfError] = []
     if not open_attempts:
         return rows, going, failures
-    with running.fleet() as fleet:
+    with running.scheduler() as scheduler:
         for attempt in open_attempts:
-            answers = ask_all([task.node for task in attempt.tasks], partial(_seen, fleet, attempt))
+            answers = scheduler.seen(attempt)
             failures += [each.error for each in answers if each.error]
             own = [_row(attempt, each.node, each.value) for each in answers]
             rows += own
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
                 try:
-                    found = _progress.of(running, fleet, attempt, sizes[attempt.log_rank])
+                    found = _progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
                 except errors.NodeError as error:  # it answered just before
                     failures.append(error)
                 else:
@@ -111,15 +111,11 @@ def _rows(
     return rows, going, failures
 
 
-def _row(attempt: Attempt, node: str, seen: tuple[str, int] | None) -> _Row:
+def _row(attempt: Attempt, node: str, seen: Seen | None) -> _Row:
     (task,) = (each for each in attempt.tasks if each.node == node)
-    phase, log_bytes = seen or ("unreachable", 0)
+    seen = seen or Seen("unreachable", 0)
     rank, name = task.node_rank, attempt.token(task)
-    return _Row(attempt.trial, attempt.number, node, rank, phase, log_bytes, name)
-
-
-def _seen(fleet: Fleet, attempt: Attempt, node: str) -> tuple[str, int]:
-    return fleet.seen(attempt, next(task for task in attempt.tasks if task.node == node))
+    return _Row(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)
 
 
 def _cells(row: _Row) -> tuple[str, ...]:

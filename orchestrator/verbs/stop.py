@@ -2,11 +2,10 @@
 
 import time
 
-from orchestrator import errors, processes
+from orchestrator import errors, nodeset, processes
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Ended
-from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Store, Sweep, now
 from orchestrator.verbs import _gather
 from orchestrator.verbs._running import Running
@@ -62,19 +61,32 @@ def _ended_controller(sweep: Sweep) -> int | None:
 
 
 def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
-    with running.fleet() as fleet:
-        runtimes = {name: fleet.runtime(name) for name in fleet.transports}
-        with Fanout(runtimes, lambda: False) as fanout:
-            for attempt in left:
-                fanout.clear(attempt)
-                _gather.bring(running.sweep, fleet.transports, attempt, ())
-                ended = Ended(
-                    at=now(),
-                    trial=attempt.trial,
-                    attempt=attempt.number,
-                    state="interrupted",
-                    code="STOPPED",
-                )
-                running.sweep.append(ended)
-                _gather.forget(running.sweep, fleet.transports, attempt)
-                voice.line(f"ended {attempt.trial} a{attempt.number}")
+    with running.scheduler() as scheduler:
+        for attempt in left:
+            reached = scheduler.reclaim(attempt)
+            scheduler.clear(reached)
+            _refuse_part(attempt, reached)
+            _gather.bring(running.sweep, scheduler, attempt, ())
+            ended = Ended(
+                at=now(),
+                trial=attempt.trial,
+                attempt=attempt.number,
+                state="interrupted",
+                code="STOPPED",
+            )
+            running.sweep.append(ended)
+            _gather.forget(running.sweep, scheduler, attempt)
+            scheduler.release(attempt.allocation)
+            voice.line(f"ended {attempt.trial} a{attempt.number}")
+
+
+def _refuse_part(attempt: Attempt, reached: Attempt) -> None:
+    out = [task for task in attempt.tasks if task.node not in reached.nodes]
+    if out:
+        names = ", ".join(attempt.token(task) for task in out)
+        raise errors.LeftoverError(
+            f"{names} may run on nodes that the sweep's inventory does not have",
+            code="LEFTOVER",
+            node=nodeset.fold(task.node for task in out),
+            fix="run the sweep again with an inventory that has them; or end it there",
+        )

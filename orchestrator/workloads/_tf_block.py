@@ -43,16 +43,16 @@ class Block(NamedTuple):
         return Step(self.rank, stamp, 0, number, rate, line + row)
 
 
-def read(text: bytes, at: int, last: Step, how: tuple[str, int]) -> Block | None:
+def read(text: bytes, at: int, last: Step, metric: str, stride: int) -> Block | None:
     """The steps from ``at`` on as a block; None where the next lines must be read one by one.
 
     Args:
-        how: what the run calls its rates, and its iterations from one line to the next.
+        metric: what the run calls its rates.
+        stride: iterations from one line to the next.
     """
     whole = _ROWS.match(text, at)
     if not whole:
         return None
-    metric, stride = how
     fields = _FIELDS.findall(text, at, whole.end())
     ranks, stamps, said, metrics, printed = zip(*fields, strict=True)
     numbers = range(last.number + stride, last.number + stride * (len(said) + 1), stride)

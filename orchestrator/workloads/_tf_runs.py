@@ -56,7 +56,7 @@ class Runs:
         run = self.last
         if not run.last or not run.metric or not run.stride or self._doubtful or run.is_over:
             return None
-        block = _tf_block.read(text, at, run.last, (run.metric, run.stride))
+        block = _tf_block.read(text, at, run.last, run.metric, run.stride)
         if block:
             run.add_block(block, line)
         return block

@@ -297,3 +297,20 @@ def test_cluster_has_one_to_4096_nodes(nodes: list[dict[str, str]]) -> None:
     """Neither nothing nor a number that only a mistake can give."""
     with pytest.raises(ValidationError, match=r"at least 1 item|at most 4096 items"):
         cluster(nodes)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "in_containers", "is_here"),
+    [
+        ({}, True, False),
+        ({"runtime": "process"}, False, False),
+        ({"transport": "local", "runtime": "process"}, False, True),
+    ],
+)
+def test_a_cluster_says_where_its_tasks_run(
+    defaults: dict[str, str], in_containers: bool, is_here: bool
+) -> None:
+    """In containers or as plain processes, on this machine or elsewhere."""
+    said = {"name": "lab", "defaults": defaults, "nodes": [{"name": "n1", "address": "10.0.0.1"}]}
+    cluster = Cluster.model_validate_json(json.dumps(said))
+    assert (cluster.in_containers, cluster.is_here) == (in_containers, is_here)

@@ -284,6 +284,22 @@ def test_gpus_that_may_not_be_used_are_not_counted() -> None:
     ]
 
 
+def test_a_case_needs_as_many_nodes_that_fit_wherever_they_stand() -> None:
+    """A node with too few GPUs is passed over; where too few nodes fit, one that does not is told.
+
+    As many as would have to be mended for the case to run.
+    """
+    nodes = [
+        {"name": f"n{n}", "address": f"10.0.0.{n}", "gpus": {"count": count}}
+        for n, count in ((1, 2), (2, 4), (3, 2), (4, 4))
+    ]
+    where = Cluster.model_validate_json(json.dumps({"name": "testers", "nodes": nodes}))
+    assert complaints(experiment(cases=[{**CASE, "placement": "2x4"}]), where) == []
+    assert complaints(experiment(cases=[{**CASE, "placement": "3x4"}]), where) == [
+        (("cases", 0), "3x4 asks for 4 GPUs on node n1; inventory testers lets it use 2")
+    ]
+
+
 def test_ranks_on_cpus_need_no_gpus() -> None:
     """A CPU case may have more ranks per node than there are GPUs."""
     found = experiment(cases=[{**CASE, "placement": "2x16"}], device="cpu")
@@ -373,15 +389,6 @@ def test_exclude_knows_parameters_of_the_grid_and_of_the_playbook() -> None:
     )
     assert complaints(found) == []
     assert [case.given["threads"] for case in matrix.cases(found)] == [1]
-
-
-def test_cases_of_more_nodes_than_there_are_can_be_left_out() -> None:
-    """The placements that went are named; what `exclude` says goes on holding."""
-    grid = {**GRID, "placement": ["1x1", "2x1", "4x1"]}
-    found, left_out = matrix.fitting(experiment(grid=grid, exclude=[{"placement": "1x1"}]), 2)
-    assert left_out == ("4x1",)
-    assert [case.placement for case in matrix.cases(found)] == ["2x1"]
-    assert matrix.fitting(experiment(grid=grid), 4)[1] == ()
 
 
 def test_exclude_that_matches_nothing_is_refused() -> None:

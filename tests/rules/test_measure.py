@@ -611,6 +611,34 @@ def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
     assert measure.result(case("1x1"), trials[::2]).marks == ()
 
 
+def test_a_median_over_several_sets_of_nodes_is_marked() -> None:
+    """Their order within a set says nothing; a trial that does not count says nothing either."""
+    ran = [("vs001", "vs002"), ("vs002", "vs001"), ("vs003", "vs004")]
+    trials = [replace(trial(str(at), 100.0), nodes=nodes) for at, nodes in enumerate(ran)]
+    (mark,) = measure.result(case("2x8"), trials).marks
+    assert mark == Problem("NODE-SETS", "its trials ran on vs[001-002] and on vs[003-004]")
+    assert measure.result(case("2x8"), trials[:2]).marks == ()
+    failed = replace(trials[2], state="failed")
+    assert measure.result(case("2x8"), [*trials[:2], failed]).marks == ()
+
+
+def test_transports_are_compared_without_the_names_of_nodes() -> None:
+    """The same mixture on other nodes is the same transport; another mixture is not."""
+    first = "vs001: IB mlx5_0; vs002: IB mlx5_1"
+    same = "vs003: IB mlx5_1; vs004: IB mlx5_0"
+    other = "vs003: IB mlx5_1; vs004: Socket ib0"
+    one, two, three = (
+        replace(trial(words, 100.0), transport=words, nodes=nodes)
+        for words, nodes in (
+            (first, ("vs001", "vs002")),
+            (same, ("vs003", "vs004")),
+            (other, ("vs003", "vs004")),
+        )
+    )
+    found = measure.result(case("2x8"), [one, two, three])
+    assert [each.state for each in found.trials] == ["valid", "valid", "invalid"]
+
+
 def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
     """A valid outcome whose log is gone must not throw out the trials that are there."""
     gone = replace(trial("a", None), provenance={})

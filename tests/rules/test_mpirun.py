@@ -52,7 +52,7 @@ def test_four_nodes_are_one_mpirun_and_three_services() -> None:
     assert leader.files == ("id", "known_hosts", "ssh_config")
     assert len(others) == 3
     assert {each.service for each in others} == {True}
-    assert others[0].argv == ("sh", "sshd.sh")
+    assert others[0].argv == ("sh", "r1.sshd.sh")
     assert others[0].capabilities == ("SETGID", "SETUID", "SYS_CHROOT")
 
 
@@ -87,16 +87,16 @@ def test_the_leader_knows_the_other_nodes_host_keys_and_no_others() -> None:
 
 def test_the_service_listens_at_one_address_and_lets_one_key_in() -> None:
     """Whoever has the attempt's key starts what the task's environment is for, and nothing else."""
-    files = mpirun.service_files("/a", USER, HOST, ("10.11.0.3", 12345))
-    assert set(files) == set(mpirun.SERVICE_FILES)
-    assert files["authorized_keys"] == "restrict ssh-ed25519 USERKEY\n"
-    assert files["host_key"] == "HOST PRIVATE\n"
-    settings = files["sshd_config"].splitlines()
+    files = mpirun.service_files("/a", 2, USER, HOST, mpirun.Endpoint("10.11.0.3", 12345))
+    assert set(files) == {f"r2.{name}" for name in mpirun.SERVICE_FILES}
+    assert files["r2.authorized_keys"] == "restrict ssh-ed25519 USERKEY\n"
+    assert files["r2.host_key"] == "HOST PRIVATE\n"
+    settings = files["r2.sshd_config"].splitlines()
     for needed in (
         "ListenAddress 10.11.0.3",
         "Port 12345",
         "PasswordAuthentication no",
-        "ForceCommand sh /a/enter.sh",
+        "ForceCommand sh /a/r2.enter.sh",
     ):
         assert needed in settings
 
@@ -112,3 +112,10 @@ def test_a_node_s_words_are_told_by_the_tags_of_its_ranks() -> None:
         b"[1,16]<stdout>:of rank 16\n",
     ]
     assert list(mpirun.spoken(log, range(8, 16))) == [b"\n", b"\n", log[2], log[3], b"\n", b"\n"]
+
+
+def test_keys_are_told_from_other_files() -> None:
+    """Those of the leader and of a service, whatever its rank; they are removed at the end."""
+    leader, service = mpirun.launch(TRAIN, placement(2, 8, "ib0", "ib0"))
+    assert mpirun.private(leader.files) == ("id",)
+    assert mpirun.private(service.files) == ("r1.host_key",)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator import load, matrix, plan
+from orchestrator import bind, load, matrix, plan
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment, Method
 from orchestrator.model.image import Program
-from orchestrator.model.plan import Plan, TrialPlan
+from orchestrator.model.plan import Plan
 from orchestrator.model.text import Scalar
 from orchestrator.plan import Recipe
 from orchestrator.workloads import Published, Workload, oneflow_bert, oneflow_gpt, oneflow_rn50
@@ -55,12 +56,18 @@ def built(playbook: str, workload: Workload) -> Plan:
     return plan.build(recipe(playbook, workload))
 
 
-def trial(found: Plan, token: str, batch: int) -> TrialPlan:
-    """The first trial of a placement and micro batch size."""
+def bound(found: Recipe) -> list[Attempt]:
+    """The first attempt at every trial."""
+    seats = [node.seat("") for node in found.cluster.members]
+    return [bind.first(found, each, seats) for each in plan.build(found).trials]
+
+
+def first(playbook: str, workload: Workload, token: str, batch: int) -> Attempt:
+    """The first attempt at the first trial of a placement and micro batch size."""
     return next(
-        each
-        for each in found.trials
-        if each.case.token == token and each.case.micro_batch_size == batch
+        attempt
+        for attempt in bound(recipe(playbook, workload))
+        if attempt.trial.startswith(f"{token}-") and f"_b{batch}_" in attempt.trial
     )
 
 
@@ -89,7 +96,7 @@ def gpt_case(**params: Scalar) -> Case:
 
 def test_rn50_is_started_as_rn50_train_sh_does() -> None:
     """The same line on every node; one epoch is 120 iterations of 4 x 8 x 128 images."""
-    found = trial(built("oneflow-rn50-fp32", oneflow_rn50.WORKLOAD), "4n8g", 128)
+    found = first("oneflow-rn50-fp32", oneflow_rn50.WORKLOAD, "4n8g", 128)
     assert words(found.tasks[0].argv) == (
         f"python3 {CODE}/Classification/cnns/of_cnn_train_val.py --num_examples=491520"
         " --train_data_dir=/datasets/ImageNet/ofrecord/train --train_data_part_num=256"
@@ -101,13 +108,13 @@ def test_rn50_is_started_as_rn50_train_sh_does() -> None:
     assert len({task.argv for task in found.tasks}) == 1
     assert found.tasks[0].env["NCCL_LAUNCH_MODE"] == "PARALLEL"
     assert found.tasks[0].env["PYTHONUNBUFFERED"] == "1"
-    assert found.log == "4n8g/rn50_b128_fp32_1.log"
+    assert found.trial == "4n8g-rn50_b128_fp32_1"
     assert [mount.target for mount in found.tasks[0].mounts] == ["/datasets/ImageNet/ofrecord"]
 
 
 def test_rn50_of_0_2_0_has_amp_and_a_port_of_its_own() -> None:
     """The options that the report on AMP adds, and the control port of the attempt."""
-    found = trial(built("oneflow-rn50-amp", oneflow_rn50.WORKLOAD), "1n1g", 256)
+    found = first("oneflow-rn50-amp", oneflow_rn50.WORKLOAD, "1n1g", 256)
     said = words(found.tasks[0].argv)
     assert "--optimizer=sgd" in said
     assert f"--ctrl_port={found.port}" in said
@@ -124,24 +131,24 @@ def test_synthetic_data_needs_no_data_set() -> None:
     assert oneflow_rn50.WORKLOAD.data(synthetic) == ()
     found = recipe("oneflow-rn50-fp32", oneflow_rn50.WORKLOAD)
     told = found.experiment.model_copy(update={"params": {"data": "synthetic"}})
-    first = plan.build(replace(found, experiment=told)).trials[0]
-    assert "train_data_dir" not in words(first.tasks[0].argv)
-    assert first.tasks[0].mounts == ()
+    begun = bound(replace(found, experiment=told))[0]
+    assert "train_data_dir" not in words(begun.tasks[0].argv)
+    assert begun.tasks[0].mounts == ()
 
 
 def test_the_control_port_of_0_1_9_cannot_be_chosen() -> None:
     """It is written in the program: every trial has 12138, where 0.2.0 has another each time."""
-    old = built("oneflow-bert-fp32", oneflow_bert.WORKLOAD)
-    assert {each.port for each in old.trials} == {12138}
-    new = built("oneflow-bert-amp", oneflow_bert.WORKLOAD)
-    assert new.trials[0].port == 50051
-    assert len({each.port for each in new.trials}) == len(new.trials)
+    old = bound(recipe("oneflow-bert-fp32", oneflow_bert.WORKLOAD))
+    assert {attempt.port for attempt in old} == {12138}
+    new = bound(recipe("oneflow-bert-amp", oneflow_bert.WORKLOAD))
+    assert new[0].port == 50051
+    assert len({attempt.port for attempt in new}) == len(new)
     assert not oneflow_gpt.WORKLOAD.fixed_port(gpt_case())
 
 
 def test_bert_is_started_as_bert_base_pretrain_sh_does() -> None:
     """With the last snapshot really left out: of 0.1.9 the word False would mean yes."""
-    found = trial(built("oneflow-bert-fp32", oneflow_bert.WORKLOAD), "2n8g", 96)
+    found = first("oneflow-bert-fp32", oneflow_bert.WORKLOAD, "2n8g", 96)
     assert words(found.tasks[1].argv) == (
         f"python3 {CODE}/LanguageModeling/BERT/run_pretraining.py --gpu_num_per_node=8"
         " --num_nodes=2 --node_ips=10.11.0.2,10.11.0.3 --learning_rate=1e-4"
@@ -152,8 +159,8 @@ def test_bert_is_started_as_bert_base_pretrain_sh_does() -> None:
         " --data_dir=/datasets/bert/of_wiki_seq_len_128 --data_part_num=32 --log_dir=./log"
         " --model_save_every_n_iter=10000 --save_last_snapshot= --model_save_dir=./snapshots"
     )
-    assert found.log == "2n8g/bert_base_b96_fp32_1.log"
-    amp = trial(built("oneflow-bert-amp", oneflow_bert.WORKLOAD), "2n8g", 160)
+    assert found.trial == "2n8g-bert_base_b96_fp32_1"
+    amp = first("oneflow-bert-amp", oneflow_bert.WORKLOAD, "2n8g", 160)
     assert words(amp.tasks[0].argv).endswith(
         "--save_last_snapshot=False --model_save_dir=./snapshots --use_fp16"
     )
@@ -162,9 +169,9 @@ def test_bert_is_started_as_bert_base_pretrain_sh_does() -> None:
 def test_gpt_is_started_as_the_report_does() -> None:
     """DLPerf's command line for 2D_PP_2x4x4_512_2304x24, with a control port of its own."""
     found = next(
-        each
-        for each in built("oneflow-gpt", oneflow_gpt.WORKLOAD).trials
-        if each.name_of_case == "2D_PP_2x4x4_512_2304x24"
+        attempt
+        for attempt in bound(recipe("oneflow-gpt", oneflow_gpt.WORKLOAD))
+        if "2D_PP_2x4x4_512_2304x24" in attempt.trial
     )
     assert words(found.tasks[3].argv) == (
         "python3 -m oneflow_gpt.training --num-layers 24 --hidden-size 2304"

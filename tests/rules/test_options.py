@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import load, plan, workloads
+from orchestrator import bind, load, plan, workloads
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image, Program
@@ -50,8 +50,10 @@ def planned(playbook: str) -> Iterator[tuple[Experiment, list[str]]]:
     workload = workloads.find(experiment.workload)
     assert workload is not None
     program = Program("/workspace/code", "python3", "")
-    built = plan.build(Recipe(playbook, experiment, workload, cluster, program))
-    seen = {task.argv: None for trial in built.trials for task in trial.tasks if not task.service}
+    recipe = Recipe(playbook, experiment, workload, cluster, program)
+    seats = [node.seat("") for node in cluster.members]
+    bound = [bind.first(recipe, trial, seats) for trial in plan.build(recipe).trials]
+    seen = {task.argv: None for attempt in bound for task in attempt.tasks if not task.service}
     word = PROGRAMS[experiment.workload]
     for argv in seen:
         (at,) = (index for index, each in enumerate(argv) if each.endswith(word))

@@ -6,23 +6,23 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
-from orchestrator import load, plan, workloads
+from orchestrator import bind, load, plan, workloads
 from orchestrator.launchers import replicate
+from orchestrator.model.allocation import Allocation
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Program
-from orchestrator.model.plan import Command, Placement, Plan, Seat, TrialPlan
+from orchestrator.model.plan import Command, Placement, Plan, Seat, Trial
 from orchestrator.plan import Recipe
 from orchestrator.workloads import reference_rn50
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-PLAN = TypeAdapter(Plan)
 DIGEST = "sha256:" + "5e" * 32
 IN_IMAGE = Program("/workspace/rn50", "python", DIGEST)
 ON_NODE = Program("/opt/reference-rn50", "/usr/bin/python3", DIGEST)
@@ -65,9 +65,20 @@ def recipe(**said: object) -> Recipe:
     )
 
 
-def trial(built: Plan, name: str) -> TrialPlan:
+def trial(built: Plan, name: str) -> Trial:
     """The trial of that name."""
     return next(each for each in built.trials if each.name == name)
+
+
+def first(found: Recipe, name: str = "") -> Attempt:
+    """The first attempt at a trial on the inventory's nodes; without a name, at the first."""
+    built = plan.build(found)
+    return bind.first(found, trial(built, name) if name else built.trials[0], seats(found))
+
+
+def seats(found: Recipe) -> list[Seat]:
+    """The inventory's nodes."""
+    return [node.seat("/var/tmp/sweeps") for node in found.cluster.members]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,10 @@ def test_shipped_playbook_gives_its_golden_plan(
     playbook: str, inventory: str, program: Program
 ) -> None:
     """Every argv, environment, mount, port and log name is the one that was read by a person."""
-    built = PLAN.dump_python(plan.build(shipped(playbook, inventory, program)), mode="json")
+    found = shipped(playbook, inventory, program)
+    whole = plan.build(found)
+    attempts = [bind.first(found, each, seats(found)) for each in whole.trials]
+    built = bind.shown(whole, attempts)
     golden = json.loads((GOLDEN / f"{playbook}.json").read_text(encoding="utf-8"))
     before, now = (json.dumps(each, indent=1).splitlines() for each in (golden, built))
     changed = difflib.unified_diff(before, now, f"tests/golden/{playbook}.json", "now", lineterm="")
@@ -95,13 +109,14 @@ def test_leader_starts_the_command_line_that_the_seed_prints() -> None:
     found = shipped("rn50-fp32", "v100x4", IN_IMAGE)
     four = trial(plan.build(found), "4n8g-r50_b128_fp32_5")
     assert four.log == "4n8g/r50_b128_fp32_5.log"  # the seed's log is ngc/pytorch/ and this
-    assert " ".join(plan.at_port(found, four, 22333).tasks[0].argv) == SEED_COMMAND
+    given = Allocation(tuple(seats(found)), 22333)
+    assert " ".join(bind.bind(found, four, given, 1, "s").tasks[0].argv) == SEED_COMMAND
 
 
 def test_nodes_of_a_gang_differ_in_node_rank_only() -> None:
     """What the seed edits by hand on each host, and nothing else, tells the four nodes apart."""
     found = shipped("rn50-fp32", "v100x4", IN_IMAGE)
-    four = trial(plan.build(found), "4n8g-r50_b128_fp32_1")
+    four = first(found, "4n8g-r50_b128_fp32_1")
     assert [task.node for task in four.tasks] == ["vs001", "vs002", "vs003", "vs004"]
     for node_rank, task in enumerate(four.tasks):
         at = task.argv.index("--node_rank") + 1
@@ -112,7 +127,7 @@ def test_nodes_of_a_gang_differ_in_node_rank_only() -> None:
 
 def test_single_node_meets_on_itself() -> None:
     """One node takes the scripts' own default, 127.0.0.1 and port 29500."""
-    argv = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials[0].tasks[0].argv
+    argv = first(shipped("rn50-fp32", "v100x4", IN_IMAGE)).tasks[0].argv
     assert argv[argv.index("--master_addr") + 1] == "127.0.0.1"
     assert "--master_port=29500" in argv
 
@@ -120,18 +135,19 @@ def test_single_node_meets_on_itself() -> None:
 def test_first_trial_has_the_workloads_port_and_no_two_share_one() -> None:
     """A port still held by the trial before must not stop the next one."""
     grid = {**GRID, "placement": ["2x4"], "precision": ["amp", "fp32"]}
-    built = plan.build(recipe(grid=grid, params={"loss_scale": 128}))
-    assert [each.port for each in built.trials] == [22333, 22334, 22335, 22336]
-    for each in built.trials:
+    found = recipe(grid=grid, params={"loss_scale": 128})
+    bound = [bind.first(found, each, seats(found)) for each in plan.build(found).trials]
+    assert [each.port for each in bound] == [22333, 22334, 22335, 22336]
+    for each in bound:
         assert all(f"--master_port={each.port}" in task.argv for task in each.tasks)
 
 
 def test_ports_go_round_their_range() -> None:
     """From 20000 to 29999, below those that Linux gives to outgoing connections."""
-    assert plan.port_after(29999, 0) == 29999
-    assert plan.port_after(29999, 1) == 20000
-    assert plan.port_after(22333, 9999) == 22332
-    assert plan.port_after(29500, 500) == 20000
+    assert bind.port_after(29999, 0) == 29999
+    assert bind.port_after(29999, 1) == 20000
+    assert bind.port_after(22333, 9999) == 22332
+    assert bind.port_after(29500, 500) == 20000
 
 
 def test_trials_run_repeat_by_repeat() -> None:
@@ -155,11 +171,11 @@ def test_tasks_take_the_gpus_that_the_inventory_lists() -> None:
     listed = recipe(cases=[{"placement": "1x2", "precision": "fp32", "micro_batch_size": 4}])
     node = {"name": "n1", "address": "10.0.0.1", "gpus": {"count": 4, "use": [3, 1, 0]}}
     where = Cluster.model_validate_json(json.dumps({"name": "one", "nodes": [node]}))
-    task = plan.build(replace(listed, cluster=where)).trials[0].tasks[0]
+    task = first(replace(listed, cluster=where)).tasks[0]
     assert task.gpus == (3, 1)
     assert task.env["CUDA_VISIBLE_DEVICES"] == "3,1"
     on_cpu = listed.experiment.model_copy(update={"device": "cpu"})
-    task = plan.build(replace(listed, cluster=where, experiment=on_cpu)).trials[0].tasks[0]
+    task = first(replace(listed, cluster=where, experiment=on_cpu)).tasks[0]
     assert task.gpus == ()
     assert task.env["CUDA_VISIBLE_DEVICES"] == ""
 
@@ -224,7 +240,7 @@ def test_more_repeats_extend_a_sweep_and_keep_its_trials() -> None:
     five = plan.repeated(two, 5)
     assert plan.build(five).trials[:4] == plan.build(two).trials
     assert len(plan.build(five).trials) == 10
-    assert plan.inputs(five)["tasks"] == plan.inputs(two)["tasks"]
+    assert bind.identity(five)["tasks"] == bind.identity(two)["tasks"]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +254,7 @@ def test_more_repeats_extend_a_sweep_and_keep_its_trials() -> None:
 )
 def test_edited_playbook_is_another_sweep(said: dict[str, object]) -> None:
     """What was measured under other words must not be mixed with what comes."""
-    assert plan.inputs(recipe(**said)) != plan.inputs(recipe(grid=GRID))
+    assert bind.identity(recipe(**said)) != bind.identity(recipe(grid=GRID))
 
 
 def test_other_program_or_cluster_is_another_sweep() -> None:
@@ -246,14 +262,78 @@ def test_other_program_or_cluster_is_another_sweep() -> None:
     ours = recipe(grid=GRID)
     other = replace(ours, program=replace(ON_NODE, digest="sha256:" + "00" * 32))
     moved = ours.cluster.model_copy(update={"name": "elsewhere"})
-    assert plan.inputs(ours) == plan.inputs(recipe(grid=GRID))
-    assert plan.inputs(other) != plan.inputs(ours)
-    assert plan.inputs(replace(ours, cluster=moved)) != plan.inputs(ours)
+    assert bind.identity(ours) == bind.identity(recipe(grid=GRID))
+    assert bind.identity(other) != bind.identity(ours)
+    assert bind.identity(replace(ours, cluster=moved)) != bind.identity(ours)
+
+
+def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep() -> None:
+    """Moved, renamed, in another order, with another login, or with more of the same nodes."""
+    ours = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
+    nodes = [
+        {"name": name, "address": address, "user": "perf", "folder": "/scratch"}
+        for name, address in (("b2", "10.9.0.7"), ("b1", "10.9.0.3"), ("b3", "10.9.0.1"))
+    ]
+    said = {"name": "two", "defaults": {"gpus": {"count": 4}, "port": 2222}, "nodes": nodes}
+    moved = Cluster.model_validate_json(json.dumps(said))
+    other = replace(ours, cluster=moved, program=replace(ON_NODE, code="/moved", python="py3"))
+    assert bind.identity(other) == bind.identity(ours)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"defaults": {"gpus": {"count": 8}}},
+        {"defaults": {"gpus": {"count": 4}, "interface": "ib1"}},
+        {"defaults": {"gpus": {"count": 4}, "hcas": [{"name": "mlx5_1", "rate_gbps": 100}]}},
+        {"defaults": {"gpus": {"count": 4}}, "container": {"shm_size": "1g"}},
+    ],
+)
+def test_other_declared_hardware_is_another_sweep(said: dict[str, object]) -> None:
+    """GPUs, interface, HCAs, and how containers are started."""
+    ours = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
+    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
+    text = json.dumps({"name": "two", "nodes": nodes, **said})
+    other = replace(ours, cluster=Cluster.model_validate_json(text))
+    assert bind.identity(other) != bind.identity(ours)
+
+
+def test_what_a_gang_starts_is_the_same_wherever_it_runs() -> None:
+    """Provenance tells neither nodes nor ports apart, but GPUs and interfaces."""
+    found = recipe(grid={**GRID, "placement": ["2x4"]})
+    two = plan.build(found).trials[0]
+    here = tuple(replace(seat, interface="ib0") for seat in seats(found))
+    there = tuple(replace(seat, node=f"x{seat.node}", address=f"1{seat.address}") for seat in here)
+
+    def started(given: tuple[Seat, ...], port: int) -> str:
+        return bind.fingerprint(bind.anonymised(found, two, Allocation(given, port)))
+
+    assert started(here, 20_000) == started(there, 20_777)
+    assert started(here, 20_000) != started(seats_with(here, interface="ib1"), 20_000)
+    assert started(here, 20_000) != started(seats_with(here, gpus=(3, 2, 1, 0)), 20_000)
+
+
+def seats_with(given: tuple[Seat, ...], **said: Any) -> tuple[Seat, ...]:
+    """The same seats with something else about each."""
+    return tuple(replace(seat, **said) for seat in given)
+
+
+def test_each_attempt_has_candidates_for_its_port_that_the_one_before_did_not_have() -> None:
+    """A port that is still held does not stop the next attempt; a fixed one is the only one."""
+    found = recipe(grid=GRID)
+    built = plan.build(found).trials
+    first, second, next_trial = (
+        bind.request(found, trial, number).ports
+        for trial, number in ((built[0], 1), (built[0], 2), (built[1], 1))
+    )
+    assert first[:2] == (22333, 22334)
+    assert next_trial[0] == 22334
+    assert len({*first, *second}) == 200
 
 
 def test_inputs_are_plain_data() -> None:
     """They can be written as JSON, and read back they are the same."""
-    said = plan.inputs(recipe(grid=GRID))
+    said = bind.identity(recipe(grid=GRID))
     assert json.loads(json.dumps(said, allow_nan=False)) == said
 
 
@@ -283,14 +363,17 @@ def test_a_replicated_program_sees_no_proxy() -> None:
 
 def test_task_carries_a_name_of_its_own() -> None:
     """Sweep, trial, attempt and rank: nothing of another attempt is ever taken for this one."""
-    built = plan.build(recipe(grid={**GRID, "placement": ["2x4"]})).trials[0]
-    folders = {task.node: f"/var/tmp/{task.node}/a2" for task in built.tasks}
-    attempt = Attempt("20200915-ours", built.name, 2, folders, built.port, built.tasks)
+    found = recipe(grid={**GRID, "placement": ["2x4"]})
+    given = Allocation(tuple(seats(found)), 20_000)
+    attempt = bind.bind(found, plan.build(found).trials[0], given, 2, "20200915-ours")
     assert [attempt.token(task) for task in attempt.tasks] == [
         "dlp-20200915-ours-2n4g-r50_b256_amp_1-a2-r0",
         "dlp-20200915-ours-2n4g-r50_b256_amp_1-a2-r1",
     ]
-    assert attempt.folder(built.tasks[1]) == f"/var/tmp/{built.tasks[1].node}/a2"
+    assert attempt.nodes == ("n1", "n2")
+    assert attempt.allocation == given
+    folder = "/var/tmp/sweeps/20200915-ours/attempts/2n4g-r50_b256_amp_1/a2"
+    assert attempt.folder(attempt.tasks[1]) == folder
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,10 @@ REFUSALS = {
     **dict.fromkeys(("UnfitError", "ImageError", "StoreError", "LocalError", "LeftoverError")),
     **{"_Cause": 1, "on_disk": 1, "refusal": 2},
 }
-STARTING = ("runtimes/", "schedulers/", "transports/", "disk.py", "store.py", "verbs/_services.py")
+STARTING = (
+    *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "store.py"),
+    "verbs/_services.py",
+)
 # Answers of nodes, data sets and `inspect`, and images that are made before any trial.
 NO_REPORT = ("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py")
 

@@ -143,6 +143,7 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "latency_s": None,
         "memory_mib": None,
         "transport": None,
+        "nodes": [],
         "problems": [],
         "marks": [],
         "log": "logs/4n8g/r50_b256_amp_3.log",

@@ -1,9 +1,8 @@
 """Tasks found on nodes by the name of their sweep alone, for sweeps whose files do not tell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator import errors
-from orchestrator.console import Voice
 from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.runtimes.process import KILL
@@ -38,8 +37,11 @@ def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...
     return tuple(sorted(names | set(done.stdout.decode(errors="replace").split())))
 
 
-def end(fleet: Fleet, sweep_ids: Sequence[str], voice: Voice) -> None:
+def end(fleet: Fleet, sweep_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """End what runs for these sweeps: measuring beside it would be wrong. Files stay.
+
+    Returns:
+        By node, the names of what was ended.
 
     Raises:
         NodeError: a node does not answer.
@@ -47,9 +49,7 @@ def end(fleet: Fleet, sweep_ids: Sequence[str], voice: Voice) -> None:
     """
     answers = ask_all(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
     settled(answers)
-    for answer in answers:
-        if answer.value:
-            voice.line(f"ended on {answer.node}: {', '.join(answer.value)}")
+    return {answer.node: answer.value for answer in answers if answer.value}
 
 
 def _ended(fleet: Fleet, node: str, sweep_ids: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""What a trial needs of a scheduler, and what the scheduler gave."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from orchestrator.model.plan import Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one attempt needs.
+
+    Args:
+        gpus_per_node: of each node; 0 where ranks compute on CPUs.
+        data: names of the data sets that every node must have.
+        ports: candidates for the port at which ranks meet, the best first.
+    """
+
+    trial: str
+    nodes: int
+    gpus_per_node: int
+    data: tuple[str, ...]
+    ports: tuple[int, ...]
+
+    def fits(self, seat: Seat) -> bool:
+        """Whether a node has what each node of the gang needs."""
+        return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
+
+    def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
+        """The first nodes that fit, each with the GPUs that the gang takes; maybe too few."""
+        fitting = [
+            replace(seat, gpus=seat.gpus[: self.gpus_per_node]) for seat in seats if self.fits(seat)
+        ]
+        return tuple(fitting[: self.nodes])
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Nodes in rank order, and a port that is free on all of them.
+
+    Args:
+        handle: the scheduler's own word for it, such as a job id; empty where it has none.
+    """
+
+    seats: tuple[Seat, ...]
+    port: int
+    handle: str = ""

@@ -1,0 +1,179 @@
+"""One gang over several nodes: started together, ended together."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
+from orchestrator.retries import REPEATABLE
+from orchestrator.runtimes import Runtime
+from orchestrator.schedulers._wait import Wait, Watch
+
+QUICK_S = 0.01  # between two looks at tasks that come to their gates
+MOST_AT_ONCE = 32
+T = TypeVar("T")
+
+
+class Gangs:
+    """Runs gangs over runtimes by node name; nodes are asked at the same time.
+
+    Args:
+        stopping: asked between two looks; true ends the gang.
+    """
+
+    def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
+        self._runtimes = runtimes
+        self._stopping = stopping
+        self._lock = threading.Lock()
+        self._pools: dict[tuple[str, str, int], Pool] = {}
+
+    def __enter__(self) -> "Gangs":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let all threads end."""
+        with self._lock:
+            for pool in self._pools.values():
+                pool.close()
+
+    def launch(self, attempt: Attempt, limits: Limits) -> bool:
+        """Bring every task to its gate, then open all gates.
+
+        Returns:
+            False if some task did not come to its gate or was stopped there; none is running.
+
+        Raises:
+            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
+        """
+        self._all(attempt, lambda task: self._at(task).create(attempt, task, limits))
+        deadline = time.monotonic() + limits.create_s
+        while not (phases := self._phases(attempt)) <= {"waiting"}:
+            if time.monotonic() > deadline or self._stopping() or phases & {"lost", "ended"}:
+                self.clear(attempt)
+                return False
+            time.sleep(QUICK_S)
+        opened = self._all(attempt, lambda task: self._at(task).start(attempt, task))
+        if not all(opened):
+            self.clear(attempt)
+        return all(opened)
+
+    def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
+        """Watch the gang until all of it has ended; the first that fails ends the others.
+
+        A node that gives no answer for 12 s is given up, and one whose engine alone is silent after
+        3 minutes; what it runs is not known.
+
+        Args:
+            watch: given the raw log that is measured, piece by piece as it grows.
+        """
+        return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
+
+    def adoptable(self, attempt: Attempt) -> bool:
+        """Whether every task was let through its gate: then the gang may go on or has ended.
+
+        Raises:
+            NodeError: a node does not answer; what it runs is not known.
+        """
+        states = self._all(
+            attempt, lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task))
+        )
+        return all(
+            state.phase == "running"
+            or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
+            for state in states
+        )
+
+    def clear(self, attempt: Attempt) -> None:
+        """End every process of the attempt on every node and make sure that none is left.
+
+        Raises:
+            LeftoverError: names what would not go, after trying everywhere.
+        """
+        answers = self._answers(attempt, partial(self._remove, attempt))
+        self._close(attempt)
+        left = [
+            (task, answer)
+            for task, answer in zip(attempt.tasks, answers, strict=True)
+            if isinstance(answer, errors.DlperfError)
+        ]
+        if left:
+            raise _leftover(attempt, left)
+
+    def _remove(self, attempt: Attempt, task: Task) -> None:
+        REPEATABLE.call(lambda: self._at(task).remove(attempt, task))
+
+    def _at(self, task: Task) -> Runtime:
+        return self._runtimes[task.node]
+
+    def _phases(self, attempt: Attempt) -> set[str]:
+        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
+        return {state.phase for state in states}
+
+    def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
+        """Every task's answer, leader first; the gravest error once all have answered."""
+        said: list[T] = []
+        failures: list[errors.DlperfError] = []
+        for answer in self._answers(attempt, ask):
+            if isinstance(answer, errors.DlperfError):
+                failures.append(answer)
+            else:
+                said.append(answer)
+        if failures:
+            raise errors.gravest(failures)
+        return said
+
+    def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:
+        def answer(task: Task) -> T | errors.DlperfError:
+            try:
+                return ask(task)
+            except errors.DlperfError as error:
+                error.where.setdefault("node", task.node)
+                return error
+
+        pool = self._pool(attempt)
+        asked = [pool.submit(partial(answer, task)) for task in attempt.tasks]
+        return [each.result() for each in asked]
+
+    def _pool(self, attempt: Attempt) -> Pool:
+        """The threads of an attempt alone: a node that is silent holds up no other's end."""
+        with self._lock:
+            # Two more than nodes: what is to be stopped need not wait for a node that is silent.
+            fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
+            return self._pools.setdefault(_key(attempt), fresh)
+
+    def _close(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._pools.pop(_key(attempt)).close()
+
+
+def _key(attempt: Attempt) -> tuple[str, str, int]:
+    return attempt.sweep, attempt.trial, attempt.number
+
+
+def _leftover(
+    attempt: Attempt, left: list[tuple[Task, errors.DlperfError]]
+) -> errors.LeftoverError:
+    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task, _ in left)
+    causes = "; ".join(f"{task.node}: {error.cause}" for task, error in left)
+    fixes = [error.fix for _, error in left if isinstance(error, errors.LeftoverError)]
+    return errors.LeftoverError(
+        f"it is not proved that {names} has ended ({causes})",
+        code="LEFTOVER",
+        fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
+        node=",".join(task.node for task, _ in left),
+        trial=attempt.trial,
+    )
