@@ -37,6 +37,7 @@ def request(recipe: Recipe, trial: Trial, number: int) -> Request:
         gpus_per_node=case.gpus_per_node if case.device == "cuda" else 0,
         data=workload.data(case),
         ports=tuple(ports),
+        time_s=recipe.experiment.method.time_limit_s,
     )
 
 

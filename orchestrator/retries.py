@@ -77,8 +77,6 @@ PULL = Policy(
 LOG_COPIES = 3
 # A container that was made, or not: the answer was lost, or an older one had its name.
 CONTAINER_MAKES = 3
-# Ports that are looked at, from the plan's on.
-PORTS = 100
 # Attempts at a trial beside the first, by why the one before was lost; a program that failed, or
 # whose log is wrong, is not run again.
 ATTEMPTS: Mapping[str, int] = {

@@ -14,7 +14,7 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import _services
 from tests.sshd import free_port
@@ -54,7 +54,7 @@ class Pair:
         name = f"s{os.getpid()}"
         made = Attempt(
             *(name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)),
-            seats=self.scheduler.seats(),
+            seats=places(CLUSTER, folder),
         )
         self.attempts.append(made)
         return made

@@ -14,6 +14,7 @@ class Request:
         gpus_per_node: of each node; 0 where ranks compute on CPUs.
         data: names of the data sets that every node must have.
         ports: candidates for the port at which ranks meet, the best first.
+        time_s: how long the attempt may take, from its start to the end of its program.
     """
 
     trial: str
@@ -21,6 +22,7 @@ class Request:
     gpus_per_node: int
     data: tuple[str, ...]
     ports: tuple[int, ...]
+    time_s: float
 
     def fits(self, seat: Seat) -> bool:
         """Whether a node has what each node of the gang needs."""

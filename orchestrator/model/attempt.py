@@ -77,8 +77,9 @@ class TaskEnd:
 
     Args:
         status: the program's exit status, 128 + n for signal n; None if nobody knows.
-        why: exited, deadline, stopped, log-too-large, log-replaced, or lost where the supervisor is
-            gone too.
+        why: exited, deadline, stopped, log-too-large or log-replaced as its supervisor says; lost,
+            rebooted, unreachable and, of containers, killed, oom and docker-... where it left none.
+            ``verbs/_outcomes.py`` says what each means for the trial.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """
 
@@ -96,7 +97,7 @@ class GangEnd:
     """How all tasks of an attempt ended, leader first.
 
     Args:
-        reason: done, failed, deadline, stalled, lost, stopped, log-too-large or log-replaced.
+        reason: done, failed, stalled, stopped; else why the task ended that ended the others.
         lasted_s: from opening the gates to the last task's end.
         first: the end that ended all others; None where they ended well or were told to.
     """

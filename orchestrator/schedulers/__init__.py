@@ -1,6 +1,7 @@
 """Schedulers give nodes and run gangs on them; nothing outside this room knows how.
 
-Whoever adds one writes a module here that keeps to ``Scheduler``, and names it in ``reach``.
+Whoever adds one writes a module here that keeps to ``Scheduler``, and chooses it in ``reach`` and
+``seats`` by what the inventory says. Nodes are called as the inventory calls them.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -58,6 +59,8 @@ class Scheduler(Protocol):
     def held(self) -> AbstractContextManager[None]:
         """Keep other controllers off the nodes, as long as the context lasts.
 
+        Leaving it ends nothing that runs.
+
         Raises:
             StoreError: LOCKED, by whom and since when; nothing is held.
             NodeError: a node does not answer.
@@ -75,18 +78,18 @@ class Scheduler(Protocol):
 
         Args:
             name: of the image.
-            image: id of the image that containers are started from.
+            image: digest of the program; of containers, the id of their image.
             ours: ids of the sweeps whose gangs may run.
 
         Raises:
             ImageError, UnfitError, NodeError: they do not.
         """
 
-    def seats(self) -> tuple[Seat, ...]:
-        """What could be had, in no order that is promised; no packet is sent."""
-
     def allocate(self, request: Request) -> Allocation | None:
         """Nodes and a port for an attempt; None while they are taken.
+
+        It is asked again several times a second while it answers None, and then perhaps no more.
+        An error ends the sweep once the other lanes are done.
 
         Raises:
             UnfitError: they can never be had: PORT-BUSY, NO-NODES.
@@ -96,8 +99,8 @@ class Scheduler(Protocol):
     def reclaim(self, attempt: Attempt) -> Attempt:
         """An attempt of an earlier run, with those of its tasks that can be reached.
 
-        Its nodes count as taken, until it is released; that may have happened once before. Each
-        open attempt of this state folder on the cluster is reclaimed before the first request.
+        Its nodes count as taken until it is released; an earlier run may have done both already.
+        Each open attempt of this state folder on the cluster is reclaimed before the first request.
 
         Raises:
             UnfitError: NODE-MOVED; the inventory gives a node of it another address.
@@ -165,7 +168,7 @@ class Scheduler(Protocol):
         """Remove files from the folders of tasks, by node_rank; a silent node keeps its own."""
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Remove the attempt's folders where they are not on this machine.
+        """Remove the attempt's folders where they are not in the state folder.
 
         A folder whose log is nowhere else stays.
 
@@ -174,7 +177,7 @@ class Scheduler(Protocol):
         """
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """Trial and number of each attempt that has a folder elsewhere than on this machine."""
+        """Trial and number of each attempt that has a folder elsewhere than in the state folder."""
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         """What a command came to on each node, by the names of nodes in order."""

@@ -13,13 +13,13 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime, TaskState
+from orchestrator.schedulers import Watch
 
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 ENGINE_SILENT = ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-LOST")
-Watch = Callable[[bytes], None]
 
 
 @dataclass(slots=True)

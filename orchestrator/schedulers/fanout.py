@@ -94,10 +94,6 @@ class Fanout:
         """One: what runs beside a trial could disturb it."""
         return 1
 
-    def seats(self) -> tuple[Seat, ...]:
-        """The inventory's nodes, in its order."""
-        return self._seats
-
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes that fit and are free; a port that nobody listens at on any of them."""
         if len(request.seated(self._seats)) < request.nodes:
@@ -111,7 +107,7 @@ class Fanout:
         with self._searching:
             with self._lock:
                 free = [seat for seat in self._seats if seat.node not in self._taken]
-                ours = {*self._taken.values()}  # nodes may be one machine
+                ours = {self._taken[node] for node in self._here & {*self._taken}}  # one machine
             given = request.seated(free)
             ports = [port for port in request.ports if port not in ours]
             if len(given) < request.nodes or not ports:

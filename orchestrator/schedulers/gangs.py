@@ -13,7 +13,8 @@ from orchestrator.model.plan import Task
 from orchestrator.pool import Pool
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.schedulers._wait import Wait, Watch
+from orchestrator.schedulers import Watch
+from orchestrator.schedulers._wait import Wait
 
 QUICK_S = 0.01  # between two looks at tasks that come to their gates
 MOST_AT_ONCE = 32

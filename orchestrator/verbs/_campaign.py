@@ -78,5 +78,6 @@ class Campaign:
 
     @property
     def inherited_env(self) -> Mapping[str, str]:
-        """What tasks take over from this program's environment; containers take nothing."""
-        return {} if self.recipe.cluster.in_containers else inherited_environment()
+        """What tasks take over from this program's environment; those elsewhere take nothing."""
+        here = self.recipe.cluster.is_here and not self.recipe.cluster.in_containers
+        return inherited_environment() if here else {}

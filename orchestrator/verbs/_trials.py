@@ -30,17 +30,17 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
         LeftoverError: something of them would not go.
         UnfitError: NODE-MOVED; a name means another machine now.
     """
-    left = [(trial, number) for trial in whole.trials for number in campaign.history(trial).open]
+    left = [trial for trial in whole.trials if campaign.history(trial).open]
 
-    def deal(found: tuple[Trial, int]) -> None:
-        trial, number = found
-        attempt = campaign.sweep.attempt(trial.name, number)
-        reached = campaign.scheduler.reclaim(attempt)
-        if len(reached.tasks) == len(attempt.tasks):
-            _settle(campaign, trial, attempt, view)
-        else:
-            _clear_part(campaign, attempt, reached)
-        campaign.scheduler.release(reached.allocation)  # after an error it may still run there
+    def deal(trial: Trial) -> None:
+        for number in campaign.history(trial).open:
+            attempt = campaign.sweep.attempt(trial.name, number)
+            reached = campaign.scheduler.reclaim(attempt)
+            if len(reached.tasks) == len(attempt.tasks):
+                _settle(campaign, trial, attempt, view)
+            else:
+                _clear_part(campaign, attempt, reached)
+            campaign.scheduler.release(reached.allocation)  # after an error it may still run there
 
     # Whether to stop is asked of each gang: all that is left is ended then.
     say = campaign.voice.line

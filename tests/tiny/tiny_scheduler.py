@@ -72,10 +72,6 @@ class Tiny(Gangs):
     def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
         """Programs are plain files here."""
 
-    def seats(self) -> tuple[Seat, ...]:
-        """In an order of the moment."""
-        return self._seats
-
     def allocate(self, request: Request) -> Allocation | None:
         """A job on any free nodes; None now and then although there are enough."""
         if len(request.seated(self._seats)) < request.nodes:
