@@ -321,6 +321,7 @@ def test_files_of_an_attempt_are_the_users_alone(stage: Stage) -> None:
     stage.run("echo hello")
     folder = Path(stage.attempts[0].folder(stage.attempts[0].tasks[0]))
     assert folder.stat().st_mode & 0o777 == 0o700
+    wait_for(lambda: not (folder / "r0.err").exists(), "the supervisor has had nothing to say")
     left = {path.name: path.stat() for path in folder.iterdir()}
     assert {"r0.log", "r0.exit", "r0.end", "r0.go", "r0.pid"} <= set(left)
     assert {name for name, stat in left.items() if stat.st_mode & 0o077} == set()
