@@ -22,6 +22,7 @@ def dry_run(store: Store, options: Options, voice: Voice) -> int:
     seats = schedulers.seats(found.cluster, store.root)
     attempts = [bind.first(found.recipe, trial, seats) for trial in found.plan.trials]
     found.say_too_big(voice)
+    voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     voice.plan(found.plan, attempts)
     voice.document({"exit_code": 0, "plan": bind.shown(found.plan, attempts)})
     return 0
