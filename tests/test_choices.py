@@ -86,6 +86,33 @@ def test_the_playbooks_own_inventory_comes_before_the_last_one(place: Place) -> 
     assert "inventory" not in named.stderr
 
 
+MIXED = """\
+name: mixed
+nodes:
+  - {name: small, address: 10.0.0.1, gpus: {count: 2}}
+  - {name: large, address: 10.0.0.2, gpus: {count: 8}}
+"""
+EIGHT = """\
+workload: reference_rn50
+image: reference-rn50
+method: {repeats: 1, iterations: 31, window: [5, 25]}
+cases: [{placement: 1x8, precision: fp32, micro_batch_size: 4}]
+"""
+
+
+def test_nodes_that_do_not_fit_are_passed_over_and_cannot_be_all_there_are(place: Place) -> None:
+    """A case takes the nodes that have its GPUs; where those are left out it is refused at once."""
+    (place.folder / "inventory" / "mixed.yaml").write_text(MIXED)
+    (place.folder / "playbooks" / "eight.yaml").write_text(EIGHT)
+    on = ("sweep", "eight", "--dry-run", "--inventory", "mixed")
+    shown = place.run(*on)
+    assert shown.returncode == 0, shown.stderr
+    assert "node large, node_rank 0" in shown.stdout
+    refused = place.run(*on, "--nodes", "small")
+    assert refused.returncode == 2
+    assert "ERROR NO-NODES: 1x8 needs 1 node with 8 GPUs and its data sets" in refused.stderr
+
+
 @pytest.mark.cluster
 def test_a_sweep_goes_by_what_a_user_has_at_hand(place: Place) -> None:
     """Its playbook's name, a file or folder, an id or the beginning of one that is no other's."""

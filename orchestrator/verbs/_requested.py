@@ -1,12 +1,13 @@
 """What a command line requests of a sweep: its words, and everything that they stand for."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import errors, matrix, plan, words
+from orchestrator import bind, errors, matrix, plan, words
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Plan
+from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.site import Site
 from orchestrator.plan import Recipe
 from orchestrator.store import Store
@@ -90,6 +91,7 @@ def requested(store: Store, options: Options, voice: Voice) -> Requested:
             code="NO-CASE",
             fix="leave fewer nodes out",
         )
+    _refuse_unfit(recipe, fitting, cluster)
     return Requested(
         options=options,
         recipe=recipe,
@@ -103,6 +105,21 @@ def requested(store: Store, options: Options, voice: Voice) -> Requested:
             dict.fromkeys(trial.case.placement for trial in chosen.trials if trial not in fitting)
         ),
     )
+
+
+def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
+    seats = [node.seat("") for node in cluster.members]
+    for trial in trials:
+        needed = bind.request(recipe, trial, 1)
+        found = len(needed.seated(seats))
+        if found < needed.nodes:
+            raise errors.UsageError(
+                f"{trial.case.placement} needs {words.count(needed.nodes, 'node')} with"
+                f" {words.count(needed.gpus_per_node, 'GPU')} and its data sets; of the nodes to"
+                f" use {found} fit",
+                code="NO-NODES",
+                fix="leave fewer nodes out, or choose other cases with --case",
+            )
 
 
 def _chosen(recipe: Recipe, options: Options) -> Plan:
