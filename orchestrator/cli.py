@@ -171,19 +171,17 @@ def _logged(state: Path, verbose: bool, work: Callable[["Voice"], int]) -> Calla
 
 
 def _left(state: Path) -> Callable[[], None]:
-    def look() -> None:
-        from orchestrator.verbs import sweep as verb
+    """What looks for leftovers; imported now, since a signal may cut an import short later on."""
+    from orchestrator.verbs import sweep as verb
 
-        verb.refuse_left(_store(state))
-
-    return look
+    return lambda: verb.refuse_left(_store(state))
 
 
 def _nothing(_: "Sweep") -> None:
     """Nobody waits to hear that a sweep is under way."""
 
 
-def _detached(state: Path, as_json: bool) -> "Callable[[Sweep], None]":
+def _detached(state: Path, as_json: bool, left: Callable[[], None]) -> "Callable[[Sweep], None]":
     """Go on without a terminal; the command that was typed ends here once that is under way."""
     from orchestrator.console import Voice
     from orchestrator.verbs import detached
@@ -192,7 +190,7 @@ def _detached(state: Path, as_json: bool) -> "Callable[[Sweep], None]":
         SIGNALS.begin()
         process = detached.fork(state)
     except Stopped as stopped:
-        raise typer.Exit(_stopped(stopped, as_json, _left(state))) from None
+        raise typer.Exit(_stopped(stopped, as_json, left)) from None
     except errors.DlperfError as error:
         Voice(as_json=as_json).error(error)
         raise typer.Exit(error.exit_code) from error
@@ -313,7 +311,8 @@ def sweep(
     verbose: Verbose = False,
 ) -> None:
     """Run every trial of a playbook that has no valid outcome yet, then collect."""
-    begun = _detached(state, as_json) if detach and not dry_run else _nothing
+    left = _left(state)
+    begun = _detached(state, as_json, left) if detach and not dry_run else _nothing
 
     def work(voice: "Voice") -> int:
         from orchestrator.verbs import sweep as verb
@@ -326,7 +325,7 @@ def sweep(
             return verb.dry_run(_store(state), options, voice)
         return verb.sweep(_store(state), options, Caller(voice, SIGNALS, begun))
 
-    _command(as_json, _logged(state, verbose, work), _left(state))
+    _command(as_json, _logged(state, verbose, work), left)
 
 
 @app.command()

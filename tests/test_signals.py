@@ -202,6 +202,30 @@ def test_ctrl_c_during_the_imports_is_told(place: Place, words: tuple[str, ...])
     assert json.loads(out)["errors"][0]["code"] == "INTERRUPTED"
 
 
+# A module's import that Ctrl-C cuts short, once: what it left half-made stays.
+CUT_SHORT = """\
+import os, signal, sys
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "yaml.tokens":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_an_import_that_ctrl_c_cuts_short_is_no_bug(place: Place) -> None:
+    """What is said, and what looks for leftovers before it is, was imported before."""
+    (place.folder / "sitecustomize.py").write_text(CUT_SHORT)
+    path = f"{place.folder}:{place.env()['PYTHONPATH']}"
+    done = place.run("sweep", "toy", PYTHONPATH=path)
+    assert (done.returncode, "ERROR INTERRUPTED" in done.stderr) == (130, True), done.stderr
+
+
 def test_a_sweep_that_is_stopped_early_tells_what_an_earlier_one_left(place: Place) -> None:
     """Before it has looked at anything: what runs with no controller is never passed over."""
     place.rewrite(params="params: {behaviour: hangs}")
