@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from orchestrator.runtimes._files import script
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.store import Sweep
 from orchestrator.transports.local import LocalTransport
-from orchestrator.verbs import _gather
+from orchestrator.verbs import _gather, _services
 from tests.waiting import wait_for
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB
@@ -101,6 +102,18 @@ def test_a_log_that_comes_otherwise_is_not_kept_and_stays_on_its_node(tmp_path: 
     assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
     _gather.forget(sweep, nodes, one)
     assert (there / "r0.log").read_bytes() == LOG
+
+
+def test_a_node_that_has_another_name_by_now_is_asked_for_nothing(tmp_path: Path) -> None:
+    """Its folder stays for `clean`; the attempt's other nodes forget theirs."""
+    there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
+    one, nodes = attempt(sweep, there), elsewhere()
+    renamed = replace(TASK, node="renamed", node_rank=1, files=("id",))
+    both = replace(one, tasks=(TASK, renamed), folders={**one.folders, "renamed": "/elsewhere"})
+    _gather.bring(sweep, nodes, one, (end(LOG),))
+    _services.forget(nodes, both)
+    _gather.forget(sweep, nodes, both)
+    assert not there.exists()
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])

@@ -49,6 +49,7 @@ def test_a_sweep_goes_on_under_other_names_addresses_and_order(place: Place) -> 
     ]
     assert [trial["attempt"] for trial in cases["2x2"]["trials"]] == [1, 1]
     assert cases["2x2"]["trials_valid"] == 2
+    assert [*json.loads(again.stdout)["environment"]] == ["left", "right", "east", "west"]
     assert "NODE-SETS" in [mark["code"] for mark in cases["2x2"]["marks"]]
 
 

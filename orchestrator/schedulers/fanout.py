@@ -189,14 +189,14 @@ class Fanout:
         """On all nodes at once."""
         argv = {
             task.node: ("rm", "-f", "--", *_paths(attempt, task, names[task.node_rank]))
-            for task in attempt.tasks
+            for task in self._reachable(attempt)
             if names.get(task.node_rank)
         }
         self._fleet.ask(argv, COMMAND_S)
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
         """On all nodes at once; `clean` does it later where one is silent."""
-        tasks = [task for task in attempt.tasks if task.node not in self._here]
+        tasks = [task for task in self._reachable(attempt) if task.node not in self._here]
         self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
@@ -224,6 +224,10 @@ class Fanout:
             return True
 
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
+
+    def _reachable(self, attempt: Attempt) -> list[Task]:
+        """The tasks on nodes that are not left out this time, or called otherwise by now."""
+        return [task for task in attempt.tasks if task.node in self._fleet.transports]
 
     def _take(self, seats: Iterable[Seat], port: int) -> None:
         with self._lock:

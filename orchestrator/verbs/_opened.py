@@ -109,7 +109,10 @@ class Opened:
         repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
         whole = plan.build(plan.repeated(self._recipe, repeats))
         requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
-        kept = replace(now, id=before.id, created=before.created, site=before.site)
+        first = before.site.nodes  # reports show what it began on, and the nodes that came later
+        later = {name: facts for name, facts in now.site.nodes.items() if name not in first}
+        site = replace(before.site, nodes={**first, **later})
+        kept = replace(now, id=before.id, created=before.created, site=site)
         if any(history.open for history in opened.histories().values()):
             kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
         opened.keep_record(replace(kept, plan=requested))

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from orchestrator import bind, errors, lanes, nodeset
@@ -10,7 +10,6 @@ from orchestrator.console import Row, View
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Adopted, Ended, Intent
-from orchestrator.model.history import History
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.retries import ATTEMPTS
@@ -97,16 +96,14 @@ def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
     )
 
 
-def clear_other(campaign: Campaign, sweep: Sweep, known: Mapping[str, History]) -> None:
+def clear_other(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> None:
     """End the gangs that a dead controller of another sweep left on this cluster.
 
     Raises:
         LeftoverError: something of them would not go; measuring beside it would be wrong.
         UnfitError: NODE-MOVED; a name means another machine now.
     """
-    left = [(trial, number) for trial, history in known.items() for number in history.open]
-    for trial, number in left:
-        attempt = sweep.attempt(trial, number)
+    for attempt in left:
         reached = campaign.scheduler.reclaim(attempt)
         campaign.scheduler.clear(reached)
         _gather.bring(sweep, campaign.scheduler, reached, ())
@@ -114,7 +111,8 @@ def clear_other(campaign: Campaign, sweep: Sweep, known: Mapping[str, History]) 
             sweep.append(_lost(attempt))
         _gather.forget(sweep, campaign.scheduler, reached)
         campaign.scheduler.release(reached.allocation)
-        campaign.voice.line(f"ended what was left of {trial} a{number} of sweep {sweep.id}")
+        name = f"{attempt.trial} a{attempt.number}"
+        campaign.voice.line(f"ended what was left of {name} of sweep {sweep.id}")
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:

@@ -6,6 +6,7 @@ from orchestrator import errors, nodeset, processes
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Ended
+from orchestrator.schedulers import Scheduler
 from orchestrator.store import Store, Sweep, now
 from orchestrator.verbs import _gather
 from orchestrator.verbs._running import Running
@@ -61,23 +62,39 @@ def _ended_controller(sweep: Sweep) -> int | None:
 
 
 def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
+    """End every attempt that can be ended, whatever becomes of the others."""
+    failures: list[errors.DlperfError] = []
     with running.scheduler() as scheduler:
         for attempt in left:
-            reached = scheduler.reclaim(attempt)
-            scheduler.clear(reached)
-            _refuse_part(attempt, reached)
-            _gather.bring(running.sweep, scheduler, attempt, ())
-            ended = Ended(
-                at=now(),
-                trial=attempt.trial,
-                attempt=attempt.number,
-                state="interrupted",
-                code="STOPPED",
-            )
-            running.sweep.append(ended)
-            _gather.forget(running.sweep, scheduler, attempt)
-            scheduler.release(attempt.allocation)
-            voice.line(f"ended {attempt.trial} a{attempt.number}")
+            try:
+                _end(running.sweep, scheduler, attempt)
+            except errors.DlperfError as error:
+                failures.append(error)
+            else:
+                voice.line(f"ended {attempt.trial} a{attempt.number}")
+    if failures:
+        gravest = errors.gravest(failures)
+        for failure in failures:
+            if failure is not gravest:
+                voice.line(str(failure))
+        raise gravest
+
+
+def _end(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
+    reached = scheduler.reclaim(attempt)
+    scheduler.clear(reached)
+    _refuse_part(attempt, reached)
+    _gather.bring(sweep, scheduler, attempt, ())
+    ended = Ended(
+        at=now(),
+        trial=attempt.trial,
+        attempt=attempt.number,
+        state="interrupted",
+        code="STOPPED",
+    )
+    sweep.append(ended)
+    _gather.forget(sweep, scheduler, attempt)
+    scheduler.release(attempt.allocation)
 
 
 def _refuse_part(attempt: Attempt, reached: Attempt) -> None:

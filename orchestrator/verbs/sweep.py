@@ -85,9 +85,11 @@ def _clear_others(campaign: Campaign) -> None:
         if other.id == campaign.sweep.id:
             continue
         try:
-            _trials.clear_other(campaign, other, other.histories())
-        except errors.StoreError as error:
+            left = _running.Running.from_sweep(other).open_attempts()
+        except errors.DlperfError as error:
             unreadable[other.id] = error
+        else:
+            _trials.clear_other(campaign, other, left)
     for sweep_id, why in unreadable.items():
         if why.code != "STORE-VERSION":  # in such a one nothing is amiss
             voice.line(f"sweep {sweep_id} is passed over: {why.cause}")
