@@ -23,6 +23,11 @@ def of(text: str) -> list[str]:
     return found
 
 
+def text_of(name: str) -> str:
+    """A recorded log of a real program."""
+    return (SAMPLES / name).read_text()
+
+
 def recorded(name: str) -> list[str]:
     """The form of a recorded log of a real program."""
-    return of((SAMPLES / name).read_text())
+    return of(text_of(name))
