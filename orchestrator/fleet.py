@@ -7,13 +7,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from orchestrator import errors, nodeset, open_files
+from orchestrator import errors, nodeset
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
-from orchestrator.transports import Completed, Transport
+from orchestrator.transports import Completed, Transport, open_files
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.told import ToldTransport
 

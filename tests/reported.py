@@ -5,7 +5,8 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator import measure, report
+from orchestrator import report
+from orchestrator.measuring import measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import archive, errors
+from orchestrator import errors
+from orchestrator.provisioning import archive
 
 Member = tuple[str, bytes, str]
 FILE, FOLDER = tarfile.REGTYPE, tarfile.DIRTYPE

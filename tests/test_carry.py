@@ -12,14 +12,14 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.downloads import Downloads
+from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.lock import EMPTY
+from orchestrator.provisioning.carry import carry
+from orchestrator.provisioning.materials import Preparing, Wanted
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from orchestrator.verbs._carry import carry
-from orchestrator.verbs._images import Preparing, Wanted
 from tests.dockerd import QUICK, Dockerd, running, unlike
 from tests.waiting import wait_for
 

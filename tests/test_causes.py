@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator.verbs import _causes
+from orchestrator.collecting import causes
 
 AGENT = b"".join(b"the agent's line %d\n" % number for number in range(30))
 RANKS = b"""\
@@ -22,7 +22,7 @@ a line of nobody
 def said(tmp_path: Path, log: bytes) -> str:
     path = tmp_path / "r0.log"
     path.write_bytes(log)
-    return _causes.words(path).decode()
+    return causes.words(path).decode()
 
 
 def test_ranks_that_speak_at_once_are_told_apart_by_their_prefix(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_an_error_among_the_last_lines_is_shown_once(tmp_path: Path) -> None:
 
 def test_a_traceback_far_up_in_a_long_log_is_found(tmp_path: Path) -> None:
     """On the border of two pieces that are read, and with a line that never ends after it."""
-    at = _causes.PIECE_BYTES - 30
+    at = causes.PIECE_BYTES - 30
     error = b'Traceback (most recent call last):\n  File "/p.py", line 1\nKeyError: ' + b"x" * 9000
     found = said(tmp_path, b"s\n" * (at // 2) + error + b"\n" + b"step\n" * 100_000)
     assert found.startswith('its first Traceback ends with:\n  File "/p.py", line 1\nKeyError: xxx')
@@ -56,4 +56,4 @@ def test_a_traceback_without_an_end_or_a_log_that_is_not_there_say_nothing_more(
     """A rank that is killed while it prints one."""
     cut = b'Traceback (most recent call last):\n  File "/p.py", line 1\n' + AGENT
     assert said(tmp_path, cut).startswith("its last lines:\nthe agent's line 10\n")
-    assert _causes.words(tmp_path / "none") == b"it left no log"
+    assert causes.words(tmp_path / "none") == b"it left no log"

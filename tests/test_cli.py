@@ -203,7 +203,7 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
 def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     """One line on the terminal, exit 1, and the document; the traceback is in the state folder."""
     broken = (
-        "import sys; from orchestrator import cli, store;"
+        "import sys; from orchestrator import cli; from orchestrator.state import store;"
         " store.Store.sweeps = property(lambda self: 1 / 0); cli.main()"
     )
     done = subprocess.run(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import context, errors
+from orchestrator import errors
+from orchestrator.provisioning import context
 
 SHIPPED = Path(__file__).parents[1] / "images"
 SCRIPTS = SHIPPED / "scripts"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.inputs.sites import SITE, VERSION
 from orchestrator.model.site import ImageRecord, Site
-from orchestrator.verbs._sites import SITE, VERSION
 from tests.conftest import PROGRAM, Place
 from tests.datasets import tfrecords
 from tests.dockerd import Dockerd, tiny_image

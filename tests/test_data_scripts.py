@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets import SOURCE, _labels, _progress, find
-from orchestrator.verbs._data_work import script
+from orchestrator.datasets import SOURCE, find, labels, progress
+from orchestrator.preparing.work import script
 from tests.datasets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 
 STEM = "train-[0-9]{5}-of-[0-9]{5}"
@@ -39,8 +39,8 @@ class Stage:
 
     def label(self, text: str) -> None:
         """Say the classes of validation images."""
-        labels = _labels.lines(_labels.parse(text, "valprep.sh"))
-        (self.partial / "notes/labels").write_text(labels)
+        text = labels.lines(labels.parse(text, "valprep.sh"))
+        (self.partial / "notes/labels").write_text(text)
 
     def imagenet(self) -> "subprocess.CompletedProcess[str]":
         """Extract both tars."""
@@ -50,7 +50,7 @@ class Stage:
         """Why extracting them fails."""
         done = self.imagenet()
         assert done.returncode == 3, done.stdout + done.stderr
-        named = _progress.problem(done.stdout)
+        named = progress.problem(done.stdout)
         assert named is not None
         return named
 
@@ -255,7 +255,7 @@ def test_a_full_disk_is_named(stage: Stage) -> None:
         timeout=60,
         check=False,
     )
-    named = _progress.problem(done.stdout)
+    named = progress.problem(done.stdout)
     assert named is not None, done.stdout + done.stderr
     assert named[0] == "DISK-FULL"
 
@@ -335,7 +335,7 @@ def test_one_name_in_two_folders_is_refused(stage: Stage) -> None:
     parts(stage.source, 1)
     parts(stage.source / "old", 1)
     done = stage.run("place.sh", str(stage.partial), str(stage.source), "", "part-[0-9]*")
-    assert _progress.problem(done.stdout) == (
+    assert progress.problem(done.stdout) == (
         "SOURCE-ODD",
         f"{stage.source} holds part-0 in several folders",
     )
@@ -358,7 +358,7 @@ def test_files_of_another_file_system_are_copied_and_compared(stage: Stage) -> N
         if files:
             assert done.stdout.splitlines()[-1].strip() == str(files), done.stdout + done.stderr
         else:
-            named = _progress.problem(done.stdout)
+            named = progress.problem(done.stdout)
             assert named is not None, done.stdout + done.stderr
             assert named[0] == "DISK-FULL"
 
@@ -375,12 +375,12 @@ def test_the_sample_of_wikipedia_is_unpacked(stage: Stage) -> None:
     assert stage.files() == ["part-0"]
     whole = (stage.source / name).read_bytes()
     (stage.source / name).write_bytes(whole[: len(whole) // 2])
-    named = _progress.problem(stage.run("unpack.sh", *words).stdout)
+    named = progress.problem(stage.run("unpack.sh", *words).stdout)
     assert named is not None
     assert named[0] == "SOURCE-DAMAGED"
     with tarfile.open(stage.source / name, "w:gz") as archive:
         archive.add(stage.source / "valprep.sh", "valprep.sh")
-    named = _progress.problem(stage.run("unpack.sh", *words).stdout)
+    named = progress.problem(stage.run("unpack.sh", *words).stdout)
     assert named is not None
     assert named[0] == "SOURCE-ODD"
 
@@ -406,7 +406,7 @@ def test_a_tool_that_the_image_lacks_is_named(stage: Stage) -> None:
     """With the places where it was looked for."""
     words = (str(stage.partial / "set"), "3", "utils/make.sh", "/one", "/two", "--", "true")
     done = stage.run("tool.sh", *words)
-    assert (done.returncode, _progress.problem(done.stdout)) == (
+    assert (done.returncode, progress.problem(done.stdout)) == (
         3,
         ("TOOL-MISSING", "the image has no utils/make.sh in /one /two"),
     )

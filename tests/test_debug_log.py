@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import debug_log
+from orchestrator.cli import debug_log
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.told import ToldTransport
 

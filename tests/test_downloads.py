@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import downloads, errors
+from orchestrator import errors
 from orchestrator.disk import on_disk
-from orchestrator.downloads import Bounds, Downloads
+from orchestrator.files import downloads
+from orchestrator.files.downloads import Bounds, Downloads
 
 CONTENT = bytes(range(256)) * 2000
 SUM = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"

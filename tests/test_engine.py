@@ -17,10 +17,10 @@ from orchestrator import errors
 from orchestrator.deadlines import Patience
 from orchestrator.images import Held, Recipe, actions
 from orchestrator.model.image import Image
+from orchestrator.provisioning.apply import held
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
-from orchestrator.verbs._apply import held
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import measure, workloads
+from orchestrator import workloads
+from orchestrator.measuring import measure
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
 SAMPLES = Path(__file__).parent / "samples"

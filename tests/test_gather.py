@@ -19,9 +19,9 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes._files import script
 from orchestrator.schedulers.fanout import Fanout
-from orchestrator.store import Sweep
+from orchestrator.state.store import Sweep
+from orchestrator.sweeping import gather, services
 from orchestrator.transports.local import LocalTransport
-from orchestrator.verbs import _gather, _services
 from tests.waiting import wait_for
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB
@@ -81,15 +81,15 @@ def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its
     there, sweep = node(tmp_path), sweep_in(small)
     one, nodes = attempt(sweep, there), elsewhere()
     with pytest.raises(errors.StoreError) as raised:
-        _gather.bring(sweep, nodes, one, (end(LOG),))
+        gather.bring(sweep, nodes, one, (end(LOG),))
     assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
     assert "node" not in raised.value.where
     assert (there / "r0.log").read_bytes() == LOG
     assert list(small.rglob("*.new")) == []
     subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
-    assert _gather.bring(sweep, nodes, one, (end(LOG),)) == ()
+    assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()
     assert (sweep.attempt_folder("t", 1) / "r0.log").read_bytes() == LOG
-    _gather.forget(sweep, nodes, one)
+    gather.forget(sweep, nodes, one)
     assert not there.exists()
 
 
@@ -97,10 +97,10 @@ def test_a_log_that_comes_otherwise_is_not_kept_and_stays_on_its_node(tmp_path: 
     """LOG-COPY names the node; the only copy there is outlives the attempt's end."""
     there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
     one, nodes = attempt(sweep, there), elsewhere()
-    (problem,) = _gather.bring(sweep, nodes, one, (end(LOG[:-1]),))
+    (problem,) = gather.bring(sweep, nodes, one, (end(LOG[:-1]),))
     assert problem.code == "LOG-COPY"
     assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
-    _gather.forget(sweep, nodes, one)
+    gather.forget(sweep, nodes, one)
     assert (there / "r0.log").read_bytes() == LOG
 
 
@@ -110,9 +110,9 @@ def test_a_node_that_has_another_name_by_now_is_asked_for_nothing(tmp_path: Path
     one, nodes = attempt(sweep, there), elsewhere()
     renamed = replace(TASK, node="renamed", node_rank=1, files=("id",))
     both = replace(one, tasks=(TASK, renamed), folders={**one.folders, "renamed": "/elsewhere"})
-    _gather.bring(sweep, nodes, one, (end(LOG),))
-    _services.forget(nodes, both)
-    _gather.forget(sweep, nodes, both)
+    gather.bring(sweep, nodes, one, (end(LOG),))
+    services.forget(nodes, both)
+    gather.forget(sweep, nodes, both)
     assert not there.exists()
 
 
@@ -127,8 +127,8 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
         (there / "r0.log").symlink_to("/dev/null/nowhere")
     one, nodes = attempt(sweep, there), elsewhere()
     lost = TaskEnd("left", 0, None, "lost", 0, "", None)
-    _gather.bring(sweep, nodes, one, (lost,))
-    _gather.forget(sweep, nodes, one)
+    gather.bring(sweep, nodes, one, (lost,))
+    gather.forget(sweep, nodes, one)
     assert not there.exists()
     assert not there.parent.exists()
 
@@ -136,13 +136,13 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
 BRING = """
 import sys
 from pathlib import Path
-from orchestrator.store import Sweep
-from orchestrator.verbs import _gather
+from orchestrator.state.store import Sweep
+from orchestrator.sweeping import gather
 from tests.test_gather import LOG, attempt, elsewhere, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), elsewhere()
-assert _gather.bring(sweep, nodes, one, (end(LOG),)) == ()
-_gather.forget(sweep, nodes, one)
+assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()
+gather.forget(sweep, nodes, one)
 """
 CALL = re.compile(
     r"(?:(fsync)\(\d+<(.+)>|(rename)\(\".+\", \"(.+)\"|(mkdir)\(\"(.+)\", 0700|(execve)\(\"(.+?)\")"

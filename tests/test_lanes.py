@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, lanes
-from orchestrator.once import Once
+from orchestrator import errors
+from orchestrator.runtimes.once import Once
+from orchestrator.sweeping import lanes
 from tests.waiting import wait_for
 
 # $1: lanes. The first of three items never ends; the program says what a second Ctrl-C leaves.
 ABANDONED = """
 import sys, threading
-from orchestrator import lanes
+from orchestrator.sweeping import lanes
 from orchestrator.signals import Abandoned, Signals
 
 signals = Signals()
@@ -48,8 +49,8 @@ except Abandoned:
 UNDER_WAY = """
 import os, sys, threading
 from pathlib import Path
-from orchestrator.store import Sweep
-from orchestrator.verbs.detached import Begun
+from orchestrator.state.store import Sweep
+from orchestrator.sweeping.detached import Begun
 
 sys.setswitchinterval(1e-6)
 failures = []

@@ -18,7 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator import errors, load
+from orchestrator import errors
+from orchestrator.files import load
 
 # Values that YAML 1.1 and YAML 1.2 read differently, from the two specifications.
 SURPRISES = (

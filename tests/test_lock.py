@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors, processes
-from orchestrator.lock import Lock, MachineLock, own
 from orchestrator.model.process import Holder
+from orchestrator.state.lock import Lock, MachineLock, own
 
 
 def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_who_holds_a_lock_can_be_asked(tmp_path: Path) -> None:
 ASKS = """
 import sys
 from pathlib import Path
-from orchestrator.lock import Lock
+from orchestrator.state.lock import Lock
 
 path, calls = Path(sys.argv[1]), []
 sys.addaudithook(lambda event, _: calls.append(event) if event.startswith("fcntl.") else None)

@@ -9,7 +9,8 @@ from typing import Literal
 
 import pytest
 
-from orchestrator import errors, saved_image
+from orchestrator import errors
+from orchestrator.provisioning import saved_image
 
 CONFIG = b'{"architecture": "amd64"}'
 ID = f"sha256:{hashlib.sha256(CONFIG).hexdigest()}"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator import errors, load
+from orchestrator import errors
+from orchestrator.files import load
 from orchestrator.verbs import check
 from tests.test_bad_files import BAD, INVENTORY, PLAYBOOK
 

@@ -3,8 +3,8 @@
 import pytest
 
 from orchestrator import errors
+from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.verbs import _sites
 
 FOUR = Cluster.model_validate_json(
     '{"name": "seeds", "nodes": ['
@@ -28,7 +28,7 @@ FOUR = Cluster.model_validate_json(
 )
 def test_nodes_are_chosen_by_name_glob_or_exception(pattern: str | None, left: str) -> None:
     """In the order of the inventory, which is rank order, whatever the order of the words."""
-    found = _sites.narrowed(FOUR, pattern)
+    found = sites.narrowed(FOUR, pattern)
     assert "".join(node.name[-1] for node in found.nodes) == left
 
 
@@ -44,5 +44,5 @@ def test_nodes_are_chosen_by_name_glob_or_exception(pattern: str | None, left: s
 def test_nodes_that_are_not_there_are_refused(pattern: str, words: str) -> None:
     """A slip of the pen does not measure on other nodes than was meant."""
     with pytest.raises(errors.UsageError, match="NO-NODE") as raised:
-        _sites.narrowed(FOUR, pattern)
+        sites.narrowed(FOUR, pattern)
     assert words in raised.value.cause

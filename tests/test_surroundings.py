@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from orchestrator import workloads
+from orchestrator.collecting import publications
+from orchestrator.measuring import known
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.site import (
@@ -13,7 +15,7 @@ from orchestrator.model.site import (
     Site,
     TopologySummary,
 )
-from orchestrator.verbs import _known, _surroundings
+from orchestrator.report import surroundings
 from tests.reported import results, sweep
 
 # The nodes of the documents, as far as they say it.
@@ -49,12 +51,12 @@ def gpt(report: Report, workload: str = "oneflow_gpt") -> Report:
     """The report with all that a workload knows of its cases."""
     found = workloads.find(workload)
     assert found is not None
-    return _known.completed(report, found)
+    return known.completed(report, found, publications.known())
 
 
 def test_nodes_are_said_as_in_the_documents() -> None:
     """GPUs with their number, the adapter with its rate, then the rest in the documents' order."""
-    assert _surroundings.rows(NODE) == {
+    assert surroundings.rows(NODE) == {
         "hostname": "VS002",
         "GPUs": "Tesla V100-SXM2-16GB x 8",
         "HCA mlx5_0:1": "100 Gb/s InfiniBand, MT4115, 12.27.1016",
@@ -73,23 +75,23 @@ def test_what_a_node_does_not_say_is_left_out() -> None:
     """No None among the facts; an adapter keeps its row with what is known of it."""
     down = HcaSummary("mlx5_1", 1, None, None, "Down", None, None)
     bare = replace(NODE, gpu=GpuSummary(None, None, ()), infiniband=(down,), ofed=None)
-    rows = _surroundings.rows(bare)
+    rows = surroundings.rows(bare)
     assert not {"GPUs", "driver", "CUDA", "OFED", "HCA mlx5_1:1"} & rows.keys()
     assert not any("None" in value for value in rows.values())
 
 
 def test_topologies_are_those_that_provisioning_kept() -> None:
     """A node without one is not mentioned."""
-    found = _surroundings.topologies(site(vs001=NODE, vs002=replace(NODE, topology=None)))
+    found = surroundings.topologies(site(vs001=NODE, vs002=replace(NODE, topology=None)))
     assert found == {"vs001": "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X"}
 
 
 def test_peak_is_that_of_the_only_model_that_is_known() -> None:
     """125 TFLOP/s for V100-SXM2 alone: neither for a PCIe card, nor among others, nor for none."""
     pcie = replace(NODE, gpu=GpuSummary("440.33.01", "10.2", ("Tesla V100-PCIE-16GB",)))
-    assert _surroundings.peak_tflops(site(vs001=NODE)) == 125.0
-    assert _surroundings.peak_tflops(site(vs001=NODE, vs002=pcie)) is None
-    assert _surroundings.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
+    assert surroundings.peak_tflops(site(vs001=NODE)) == 125.0
+    assert surroundings.peak_tflops(site(vs001=NODE, vs002=pcie)) is None
+    assert surroundings.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
 
 
 def test_more_than_a_gpu_can_give_is_marked() -> None:

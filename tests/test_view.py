@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import debug_log
+from orchestrator.cli import debug_log
 from orchestrator.console import View, view
 from tests.terminal import on_terminal
 
@@ -47,7 +47,7 @@ with voice.view("toy-1", 5, 1) as view:
 SPEAKING = """
 import logging, sys, threading
 from pathlib import Path
-from orchestrator import debug_log
+from orchestrator.cli import debug_log
 from orchestrator.console import Voice
 
 voice = Voice(as_json=False)

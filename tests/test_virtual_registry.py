@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import saved_image
+from orchestrator.provisioning import saved_image
 from tests.cluster import Cluster, Node
 from tests.virtual import Desk
 from tests.waiting import wait_for

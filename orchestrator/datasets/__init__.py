@@ -1,12 +1,16 @@
 """Data sets: what each must hold, and how it comes onto a node.
 
-A module of this package that holds ``DATASET`` is one; inventories use its name under ``data:``.
+Each module of ``sets/`` holds one as ``DATASET``; inventories use its name under ``data:``. A new
+data set is a new module there. The modules beside this one judge what nodes say of any of them:
+contents, look (what there is to prepare it from), labels, progress. Pure.
 """
 
 import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from orchestrator.datasets import sets
 
 SOURCE, TARGET = "/data/source", "/data/target"
 
@@ -178,13 +182,12 @@ def ready(*parts: Shards | Named) -> Way:
 
 def names() -> tuple[str, ...]:
     """Names of all data sets, sorted."""
-    own = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in own if not name.startswith("_")))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(sets.__path__)))
 
 
 def find(name: str) -> Dataset | None:
     """The data set of that name, or None if there is none."""
     if name not in names():
         return None
-    found = importlib.import_module(f"{__name__}.{name}").DATASET
+    found = importlib.import_module(f"{sets.__name__}.{name}").DATASET
     return found if isinstance(found, Dataset) else None

@@ -96,6 +96,7 @@ _REFUSALS: Mapping[str, str] = {
     "SSH-KEY": "SSH 密钥不可用",
     "STORE-DAMAGED": "状态目录中的记录已损坏",
     "STORE-FULL": "控制端的磁盘空间不足",
+    "OPEN-FILES": "可打开的文件数不足",
     "STORE-RIGHTS": "无法读写状态目录",
     "STORE-VERSION": "状态目录中的记录属于其他版本",
     "ULIMIT": "节点不允许所要求的资源限制",

@@ -11,7 +11,6 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
-from orchestrator.once import Once
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._ends import verdict
@@ -20,6 +19,7 @@ from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import Grants
 from orchestrator.runtimes.images import Images
+from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 

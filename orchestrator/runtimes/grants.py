@@ -7,8 +7,8 @@ from docker.utils import parse_bytes
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.plan import Mount
-from orchestrator.once import Once
 from orchestrator.runtimes.engine import Engine, EngineFacts
+from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
 

@@ -7,9 +7,9 @@ from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.once import Once
 from orchestrator.runtimes import TaskState
 from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.runtimes.once import Once
 from orchestrator.transports import Transport
 
 # Everything else of the caller's environment could change the number and is not passed on.

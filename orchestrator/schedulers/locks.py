@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from orchestrator import errors, lock
+from orchestrator import errors
 from orchestrator.deadlines import BEAT_S, LOCK_S, LOCK_SILENCE_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
+from orchestrator.state import lock
 from orchestrator.transports import Stream, Transport
 
 LONGEST_ANSWER = 4096

@@ -6,7 +6,7 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.runtimes.process import KILL
-from orchestrator.store import SWEEP_ID
+from orchestrator.state.store import SWEEP_ID
 
 LABEL = "dlperf.sweep"
 

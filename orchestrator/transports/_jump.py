@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 
 import paramiko
 
-from orchestrator import errors, open_files
+from orchestrator import errors
 from orchestrator.deadlines import CONNECT_S
-from orchestrator.transports import _link
+from orchestrator.transports import _link, open_files
 from orchestrator.transports._kept import Kept
 from orchestrator.transports._link import Link
 from orchestrator.transports._target import SshTarget

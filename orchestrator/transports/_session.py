@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 
 import paramiko
 
-from orchestrator import errors, open_files
+from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, SESSION_S
+from orchestrator.transports import open_files
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
 from orchestrator.transports._feeder import Feeder
 from orchestrator.transports._link import Link

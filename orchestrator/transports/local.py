@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator import errors, open_files
+from orchestrator import errors
 from orchestrator.deadlines import STREAM_END_S
-from orchestrator.transports import Completed, Stream
+from orchestrator.transports import Completed, Stream, open_files
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10

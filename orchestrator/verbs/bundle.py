@@ -7,8 +7,9 @@ from pathlib import Path
 from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.disk import on_disk
-from orchestrator.downloads import Downloads
+from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
+from orchestrator.inputs import sites, yaml_files
 from orchestrator.model.bundle import (
     FILE_NAME,
     Bundle,
@@ -18,8 +19,8 @@ from orchestrator.model.bundle import (
 )
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
-from orchestrator.store import Store, now, write
-from orchestrator.verbs import _files, _images, _sites
+from orchestrator.provisioning import materials
+from orchestrator.state.store import Store, now, write
 
 MIB = 1 << 20
 
@@ -31,16 +32,16 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
         UnfitError: an image was never prepared there.
         NodeError, ImageError: the node that has it could not give it; no bundle.json is written.
     """
-    cluster, path = _files.cluster(inventory)
-    site = _sites.of(store, cluster)
+    cluster, path = yaml_files.cluster(inventory)
+    site = sites.of(store, cluster)
     records = _records(site, names, inventory)
-    lock = _images.lock(path)
+    lock = materials.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
         parts = [_image(fleet, record, folder, voice) for record in records]
     voice.rested()
     # A base's archive is not among them: its layers are in the image that was built from it.
-    urls = dict.fromkeys(url for each in records for url in _files.image(each.name)[0].parts)
+    urls = dict.fromkeys(url for each in records for url in yaml_files.image(each.name)[0].parts)
     files = [_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
     write(folder / FILE_NAME, made.text().encode())

@@ -6,12 +6,13 @@ from pathlib import Path
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from orchestrator import errors, load
+from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.files import load
+from orchestrator.inputs import yaml_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import Noun
-from orchestrator.verbs import _files
 
 KINDS = {"nodes": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
@@ -92,9 +93,9 @@ def _check(path: Path) -> str:
         unclear = document.complaint((), f"{text} (playbook) or base (image)")
         raise errors.ConfigError(document.problems or [unclear])
     if kinds[0] == "inventory":
-        _files.judged_cluster(document)
+        yaml_files.judged_cluster(document)
     elif kinds[0] == "playbook":
-        _files.judged_playbook(document, path.stem)
+        yaml_files.judged_playbook(document, path.stem)
     else:
-        _files.judged_image(document)
+        yaml_files.judged_image(document)
     return kinds[0]

@@ -8,12 +8,14 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.deadlines import REMOVE_S
 from orchestrator.fleet import Fleet, ask_all, folded
+from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.probes import sections
+from orchestrator.provisioning import inside
 from orchestrator.schedulers import locks
-from orchestrator.store import Store
+from orchestrator.state.store import Store
+from orchestrator.sweeping import unsettled
 from orchestrator.transports import Transport
-from orchestrator.verbs import _inside, _sites, _unsettled
 
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 
@@ -57,7 +59,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
     Raises:
         StoreError: a controller measures there now.
     """
-    cluster, _ = _sites.inventory(store, inventory, None, voice)
+    cluster, _ = sites.inventory(store, inventory, None, voice)
     needed = _needed(store) if what.images else None
     with contextlib.ExitStack() as held:
         if not what.dry_run:  # to look is in nobody's way
@@ -66,7 +68,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
         if not what.dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
-        settled, why = _unsettled.split(store, cluster)
+        settled, why = unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
         def one(name: str) -> _Found | None:
@@ -76,10 +78,10 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
             return found or None
 
         answers = ask_all(list(nodes), one)
-        looked = ask_all(list(nodes), lambda name: _unsettled.look(fleet, nodes[name], [*why]))
+        looked = ask_all(list(nodes), lambda name: unsettled.look(fleet, nodes[name], [*why]))
     kept = {each.node: each.value for each in looked if each.value}
     failures = [each.error for each in answers if each.error]
-    failures += _unsettled.leftovers(why, kept)
+    failures += unsettled.leftovers(why, kept)
     found = {each.node: each.value for each in answers if each.value}
     word = "would be removed" if what.dry_run else "removed"
     voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
@@ -106,8 +108,8 @@ def _needed(store: Store) -> frozenset[str]:
     Raises:
         StoreError: a site does not read; then nobody knows what it needs.
     """
-    sites = [_sites.read(content, "provision that cluster again") for content in store.sites()]
-    records = [record for site in sites for record in site.images.values()]
+    known = [sites.read(content, "provision that cluster again") for content in store.sites()]
+    records = [record for site in known for record in site.images.values()]
     return frozenset(name for record in records for name in (record.tag, record.id))
 
 
@@ -129,7 +131,7 @@ def _look(
         or (each.labels[SWEEP_LABEL] == "data" and each.state != "running")
     ]
     # Those that looked around for a provisioning that was killed; the lock says that none runs.
-    looked = engine.labelled(_inside.LABEL)
+    looked = engine.labelled(inside.LABEL)
     containers = tuple(each.name for each in (*tasks, *looked))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))

@@ -3,8 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 
-from orchestrator import errors, shipped
-from orchestrator.store import Store
+from orchestrator import errors
+from orchestrator.files import shipped
+from orchestrator.state.store import Store
 
 
 def shipped_names(kind: shipped.Kind) -> list[str]:
@@ -33,9 +34,9 @@ def case_names(playbook: str | None, typed: str) -> list[str]:
 
 
 def _cases(playbook: str) -> Iterator[str]:
-    from orchestrator import matrix
-    from orchestrator.verbs import _files
+    from orchestrator.inputs import yaml_files
+    from orchestrator.planning import matrix
 
-    found = _files.playbook(playbook)
+    found = yaml_files.playbook(playbook)
     for case in matrix.cases(found.experiment):
         yield found.workload.case_name(case) if found.workload.case_name else case.placement

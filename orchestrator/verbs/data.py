@@ -7,30 +7,24 @@ from pathlib import Path
 from orchestrator import datasets, errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, ask_all
+from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
+from orchestrator.preparing import held, labels, plan, run, show
+from orchestrator.preparing.held import Verdict
+from orchestrator.preparing.plan import Asked, Plans
+from orchestrator.preparing.run import Outcome
+from orchestrator.preparing.show import Ended
+from orchestrator.preparing.work import Work
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
-from orchestrator.store import Store
-from orchestrator.verbs import (
-    _data_held,
-    _data_labels,
-    _data_plan,
-    _data_run,
-    _data_show,
-    _sites,
-)
-from orchestrator.verbs._data_held import Verdict
-from orchestrator.verbs._data_plan import Asked, Plans
-from orchestrator.verbs._data_run import Outcome
-from orchestrator.verbs._data_show import Ended
-from orchestrator.verbs._data_work import Work
+from orchestrator.state.store import Store
 
 GOOD = ("prepared", "there", "shared")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Options:
     """What the command line asks of data sets.
 
     Args:
@@ -47,35 +41,35 @@ class Wish:
     labels: Path | None = None
 
 
-def check(store: Store, wish: Wish, voice: Voice) -> int:
+def check(store: Store, options: Options, voice: Voice) -> int:
     """Look at a data set on every node, file by file; exit code.
 
     Raises:
         StoreError: somebody measures there now, whom reading would disturb.
     """
-    asked, whole = _asked(store, wish, voice)
+    asked, whole = _asked(store, options, voice)
     names = [node.name for node in asked.cluster.members]
     with (
         store.lock(whole.name),
         Fleet.of(asked.cluster) as fleet,
         locks.held(fleet, store.root),
     ):
-        voice.working(f"data set {wish.name}: looking at it on {nodeset.fold(names)}")
-        found = _data_held.verdict(fleet, asked.dataset, names)
+        voice.working(f"data set {options.name}: looking at it on {nodeset.fold(names)}")
+        found = held.verdict(fleet, asked.dataset, names)
         voice.rested()
-    return _data_show.held(voice, asked, found)
+    return show.holdings(voice, asked, found)
 
 
-def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
+def dry_run(store: Store, options: Options, voice: Voice) -> int:
     """Say what preparing would do on each node, and what stands against it; exit code."""
-    asked, _ = _asked(store, wish, voice)
-    given = _data_labels.given(wish.labels)
+    asked, _ = _asked(store, options, voice)
+    given = labels.given(options.labels)
     with Fleet.of(asked.cluster) as fleet:
         plans = _plans(fleet, asked, given)
-    return _data_show.dry_run(voice, asked, plans)
+    return show.dry_run(voice, asked, plans)
 
 
-def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
+def prepare(store: Store, options: Options, voice: Voice, signals: Signals) -> int:
     """Bring a data set onto every node that has it not, then look at it there; exit code.
 
     Nothing that lies at its path is replaced. What an earlier run began is gone on with.
@@ -84,8 +78,8 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
         StoreError: somebody measures there now.
         LeftoverError: left by a second signal; the work goes on.
     """
-    asked, whole = _asked(store, wish, voice)
-    given = _data_labels.given(wish.labels)
+    asked, whole = _asked(store, options, voice)
+    given = labels.given(options.labels)
     with (
         store.lock(whole.name),
         Fleet.of(asked.cluster) as fleet,
@@ -93,29 +87,29 @@ def prepare(store: Store, wish: Wish, voice: Voice, signals: Signals) -> int:
         signals,
     ):
         plans = _plans(fleet, asked, given)
-        _data_show.plans(voice, asked, plans)
+        show.plans(voice, asked, plans)
         logs = store.root.resolve() / "data" / asked.dataset.name
         work = Work(fleet, asked, plans.labels, logs, signals.stopping)
         try:
-            outcomes = _data_run.run(work, plans, voice)
+            outcomes = run.run(work, plans, voice)
             found = _afterwards(fleet, asked, outcomes, signals)
         except Abandoned:
             raise _abandoned(asked) from None
-    return _data_show.outcomes(voice, Ended(asked, plans, outcomes, found), signals.received)
+    return show.outcomes(voice, Ended(asked, plans, outcomes, found), signals.received)
 
 
-def _asked(store: Store, wish: Wish, voice: Voice) -> tuple[Asked, Cluster]:
-    dataset = datasets.find(wish.name)
+def _asked(store: Store, options: Options, voice: Voice) -> tuple[Asked, Cluster]:
+    dataset = datasets.find(options.name)
     if dataset is None:
-        hint = words.did_you_mean(wish.name, datasets.names())
+        hint = words.did_you_mean(options.name, datasets.names())
         known = ", ".join(datasets.names())
         raise errors.UsageError(
-            f"there is no data set {wish.name!r}; there are {known}",
+            f"there is no data set {options.name!r}; there are {known}",
             code="NO-DATASET",
             fix=hint or "one of these",
         )
-    whole, path = _sites.inventory(store, wish.inventory, None, voice)
-    cluster = _sites.narrowed(whole, wish.nodes)
+    whole, path = sites.inventory(store, options.inventory, None, voice)
+    cluster = sites.narrowed(whole, options.nodes)
     for node in cluster.members:
         said = node.data.get(dataset.name, "")
         if not said.startswith("/"):
@@ -125,8 +119,8 @@ def _asked(store: Store, wish: Wish, voice: Voice) -> tuple[Asked, Cluster]:
                 code="NO-DATASET",
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
-    source = _source(wish.source)
-    known_site = _sites.of(store, whole)
+    source = _source(options.source)
+    known_site = sites.of(store, whole)
     images = known_site.images if known_site else {}
     return Asked(dataset, cluster, source, images), whole
 
@@ -145,20 +139,20 @@ def _source(named: str | None) -> str | None:
 
 def _plans(fleet: Fleet, asked: Asked, given: bytes | None) -> Plans:
     names = [node.name for node in asked.cluster.members]
-    answers = ask_all(names, lambda name: _data_plan.planned(fleet, asked, name))
+    answers = ask_all(names, lambda name: plan.planned(fleet, asked, name))
     nodes = {each.node: each.value for each in answers if each.value}
     failures = [each.error for each in answers if each.error]
-    labels: dict[str, bytes] = {}
+    known: dict[str, bytes] = {}
     for name, planned in nodes.items():
         if planned.way is None or not planned.way.labels:
             continue
-        said = given or _data_labels.beside(fleet, asked, planned)
+        said = given or labels.beside(fleet, asked, planned)
         if isinstance(said, Finding):
             refusals = (*planned.refusals, said)
             nodes[name] = replace(planned, state="refused", refusals=refusals)
         else:
-            labels[name] = said
-    return Plans(nodes, labels, tuple(failures))
+            known[name] = said
+    return Plans(nodes, known, tuple(failures))
 
 
 def _afterwards(
@@ -169,7 +163,7 @@ def _afterwards(
     nothing = Verdict({}, (), ())
     if signals.received:
         return nothing
-    found = _data_held.verdict(fleet, asked.dataset, good)
+    found = held.verdict(fleet, asked.dataset, good)
     return nothing if signals.received else found
 
 

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from orchestrator import errors, measure
+from orchestrator import errors
+from orchestrator.collecting import logs
+from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
+from orchestrator.measuring import measure
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.probes import gpu, infiniband, topology
-from orchestrator.verbs import _logs
-from orchestrator.verbs._logs import Reading
 
 MOST_TEXT_BYTES = 64 << 20
 
@@ -54,7 +55,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
     how = reading.found()
     with _opened(file) as content:
-        log = how.read(_logs.chunks(content), reading.window)
+        log = how.read(logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
             f"no line that {how.name} prints", code="NO-STEPS", fix="look at the file"
@@ -110,7 +111,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
     if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    return _logs.value(log, batch, None)
+    return logs.value(log, batch, None)
 
 
 @contextmanager

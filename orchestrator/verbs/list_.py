@@ -1,8 +1,9 @@
 """list: which playbooks, workloads, images, inventories and sweeps there are."""
 
-from orchestrator import errors, shipped, workloads
+from orchestrator import errors, workloads
 from orchestrator.console import Voice
-from orchestrator.store import Store, Sweep
+from orchestrator.files import shipped
+from orchestrator.state.store import Store, Sweep
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
 

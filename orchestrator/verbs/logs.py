@@ -9,8 +9,8 @@ from orchestrator import errors
 from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.history import History
-from orchestrator.store import Store
-from orchestrator.verbs._running import Running
+from orchestrator.state.store import Store
+from orchestrator.sweeping.running import Running
 
 AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20

@@ -8,26 +8,18 @@ from orchestrator import errors, images, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, Recipe
+from orchestrator.inputs import sites, yaml_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
+from orchestrator.provisioning import apply, inside, materials, observe, recipes, secrets, together
 from orchestrator.schedulers import locks
-from orchestrator.store import Store
-from orchestrator.verbs import (
-    _apply,
-    _files,
-    _images,
-    _inside,
-    _observe,
-    _secrets,
-    _sites,
-    _together,
-)
+from orchestrator.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Options:
     """What the command line asks of provisioning.
 
     Args:
@@ -48,29 +40,29 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a wish stands for; ``whole`` is the inventory before nodes were left out."""
+    """What a options stands for; ``whole`` is the inventory before nodes were left out."""
 
     whole: Cluster
     cluster: Cluster
     inventory: Path
-    images: _images.Wanted
+    images: materials.Wanted
     known: Site | None
 
 
-def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
+def dry_run(store: Store, options: Options, voice: Voice) -> int:
     """Ask the nodes, and say what would be done; nothing is changed; exit code."""
-    asked = _asked(store, wish)
+    asked = _asked(store, options)
     with Fleet.of(asked.cluster) as fleet:
-        site, failures = _observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
+        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
-            preparing = _images.begin(store, fleet, asked.images, voice, None)
+            preparing = materials.begin(store, fleet, asked.images, voice, None)
             for name in asked.images.names:
-                recipe, _ = _images.recipe(preparing, name, asked.known)
-                todo[name] = images.actions(recipe, _apply.there(fleet, recipe.tag))
+                recipe, _ = recipes.recipe(preparing, name, asked.known)
+                todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     _show(voice, site)
     for node in asked.cluster.members:
-        names = [each.name for each in node_probe.questions(node, _observe.wanted(node, store))]
+        names = [each.name for each in node_probe.questions(node, observe.wanted(node, store))]
         voice.result(
             f"{node.name} ({node.transport}, {node.runtime}) was asked: {', '.join(names)}"
         )
@@ -83,28 +75,28 @@ def dry_run(store: Store, wish: Wish, voice: Voice) -> int:
     return code
 
 
-def provision(store: Store, wish: Wish, voice: Voice) -> int:
+def provision(store: Store, options: Options, voice: Voice) -> int:
     """Ask every node, prepare images, look into containers, check; write the site; exit code."""
-    asked = _asked(store, wish)
+    asked = _asked(store, options)
     names = [node.name for node in asked.cluster.members]
     voice.line(
         f"cluster {asked.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
     )
     with store.lock(asked.whole.name), Fleet.of(asked.cluster) as fleet:
-        site, failures = _observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
+        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
             try:
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, asked, site, voice)
-                    site = _together.checked(fleet, site, voice, recount=wish.recount)
+                    site = together.checked(fleet, site, voice, recount=options.recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # what was found out so far is shown and kept all the same
                 if isinstance(error, errors.UnfitError):
                     site = replace(site, findings=(*site.findings, _unprepared(error)))
         if failures or _blocks_images(site):
             site = replace(site, provisioned=(_unfinished(failures),))
-    kept = store.keep_site(asked.whole.name, _sites.SITE.dump_json(site, indent=1))
+    kept = store.keep_site(asked.whole.name, sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
     said = folded(failures)
@@ -123,25 +115,25 @@ def provision(store: Store, wish: Wish, voice: Voice) -> int:
     return code
 
 
-def _asked(store: Store, wish: Wish) -> _Asked:
-    whole, path = _files.cluster(wish.inventory)
-    cluster = _sites.narrowed(whole, wish.nodes)
+def _asked(store: Store, options: Options) -> _Asked:
+    whole, path = yaml_files.cluster(options.inventory)
+    cluster = sites.narrowed(whole, options.nodes)
     docker = cluster.in_containers
-    names = (wish.images or cluster.images) if docker else ()
-    if (wish.images or wish.bundle) and not docker:
+    names = (options.images or cluster.images) if docker else ()
+    if (options.images or options.bundle) and not docker:
         raise errors.UsageError(
             f"no node of {whole.name} runs containers; there is nowhere to put an image",
             code="NO-DOCKER",
             fix="leave out --image and --bundle, or say runtime: docker in the inventory",
         )
-    wanted = _images.Wanted(tuple(dict.fromkeys(names)), path, wish.lock, wish.bundle)
-    return _Asked(whole, cluster, path, wanted, _sites.of(store, whole))
+    wanted = materials.Wanted(tuple(dict.fromkeys(names)), path, options.lock, options.bundle)
+    return _Asked(whole, cluster, path, wanted, sites.of(store, whole))
 
 
-def _asking(store: Store, asked: _Asked) -> "_observe.Asking":
-    images = tuple(_files.image(name)[0] for name in asked.images.names)
-    digest = _sites.digest(asked.whole)
-    return _observe.Asking(store, asked.inventory, digest, None, asked.known, images)
+def _asking(store: Store, asked: _Asked) -> "observe.Asking":
+    images = tuple(yaml_files.image(name)[0] for name in asked.images.names)
+    digest = sites.digest(asked.whole)
+    return observe.Asking(store, asked.inventory, digest, None, asked.known, images)
 
 
 def _blocks_images(site: Site) -> bool:
@@ -160,21 +152,21 @@ def _prepared(
     """The site with its images, the same on all nodes, and what was done for that."""
     if not fleet.engines or not asked.images.names:
         return site, {}
-    credentials = _secrets.credentials(asked.cluster.registry)
-    preparing = _images.begin(store, fleet, asked.images, voice, credentials)
+    credentials = secrets.credentials(asked.cluster.registry)
+    preparing = materials.begin(store, fleet, asked.images, voice, credentials)
     done: dict[str, Sequence[Action]] = {}
     records: dict[str, ImageRecord] = dict(site.images)
-    recipes: dict[str, Recipe] = {}
+    made: dict[str, Recipe] = {}
     for name in asked.images.names:
-        recipe, folder = _images.recipe(preparing, name, asked.known)
-        recipes[name] = recipe = _images.resolved(preparing, recipe)
-        done[name] = images.actions(recipe, _apply.there(fleet, recipe.tag))
-        _apply.apply(preparing, done[name], recipe, folder)
-        records[name] = _apply.record(preparing, recipe)
+        recipe, folder = recipes.recipe(preparing, name, asked.known)
+        made[name] = recipe = recipes.resolved(preparing, recipe)
+        done[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
+        apply.apply(preparing, done[name], recipe, folder)
+        records[name] = apply.record(preparing, recipe)
     voice.rested()
     if asked.images.relock or asked.images.bundle:
-        _images.keep_lock(preparing)
-    found = _inside.findings(fleet, records, site.nodes, asked.images.names)
+        materials.keep_lock(preparing)
+    found = inside.findings(fleet, records, site.nodes, asked.images.names)
     unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
     site = replace(site, provisioned=(*unlocked, *found))
     return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
@@ -236,7 +228,7 @@ def _show(voice: Voice, site: Site) -> None:
 
 
 def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
-    rows = list(_images.shown(todo))
+    rows = list(recipes.shown(todo))
     if rows:
         voice.table("Actions", ("image", "action", "where", "what", "why"), rows)
     elif todo:
@@ -245,12 +237,12 @@ def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
 
 def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
     keys = ("image", "kind", "node", "what", "reason")
-    return [dict(zip(keys, row, strict=True)) for row in _images.shown(todo)]
+    return [dict(zip(keys, row, strict=True)) for row in recipes.shown(todo)]
 
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
     said = [each for failure in failures for each in failure.documents()]
-    return {"site": _sites.SITE.dump_python(site, mode="json"), "errors": said}
+    return {"site": sites.SITE.dump_python(site, mode="json"), "errors": said}
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:

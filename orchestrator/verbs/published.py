@@ -1,17 +1,17 @@
 """published: the published results that come with the package."""
 
 from dataclasses import asdict, dataclass
-from importlib import resources
 
-from orchestrator import errors, published, words
+from orchestrator import errors, words
+from orchestrator.collecting import publications
 from orchestrator.console import Voice
-from orchestrator.model.report import PublishedResult
+from orchestrator.measuring import published
 
 HEAD = ("framework", "model", "precision", "batch", "case", "samples/s", "source")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Filter:
     """Which results are asked for, by glob patterns."""
 
     framework: str
@@ -19,22 +19,16 @@ class Wish:
     precision: str
 
 
-def known() -> tuple[PublishedResult, ...]:
-    """Every published result that comes with the package."""
-    text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
-    return published.rows(text)
-
-
-def list_published(wish: Wish, voice: Voice) -> int:
+def list_published(wanted: Filter, voice: Voice) -> int:
     """Show the published results that fit; exit code.
 
     Raises:
         UsageError: none does.
     """
-    everything = known()
-    found = published.selected(everything, wish.framework, wish.model, wish.precision)
+    everything = publications.known()
+    found = published.selected(everything, wanted.framework, wanted.model, wanted.precision)
     if not found:
-        seen = f"framework {wish.framework}, model {wish.model}, precision {wish.precision}"
+        seen = f"framework {wanted.framework}, model {wanted.model}, precision {wanted.precision}"
         raise errors.UsageError(
             f"nothing published fits {seen}",
             code="NO-PUBLISHED",

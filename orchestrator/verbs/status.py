@@ -10,9 +10,9 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
 from orchestrator.schedulers import Seen
-from orchestrator.store import Store
-from orchestrator.verbs import _progress
-from orchestrator.verbs._running import Running
+from orchestrator.state.store import Store
+from orchestrator.sweeping import progress
+from orchestrator.sweeping.running import Running
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     running = Running.of(store, sweep_id)
     rows, going, failures = _rows(running)
     states = running.states()
-    medians = _progress.results(running)
+    medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
     voice.document(
@@ -45,7 +45,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "trials": dict(states),
             "tasks": [_json(row) for row in rows],
             "running": [each.document() for each in going],
-            "medians": [_progress.document(each) for each in medians],
+            "medians": [progress.document(each) for each in medians],
             "errors": [each for failure in failures for each in failure.documents()],
         }
     )
@@ -60,7 +60,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     return code
 
 
-def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[_progress.Progress]) -> None:
+def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[progress.Progress]) -> None:
     for each in going:
         voice.result(each.words())
     if rows:
@@ -71,7 +71,7 @@ def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[_progress.Progress
 def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
     if medians:
         head = ("case", "batch", "precision", "median", "trials")
-        voice.table("Medians so far", head, [_progress.row(each) for each in medians])
+        voice.table("Medians so far", head, [progress.row(each) for each in medians])
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
@@ -83,10 +83,10 @@ def _resting(running: Running, states: Mapping[str, str]) -> str:
 
 def _rows(
     running: Running,
-) -> tuple[list[_Row], list[_progress.Progress], list[errors.DlperfError]]:
+) -> tuple[list[_Row], list[progress.Progress], list[errors.DlperfError]]:
     open_attempts = running.open_attempts()
     rows: list[_Row] = []
-    going: list[_progress.Progress] = []
+    going: list[progress.Progress] = []
     failures: list[errors.DlperfError] = []
     if not open_attempts:
         return rows, going, failures
@@ -99,7 +99,7 @@ def _rows(
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
                 try:
-                    found = _progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
+                    found = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
                 except errors.NodeError as error:  # it answered just before
                     failures.append(error)
                 else:

@@ -7,9 +7,9 @@ from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Ended
 from orchestrator.schedulers import Scheduler
-from orchestrator.store import Store, Sweep, now
-from orchestrator.verbs import _gather
-from orchestrator.verbs._running import Running
+from orchestrator.state.store import Store, Sweep, now
+from orchestrator.sweeping import gather
+from orchestrator.sweeping.running import Running
 
 PATIENCE_S = 60.0
 AGAIN_S = 0.1
@@ -84,7 +84,7 @@ def _end(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
     reached = scheduler.reclaim(attempt)
     scheduler.clear(reached)
     _refuse_part(attempt, reached)
-    _gather.bring(sweep, scheduler, attempt, ())
+    gather.bring(sweep, scheduler, attempt, ())
     ended = Ended(
         at=now(),
         trial=attempt.trial,
@@ -93,7 +93,7 @@ def _end(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
         code="STOPPED",
     )
     sweep.append(ended)
-    _gather.forget(sweep, scheduler, attempt)
+    gather.forget(sweep, scheduler, attempt)
     scheduler.release(attempt.allocation)
 
 

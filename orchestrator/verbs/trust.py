@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator import errors, open_files
+from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
-from orchestrator.transports import known_hosts
+from orchestrator.inputs import yaml_files
+from orchestrator.transports import known_hosts, open_files
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.transports.ssh import SshTarget, offered_key
-from orchestrator.verbs import _files
 
 State = Literal["new", "known", "trusted", "not trusted"]
 
@@ -39,7 +39,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
         fingerprints: what to vouch for without a question; else the answer is read from
             standard input.
     """
-    cluster, _ = _files.cluster(inventory)
+    cluster, _ = yaml_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
     targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
     pinned = [target for target in targets if target.host_key]

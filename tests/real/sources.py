@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import load
+from orchestrator.files import load
 from orchestrator.model.image import Image
 
 ROOT = Path(__file__).parents[2]

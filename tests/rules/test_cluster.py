@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from orchestrator import load
+from orchestrator.files import load
 from orchestrator.model.cluster import Cluster, Gpus
 
 SHIPPED = Path(__file__).parents[2] / "inventory"

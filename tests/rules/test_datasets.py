@@ -13,15 +13,15 @@ from orchestrator.datasets import (
     Need,
     Shards,
     Way,
-    _contents,
-    _judge,
-    _labels,
-    _look,
-    _progress,
+    contents,
+    judge,
+    labels,
+    look,
+    progress,
 )
-from orchestrator.datasets._contents import ClassesSeen, Contents, FilesSeen
-from orchestrator.datasets._look import Found, Wanted
-from orchestrator.datasets._progress import Progress
+from orchestrator.datasets.contents import ClassesSeen, Contents, FilesSeen
+from orchestrator.datasets.look import Found, Wanted
+from orchestrator.datasets.progress import Progress
 from orchestrator.model.site import Finding
 from tests.datasets import CLASSES, jpeg, parts, tfrecords, valprep
 
@@ -40,7 +40,7 @@ def known(name: str) -> Dataset:
 
 def judged(name: str, *contents: ClassesSeen | FilesSeen) -> list[Finding]:
     """What is wrong with a data set of these contents on node `vs001`."""
-    return list(_judge.judge(known(name), "vs001", "/data/set", contents))
+    return list(judge.judge(known(name), "vs001", "/data/set", contents))
 
 
 def sizes(*names: str, each: int = 9) -> FilesSeen:
@@ -50,7 +50,7 @@ def sizes(*names: str, each: int = 9) -> FilesSeen:
 
 def ask(dataset: Dataset, path: Path) -> Contents:
     """What the real script says of a folder here."""
-    question = _contents.probe(dataset, str(path))
+    question = contents.probe(dataset, str(path))
     done = subprocess.run(question.argv, capture_output=True, text=True, timeout=60, check=True)
     return question.parse(done.stdout)
 
@@ -75,10 +75,10 @@ def found(**changes: object) -> Found:
     return Found(**{**plain, **changes})  # type: ignore[arg-type]  # each test names real fields
 
 
-def look(dataset: Dataset, target: Path, source: Path | None, home: Path) -> Found:
+def looked(dataset: Dataset, target: Path, source: Path | None, home: Path) -> Found:
     """What the real script says of this machine."""
     wanted = Wanted(str(target), str(source) if source else None, str(home))
-    question = _look.probe(dataset, wanted)
+    question = look.probe(dataset, wanted)
     done = subprocess.run(question.argv, capture_output=True, text=True, timeout=60, check=True)
     return question.parse(done.stdout)
 
@@ -151,12 +151,12 @@ def test_a_tool_that_passes_over_images_is_found_out() -> None:
 def test_valprep_and_a_list_by_order_say_the_same() -> None:
     """Both forms in which the classes of validation images are passed around."""
     first = "ILSVRC2012_val_00000001.JPEG"
-    moved = _labels.parse(valprep(CLASSES, 4), "valprep.sh")
-    listed = _labels.parse("n01440764\nn01443537\nn01484850\n\nn01440764\n", "labels.txt")
+    moved = labels.parse(valprep(CLASSES, 4), "valprep.sh")
+    listed = labels.parse("n01440764\nn01443537\nn01484850\n\nn01440764\n", "labels.txt")
     assert moved == listed
     assert moved[first] == "n01440764"
     assert len(moved) == 4
-    assert _labels.lines(moved).splitlines()[0] == f"{first} n01440764"
+    assert labels.lines(moved).splitlines()[0] == f"{first} n01440764"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_valprep_and_a_list_by_order_say_the_same() -> None:
 def test_labels_that_are_not_understood_are_refused(text: str, match: str) -> None:
     """The devkit's numbers are no classes by themselves; nothing is guessed."""
     with pytest.raises(errors.LogError, match=match) as raised:
-        _labels.parse(text, "x")
+        labels.parse(text, "x")
     assert raised.value.code == "LABELS"
 
 
@@ -229,8 +229,8 @@ def test_a_folder_that_is_not_there_has_no_file(tmp_path: Path) -> None:
 def test_a_folder_of_too_many_names_is_no_set_of_shards(tmp_path: Path) -> None:
     """Nobody wants a million names on the wire."""
     parts(tmp_path / "of/train", 5, digits=5)
-    question = _contents.probe(known("imagenet_ofrecord"), str(tmp_path / "of"))
-    argv = tuple("4" if word == str(_contents.MOST_NAMES) else word for word in question.argv)
+    question = contents.probe(known("imagenet_ofrecord"), str(tmp_path / "of"))
+    argv = tuple("4" if word == str(contents.MOST_NAMES) else word for word in question.argv)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(errors.LogError, match="5 names in one folder"):
         question.parse(done.stdout)
@@ -240,7 +240,7 @@ def test_a_folder_of_too_many_names_is_no_set_of_shards(tmp_path: Path) -> None:
 def test_an_answer_that_is_cut_is_refused(text: str) -> None:
     """A count that did not come is not zero."""
     with pytest.raises(errors.LogError, match=r"not whole|unreadable") as raised:
-        _contents.parse(text, known("imagenet"), "/data/image")
+        contents.parse(text, known("imagenet"), "/data/image")
     assert raised.value.code == "DATA-DIFF"
 
 
@@ -369,29 +369,29 @@ def test_an_index_belongs_to_its_records() -> None:
     dataset = known("dali_idx")
     records = sizes("train-00000-of-00002", "train-00001-of-00002", each=1000)
     own = sizes("train-00000-of-00002", "validation-00000-of-00001")
-    said = [each.seen for each in _judge.unlike(dataset, "n", (own, own), (records, records))]
+    said = [each.seen for each in judge.unlike(dataset, "n", (own, own), (records, records))]
     assert said == [
         "dali_idx is without train-00001-of-00002",
         "dali_idx is beyond validation-00000-of-00001",
     ]
-    copied = list(_judge.unlike(dataset, "n", (records, records), (records, records)))
+    copied = list(judge.unlike(dataset, "n", (records, records), (records, records)))
     assert [each.expected for each in copied] == ["an index, far smaller"]
     whole = sizes("train-00000-of-00002", "train-00001-of-00002")
-    assert list(_judge.unlike(dataset, "n", (whole, whole), (records, records))) == []
+    assert list(judge.unlike(dataset, "n", (whole, whole), (records, records))) == []
     classes = known("imagenet")
     seen = (WHOLE_TRAIN, WHOLE_VAL)
-    assert list(_judge.unlike(classes, "n", seen, seen)) == []
+    assert list(judge.unlike(classes, "n", seen, seen)) == []
 
 
 def test_what_there_is_is_said_in_words() -> None:
     """For tables."""
-    said = _judge.counted(known("imagenet"), (WHOLE_TRAIN, WHOLE_VAL))
+    said = judge.counted(known("imagenet"), (WHOLE_TRAIN, WHOLE_VAL))
     assert said == "train: 1281167 files of 1000 classes, val: 50000 files of 1000 classes"
     both = sizes("train-00000-of-00001", "x")
-    assert _judge.counted(known("imagenet_tfrecord"), (both, both)) == (
+    assert judge.counted(known("imagenet_tfrecord"), (both, both)) == (
         "train: 1 files, validation: 0 files"
     )
-    assert _judge.counted(known("gpt"), (sizes("x"),)) == "files: 0 files"
+    assert judge.counted(known("gpt"), (sizes("x"),)) == "files: 0 files"
 
 
 # Can it be prepared?
@@ -406,7 +406,7 @@ def test_a_free_path_and_its_sources_are_found(tmp_path: Path) -> None:
     (source / "imagenet_2012_validation_synset_labels.txt").write_text("n01440764\n")
     (tmp_path / "home/a2").mkdir(parents=True)
     (tmp_path / "home/a10").mkdir()
-    seen = look(known("imagenet"), tmp_path / "deep/er/image", source, tmp_path / "home")
+    seen = looked(known("imagenet"), tmp_path / "deep/er/image", source, tmp_path / "home")
     assert (seen.target, seen.partial, seen.unwritable) == ("missing", None, "")
     assert seen.real == str((tmp_path / "deep/er/image").resolve())
     assert seen.needs == ((1, 3000), (1, 500))
@@ -428,14 +428,14 @@ def test_what_lies_at_the_path_is_told(tmp_path: Path) -> None:
     (tmp_path / "strange.partial").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     names = ("empty", "there", "file", "begun", "strange", "link")
-    seen = {name: look(dataset, tmp_path / name, None, home) for name in names}
+    seen = {name: looked(dataset, tmp_path / name, None, home) for name in names}
     assert [seen[name].target for name in names] == [
         *("empty", "there", "file", "empty", "empty", "there")
     ]
     assert seen["link"].real == str((tmp_path / "there").resolve())
     assert (seen["begun"].partial, seen["strange"].partial) == ("imagenet", "-")
     assert seen["begun"].have_bytes > 0
-    gone = look(dataset, tmp_path / "x", tmp_path / "none", home)
+    gone = looked(dataset, tmp_path / "x", tmp_path / "none", home)
     assert (gone.from_there, gone.needs) == (False, ((0, 0), (0, 0)))
 
 
@@ -443,14 +443,14 @@ def test_what_lies_at_the_path_is_told(tmp_path: Path) -> None:
 def test_a_node_that_does_not_say_is_an_error(text: str) -> None:
     """Free space that nobody read is not enough."""
     with pytest.raises(errors.LogError, match="did not say") as raised:
-        _look.parse(text)
+        look.parse(text)
     assert raised.value.code == "DATA-LOOK"
 
 
 def test_a_need_that_does_not_read_is_an_error() -> None:
     """A size that was cut is no size."""
     with pytest.raises(errors.LogError, match="did not say"):
-        _look.parse("free_kib 1\nattempt 0\nneed 0 1\nend\n")
+        look.parse("free_kib 1\nattempt 0\nneed 0 1\nend\n")
 
 
 def test_the_disk_that_an_extraction_takes_is_asked_for() -> None:
@@ -458,29 +458,29 @@ def test_the_disk_that_an_extraction_takes_is_asked_for() -> None:
     rest = 64 << 20
     dataset = known("imagenet")
     needs = ((1, 1_000_000_000), (1, 0))
-    ((way, needed),) = _look.ways(dataset, found(needs=needs), {})
+    ((way, needed),) = look.ways(dataset, found(needs=needs), {})
     assert (way.script, needed) == ("imagenet.sh", 1_050_000_000 + rest)
-    ((_, less),) = _look.ways(dataset, found(needs=needs, have_bytes=1_000_000_000), {})
+    ((_, less),) = look.ways(dataset, found(needs=needs, have_bytes=1_000_000_000), {})
     assert less == 50_000_000 + rest
-    assert _look.ways(dataset, found(needs=((1, 5), (0, 0))), {}) == []
-    assert _look.ways(dataset, found(needs=()), {}) == []
+    assert look.ways(dataset, found(needs=((1, 5), (0, 0))), {}) == []
+    assert look.ways(dataset, found(needs=()), {}) == []
 
 
 def test_links_take_no_disk() -> None:
     """Where source and target share a file system."""
     dataset = known("wiki_ofrecord")
     needs = ((32, 1 << 40), (0, 0))
-    ((way, linked),) = _look.ways(dataset, found(needs=needs, linkable=True), {})
+    ((way, linked),) = look.ways(dataset, found(needs=needs, linkable=True), {})
     assert (way.script, linked) == ("place.sh", 64 << 20)
-    ((_, copied),) = _look.ways(dataset, found(needs=needs), {})
+    ((_, copied),) = look.ways(dataset, found(needs=needs), {})
     assert copied > 1 << 40
 
 
 def test_a_tool_needs_the_data_set_that_it_reads() -> None:
     """By its size on the node; without it the way is closed."""
     dataset = known("dali_idx")
-    assert _look.ways(dataset, found(needs=()), {}) == []
-    ((way, needed),) = _look.ways(dataset, found(needs=()), {"imagenet_tfrecord": 1_000_000_000})
+    assert look.ways(dataset, found(needs=()), {}) == []
+    ((way, needed),) = look.ways(dataset, found(needs=()), {"imagenet_tfrecord": 1_000_000_000})
     assert way.tool is not None
     assert needed == 10_000_000 + (64 << 20)
 
@@ -492,7 +492,7 @@ def test_both_files_of_gpt_are_needed() -> None:
         "gpt_sample_dataset_text_document[.]bin|gpt_sample_dataset_text_document[.]idx", True, 2
     )
     one = found(needs=((1, 9), (0, 0), (0, 0), (0, 0), (0, 0)))
-    assert _look.ways(dataset, one, {}) == []
+    assert look.ways(dataset, one, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def test_a_path_that_is_not_free_is_refused(
     changes: dict[str, object], code: str, match: str
 ) -> None:
     """Before anything is written."""
-    (finding,) = _look.refusals(known("imagenet"), "vs001", WANTED, found(**changes))
+    (finding,) = look.refusals(known("imagenet"), "vs001", WANTED, found(**changes))
     assert (finding.severity, finding.code) == ("error", code)
     assert match in finding.seen
 
@@ -518,26 +518,26 @@ def test_a_path_that_is_not_free_is_refused(
 def test_a_free_path_is_not_refused() -> None:
     """Nor is one where the same data set was begun."""
     seen = found(partial="imagenet")
-    assert list(_look.refusals(known("imagenet"), "vs001", WANTED, seen)) == []
+    assert list(look.refusals(known("imagenet"), "vs001", WANTED, seen)) == []
 
 
 def test_what_is_missing_is_named() -> None:
     """The folder, or what it should hold; every way counts."""
     dataset = known("imagenet_ofrecord")
-    here = _look.unmet(dataset, "vs001", WANTED, found())
+    here = look.unmet(dataset, "vs001", WANTED, found())
     assert here.seen == "/data/downloads on the node has not all of it"
     assert here.expected == (
         "part-N{5} or imagenet_2012_bounding_boxes.csv and data set imagenet on the node"
     )
-    gone = _look.unmet(dataset, "vs001", WANTED, found(from_there=False))
+    gone = look.unmet(dataset, "vs001", WANTED, found(from_there=False))
     assert gone.seen == "/data/downloads is no folder on the node"
     unnamed = Wanted("/data/image", None, "/home")
-    assert _look.unmet(dataset, "vs001", unnamed, found()).seen == "no --from DIR"
+    assert look.unmet(dataset, "vs001", unnamed, found()).seen == "no --from DIR"
 
 
 def test_a_disk_without_room_is_named_with_both_numbers() -> None:
     """MiB, as df says them."""
-    finding = _look.full("vs001", found(free_bytes=5 << 20), 700 << 20)
+    finding = look.full("vs001", found(free_bytes=5 << 20), 700 << 20)
     assert finding.code == "DISK-FULL"
     assert finding.seen == "5 MiB free for /data/image.partial"
     assert finding.expected == "at least 700 MiB"
@@ -549,33 +549,33 @@ def test_a_disk_without_room_is_named_with_both_numbers() -> None:
 def test_the_last_whole_line_of_progress_counts() -> None:
     """A line that was cut says nothing yet."""
     text = "dlperf progress 1 1001 1300\nnoise\ndlperf progress 2 1001 2600\ndlperf progress 3 10"
-    assert _progress.last(text) == Progress(2, 1001, 2600)
-    assert _progress.last("noise") is None
+    assert progress.last(text) == Progress(2, 1001, 2600)
+    assert progress.last("noise") is None
 
 
 def test_a_problem_has_a_code_and_words() -> None:
     """The first one named counts."""
     text = "dlperf problem DISK-FULL no space\ndlperf problem BUSY other\n"
-    assert _progress.problem(text) == ("DISK-FULL", "no space")
-    assert _progress.problem("problem x") is None
+    assert progress.problem(text) == ("DISK-FULL", "no space")
+    assert progress.problem("problem x") is None
 
 
 def test_the_time_left_is_told_once_it_can_be() -> None:
     """At the pace so far; nobody knows at the beginning, nor without a total."""
     first = Progress(100, 1001, 0)
-    assert _progress.left_s(first, first, 60) is None
-    assert _progress.left_s(first, Progress(200, 1001, 0), 50) == pytest.approx(400.5)
-    assert _progress.left_s(Progress(0, 0, 0), Progress(5, 0, 5), 50) is None
+    assert progress.left_s(first, first, 60) is None
+    assert progress.left_s(first, Progress(200, 1001, 0), 50) == pytest.approx(400.5)
+    assert progress.left_s(Progress(0, 0, 0), Progress(5, 0, 5), 50) is None
 
 
 def test_many_nodes_are_told_in_one_line() -> None:
     """The one that is least far, the pace of all."""
     by_node = {"vs001": Progress(37, 1001, 5), "vs002": Progress(30, 1001, 5)}
-    assert _progress.told(by_node, 1204.4, "12:03") == (
+    assert progress.told(by_node, 1204.4, "12:03") == (
         "vs[001-002]: 30 of 1001 done (vs002 is least far), 1204 files/s, about 12:03 left"
     )
-    assert _progress.told({"vs001": Progress(3, 0, 3)}, 0.0, "") == "vs001: 3 done, 0 files/s"
-    assert _progress.told({}, 0.0, "") == "beginning"
+    assert progress.told({"vs001": Progress(3, 0, 3)}, 0.0, "") == "vs001: 3 done, 0 files/s"
+    assert progress.told({}, 0.0, "") == "beginning"
 
 
 def test_a_named_file_is_matched_as_it_is() -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import measure, report, workloads
+from orchestrator import report, workloads
+from orchestrator.measuring import measure
 from orchestrator.model.case import Case
 from orchestrator.model.layout import Layout
 from orchestrator.model.report import Report

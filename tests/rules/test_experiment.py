@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from orchestrator import load
+from orchestrator.files import load
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import is_name, nodes_and_gpus
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, measure
+from orchestrator import errors
+from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import _gpt_log
 

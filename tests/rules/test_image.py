@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, load
+from orchestrator import errors
+from orchestrator.files import load
 from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
 from orchestrator.model.image import Image, derived_tag, file_name

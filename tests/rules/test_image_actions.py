@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import images, load
+from orchestrator import images
+from orchestrator.files import load
 from orchestrator.images import Action, Held, Recipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source
 

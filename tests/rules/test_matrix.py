@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import matrix
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import Noun
+from orchestrator.planning import matrix
 from orchestrator.workloads import ngc_pytorch_rn50, reference_rn50
 
 RN50 = reference_rn50.WORKLOAD

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import errors, measure
+from orchestrator import errors
+from orchestrator.measuring import measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import SECOND_NS, Fabric, Moment, Rate, Rule, TrainingLog

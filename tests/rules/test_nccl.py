@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import proof
+from orchestrator.measuring import proof
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.plan import Task
 from orchestrator.workloads import _dllogger, _nccl, _pieces

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from orchestrator import measure, workloads
+from orchestrator import workloads
+from orchestrator.measuring import measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Mount, Placement, Seat

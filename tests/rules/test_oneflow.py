@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import bind, load, matrix, plan
+from orchestrator.files import load
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
@@ -14,7 +14,8 @@ from orchestrator.model.experiment import Experiment, Method
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan
 from orchestrator.model.text import Scalar
-from orchestrator.plan import Recipe
+from orchestrator.planning import bind, matrix, plan
+from orchestrator.planning.plan import Recipe
 from orchestrator.workloads import Published, Workload, oneflow_bert, oneflow_gpt, oneflow_rn50
 
 ROOT = Path(__file__).parents[2]

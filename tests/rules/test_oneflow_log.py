@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, measure
+from orchestrator import errors
+from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import _oneflow_log
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import bind, load, plan, workloads
+from orchestrator import workloads
+from orchestrator.files import load
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image, Program
-from orchestrator.plan import Recipe
+from orchestrator.planning import bind, plan
+from orchestrator.planning.plan import Recipe
 from tests.cluster.standin import options
 
 ROOT = Path(__file__).parents[2]

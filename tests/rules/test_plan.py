@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import bind, load, plan, workloads
+from orchestrator import workloads
+from orchestrator.files import load
 from orchestrator.launchers import replicate
 from orchestrator.model.allocation import Allocation
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
@@ -18,7 +19,8 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Command, Placement, Plan, Seat, Trial
-from orchestrator.plan import Recipe
+from orchestrator.planning import bind, plan
+from orchestrator.planning.plan import Recipe
 from orchestrator.workloads import reference_rn50
 
 ROOT = Path(__file__).parents[2]

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import published, workloads
+import orchestrator
+from orchestrator import workloads
+from orchestrator.measuring import published
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
 
 ROWS = published.rows(
-    (Path(published.__file__).parent / published.FILE).read_text(encoding="utf-8")
+    (Path(orchestrator.__file__).parent / published.FILE).read_text(encoding="utf-8")
 )
 BERT = Published(("oneflow-*",), "bert-base", ("fp32",))
 

@@ -20,8 +20,8 @@ REFUSALS = {
     **{"_Cause": 1, "on_disk": 1, "refusal": 2},
 }
 STARTING = (
-    *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "store.py"),
-    "verbs/_services.py",
+    *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "state/store.py"),
+    "sweeping/services.py",
 )
 # Answers of nodes, data sets and `inspect`, and images that are made before any trial.
 NO_REPORT = ("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py")

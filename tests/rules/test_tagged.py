@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, measure
+from orchestrator import errors
 from orchestrator.launchers import mpirun, tagged
+from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import _tf_log
 

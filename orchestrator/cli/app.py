@@ -1,0 +1,103 @@
+"""The whole of the command line, and what ends it where no command did."""
+
+import itertools
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator import __version__, errors
+from orchestrator.cli import files, provisioning, sweeps, upkeep
+from orchestrator.cli.command import stopped_code
+from orchestrator.signals import SIGNALS, Stopped
+
+app = typer.Typer(
+    name="dlperf-orch",
+    help="Run distributed deep-learning benchmarks on a cluster and measure them so that every"
+    " number can be traced to the bytes that it came from.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},  # subcommands inherit it
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+# The parent of all that the parser refuses; not every version of typer has a name for it.
+_WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Everything that holds for all commands: files of ours are the user's alone."""
+    os.umask(0o077)
+    if version:
+        typer.echo(f"dlperf-orch {__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+for part in (provisioning.app, sweeps.app, upkeep.app, files.app):
+    app.add_typer(part)
+app.add_typer(upkeep.data_sets, name="data", rich_help_panel=None)
+app.add_typer(files.inspecting, name="inspect", rich_help_panel=None)
+
+
+def main() -> None:
+    """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
+    SIGNALS.take()
+    try:
+        sys.exit(app(standalone_mode=False))
+    except Stopped as stopped:
+        sys.exit(stopped_code(stopped, _wants_json(), None))
+    except _WrongUsage as error:
+        error.show()
+        _wrong_usage(error)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
+        path = _traceback(error)
+        bug = errors.DlperfError(
+            f"{type(error).__name__}: {error}", code="BUG", fix=f"report it with {path}"
+        )
+        sys.stderr.write(f"{bug}\n")
+        _document(bug)
+        sys.exit(bug.exit_code)
+    finally:
+        SIGNALS.ignore()
+
+
+def _wrong_usage(error: typer.BadParameter) -> None:
+    """End with the exit code of wrong usage, and with a document where JSON was asked for."""
+    command = error.ctx.command_path if error.ctx else "dlperf-orch"
+    _document(errors.UsageError(error.format_message(), code="USAGE", fix=f"see {command} --help"))
+    sys.exit(error.exit_code)
+
+
+def _document(error: errors.DlperfError) -> None:
+    """An error that ends the program before or beside a command, where JSON was asked for."""
+    if _wants_json():
+        from orchestrator.console import Voice
+
+        document = {"exit_code": error.exit_code, "errors": error.documents()}
+        Voice(as_json=True).document(document)
+
+
+def _wants_json() -> bool:
+    return "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+
+
+def _traceback(error: Exception) -> str:
+    text = "".join(traceback.format_exception(error))
+    for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
+        path = folder / f"traceback-{os.getpid()}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        except OSError:
+            continue
+        return str(path)
+    return "the traceback, which could not be written"

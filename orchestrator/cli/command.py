@@ -1,0 +1,187 @@
+"""What every command shares: its last options, its errors, its end by a signal."""
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+
+from orchestrator import errors
+from orchestrator.cli.options import DEFAULT_STATE, AlwaysJson, Json, State, Verbose
+from orchestrator.signals import SIGNALS, Stopped
+
+if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
+    from orchestrator.console import Voice
+    from orchestrator.state.store import Store
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+Left = Callable[[], None]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a command was told beside its own options.
+
+    Args:
+        logged: whether what it does is written to the debug log, since it may reach nodes.
+    """
+
+    as_json: bool
+    state: Path
+    verbose: bool
+    logged: bool
+
+    @property
+    def store(self) -> "Store":
+        """The state folder."""
+        from orchestrator.state.store import Store
+
+        return Store(self.state)
+
+    def run(self, work: Callable[["Voice"], int], left: Left | None = None) -> NoReturn:
+        """Do a command's work, show what stops it, and end with its exit code.
+
+        Args:
+            left: asked when it is stopped; raises LeftoverError for what may still run.
+        """
+        try:
+            code = self._worked(work)
+        except Stopped as stopped:
+            code = stopped_code(stopped, self.as_json, left)
+        raise typer.Exit(code)
+
+    def _worked(self, work: Callable[["Voice"], int]) -> int:
+        from orchestrator.console import Voice
+
+        voice = Voice(as_json=self.as_json)
+        try:
+            SIGNALS.begin()
+            self._begin_log(voice)
+            code = work(voice)
+            SIGNALS.leave()
+        except errors.DlperfError as error:
+            SIGNALS.leave()
+            voice.error(error)
+            code = error.exit_code
+        except OSError as error:
+            if not voice.is_unheard(error):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 141
+        finally:
+            voice.rested()
+        return code
+
+    def _begin_log(self, voice: "Voice") -> None:
+        if self.logged:
+            from orchestrator.cli import debug_log
+
+            debug_log.begin(self.state, voice.line if self.verbose else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What a command works with: who speaks to the user, and where everything lies."""
+
+    voice: "Voice"
+    store: "Store"
+
+
+def command(
+    app: typer.Typer, name: str | None = None, *, has_state: bool = True, nodes: bool = False
+) -> Callable[[Made], Made]:
+    """Make a command of a function that is given a ``Face`` and its own options.
+
+    Args:
+        has_state: whether it knows a state folder (``--state``).
+        nodes: whether it may reach nodes: it has a debug log, and ``--verbose``.
+    """
+
+    def decorated(body: Made) -> Made:
+        def work(shared: Shared, **own: Any) -> None:
+            shared.run(lambda voice: body(Face(voice, shared.store), **own))
+
+        return _added(app, name, body, _with_shared(body, work, has_state, nodes))
+
+    return decorated
+
+
+def shared_command(app: typer.Typer) -> Callable[[Made], Made]:
+    """Make a command of a function that begins and ends its work itself by ``Shared.run``."""
+
+    def decorated(body: Made) -> Made:
+        return _added(app, None, body, _with_shared(body, body, True, True))
+
+    return decorated
+
+
+def json_command(app: typer.Typer) -> Callable[[Made], Made]:
+    """Make a command whose only output is JSON."""
+
+    def decorated(body: Made) -> Made:
+        def called(_json: bool = False, **own: Any) -> None:
+            shared = Shared(True, DEFAULT_STATE, verbose=False, logged=False)
+            shared.run(lambda voice: body(Face(voice, shared.store), **own))
+
+        more = [inspect.Parameter("_json", _KEYWORD, default=False, annotation=AlwaysJson)]
+        return _added(app, None, body, _signed(called, body, more))
+
+    return decorated
+
+
+def stopped_code(stopped: Stopped, as_json: bool, left: Left | None) -> int:
+    """Say that a command was stopped, and what may still run; its exit code."""
+    from orchestrator.console import Voice
+
+    reported: errors.DlperfError = errors.Interrupted(stopped.number)
+    try:
+        if left:
+            left()
+    except errors.LeftoverError as error:
+        reported = error
+    except errors.DlperfError:  # of what cannot be read nobody knows
+        pass
+    Voice(as_json=as_json).error(reported)
+    return reported.exit_code
+
+
+def _with_shared(
+    body: Callable[..., Any], work: Callable[..., None], has_state: bool, nodes: bool
+) -> Callable[..., None]:
+    def called(
+        as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
+    ) -> None:
+        work(Shared(as_json, state, verbose, logged=nodes), **own)
+
+    more = [inspect.Parameter("as_json", _KEYWORD, default=False, annotation=Json)]
+    if has_state:
+        more += [inspect.Parameter("state", _KEYWORD, default=DEFAULT_STATE, annotation=State)]
+    if nodes:
+        more += [inspect.Parameter("verbose", _KEYWORD, default=False, annotation=Verbose)]
+    return _signed(called, body, more)
+
+
+def _signed(
+    called: Callable[..., None],
+    body: Callable[..., Any],
+    more: list[inspect.Parameter],
+) -> Callable[..., None]:
+    """``called`` with the options of ``body``, but for its first parameter, and more."""
+    _, *own = inspect.signature(body, eval_str=True).parameters.values()
+    functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
+    del called.__dict__["__wrapped__"]
+    parameters = [*(each.replace(kind=_KEYWORD) for each in own), *more]
+    called.__dict__["__signature__"] = inspect.Signature(parameters)
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+def _added(app: typer.Typer, name: str | None, body: Made, called: Callable[..., None]) -> Made:
+    app.command(name)(called)
+    return body

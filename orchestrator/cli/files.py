@@ -1,0 +1,98 @@
+"""Commands that reach no node: files of the user, what is shipped, what our parsers read."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.command import Face, command, json_command
+from orchestrator.cli.options import WORKLOADS, Window, window
+from orchestrator.model.log import Rule
+
+app = typer.Typer()
+inspecting = typer.Typer(
+    help="What our parsers make of a recorded output, as JSON.", no_args_is_help=True
+)
+FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
+
+
+@command(app, has_state=False)
+def published(
+    face: Face,
+    framework: Annotated[str, typer.Option(metavar="GLOB", help="Such as oneflow-*.")] = "*",
+    model: Annotated[str, typer.Option(metavar="GLOB", help="Such as bert*.")] = "*",
+    precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
+) -> int:
+    """What others published of these benchmarks, with its sources."""
+    from orchestrator.verbs import published as verb
+
+    return verb.list_published(verb.Filter(framework, model, precision), face.voice)
+
+
+@command(app, has_state=False)
+def check(face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...")]) -> int:
+    """Judge inventories, playbooks and image files without touching anything."""
+    from orchestrator.verbs import check as verb
+
+    return verb.check(files, face.voice)
+
+
+@command(app, has_state=False)
+def schema(_face: Face, kind: Annotated[str, typer.Argument(metavar="inventory|playbook")]) -> int:
+    """Print the JSON Schema of a kind of file, for editors."""
+    from orchestrator.verbs import check as verb
+
+    sys.stdout.write(verb.schema(kind))
+    return 0
+
+
+@command(app, "list")
+def list_all(
+    face: Face,
+    kind: Annotated[str, typer.Argument(metavar="playbooks|workloads|images|inventories|sweeps")],
+) -> int:
+    """What there is, here and shipped."""
+    from orchestrator.verbs import list_ as verb
+
+    return verb.list_all(face.store, kind, face.voice)
+
+
+def _inspect(face: Face, kind: str, file: str) -> int:
+    from orchestrator.verbs import inspect as verb
+
+    return verb.inspect_text(kind, file, face.voice)
+
+
+@json_command(inspecting)
+def topology(face: Face, file: FileOrDash) -> int:
+    """Read `nvidia-smi topo -m`."""
+    return _inspect(face, "topology", file)
+
+
+@json_command(inspecting)
+def ibstat(face: Face, file: FileOrDash) -> int:
+    """Read `ibstat`."""
+    return _inspect(face, "ibstat", file)
+
+
+@json_command(inspecting)
+def gpu(face: Face, file: FileOrDash) -> int:
+    """Read `nvidia-smi -q -x`."""
+    return _inspect(face, "gpu", file)
+
+
+@json_command(inspecting)
+def log(
+    face: Face,
+    file: FileOrDash,
+    workload: Annotated[str, typer.Option(help="What wrote the log.", autocompletion=WORKLOADS)],
+    between: Window = None,
+    rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
+    global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,
+) -> int:
+    """Read a training log."""
+    from orchestrator.collecting.logs import Reading
+    from orchestrator.verbs import inspect as verb
+
+    reading = Reading(workload, window(between), rule)
+    return verb.inspect_log(file, reading, global_batch_size, face.voice)

@@ -1,0 +1,100 @@
+"""What several commands take: options, their completion, and what is wrong with a value."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from orchestrator.files import shipped
+
+DEFAULT_STATE = Path(".dlperf")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
+    def names() -> list[str]:
+        from orchestrator.verbs import complete
+
+        return complete.shipped_names(kind)
+
+    return names
+
+
+def _workloads() -> list[str]:
+    from orchestrator.verbs import complete
+
+    return complete.workload_names()
+
+
+def _sweeps(context: typer.Context) -> list[str]:
+    from orchestrator.state.store import Store
+    from orchestrator.verbs import complete
+
+    return complete.sweep_names(Store(context.params.get("state") or DEFAULT_STATE))
+
+
+def _cases(context: typer.Context, incomplete: str) -> list[str]:
+    from orchestrator.verbs import complete
+
+    # Before a value that is still missing the parser leaves positional words where they were.
+    playbook = context.params.get("playbook") or next(iter(context.args), None)
+    return complete.case_names(playbook, incomplete)
+
+
+def _folder(named: str | Path) -> Path:
+    if not str(named):  # which Path takes for the working folder
+        raise typer.BadParameter("nothing; needed a folder, such as .dlperf")
+    return Path(named)
+
+
+def window(text: str | None) -> tuple[int, int] | None:
+    """The first and the last iteration of ``first:last``.
+
+    Raises:
+        BadParameter: it is not of that form, or ends before it begins.
+    """
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not (colon and all(_WHOLE.fullmatch(word) for word in (first, last))):
+        raise typer.BadParameter(f"{text!r}; needed first:last, such as 20:120")
+    if not int(first) < int(last):
+        raise typer.BadParameter(f"{text!r}; needed the first iteration before the last")
+    return int(first), int(last)
+
+
+WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; else the newest."
+PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
+IMAGES = _shipped("images")
+CASES, SWEEPS, WORKLOADS = _cases, _sweeps, _workloads
+
+State = Annotated[
+    Path,
+    typer.Option(
+        "--state",
+        envvar="DLPERF_STATE",
+        metavar="PATH",
+        parser=_folder,
+        help="Folder that holds everything.",
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="As without it: what it prints is JSON.")]
+Inventory = Annotated[
+    str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
+]
+FitInventory = Annotated[
+    str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
+]
+Which = Annotated[str | None, typer.Argument(metavar="[SWEEP]", help=WHICH, autocompletion=SWEEPS)]
+Nodes = Annotated[
+    str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
+]
+DataSet = Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")]
+Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]

@@ -1,0 +1,40 @@
+"""The command that makes nodes ready to measure."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import IMAGES, Inventory, Nodes
+
+app = typer.Typer()
+
+
+@command(app, nodes=True)
+def provision(
+    face: Face,
+    inventory: Inventory,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+    ] = False,
+    lock: Annotated[
+        bool, typer.Option("--lock", help="Resolve digests and checksums, and write them down.")
+    ] = False,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(help="Prepare this image; else the inventory's.", autocompletion=IMAGES),
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Take images and downloads from this folder.")
+    ] = None,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Count files of data sets again.")
+    ] = False,
+    nodes: Nodes = None,
+) -> int:
+    """Are these nodes fit to measure? Prepare their images, ask, and check the answers."""
+    from orchestrator.verbs import provision as verb
+
+    options = verb.Options(inventory, tuple(image or ()), nodes, bundle, lock, recount)
+    return (verb.dry_run if dry_run else verb.provision)(face.store, options, face.voice)

@@ -1,0 +1,99 @@
+"""Commands that tend nodes between sweeps: keys, leftovers, bundles, data sets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import IMAGES, INVENTORIES, DataSet, FitInventory, Inventory, Nodes
+from orchestrator.signals import SIGNALS
+
+app = typer.Typer()
+data_sets = typer.Typer(
+    help="Data sets on the nodes: are they there, whole and alike? Bring them there.",
+    no_args_is_help=True,
+)
+
+
+@command(app, nodes=True)
+def clean(
+    face: Face,
+    inventory: FitInventory = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="Images of ours that no site uses, too.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
+    ] = False,
+) -> int:
+    """Remove what finished sweeps of this state folder left on the nodes."""
+    from orchestrator.verbs import clean as verb
+
+    return verb.clean(face.store, inventory, face.voice, verb.What(images, dry_run))
+
+
+@command(app, nodes=True)
+def trust(
+    face: Face,
+    inventory: Inventory,
+    fingerprint: Annotated[
+        list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
+    ] = None,
+) -> int:
+    """Show the host keys of nodes, and add them to known_hosts after a yes."""
+    from orchestrator.verbs import trust as verb
+
+    return verb.trust(inventory, face.voice, tuple(fingerprint or ()))
+
+
+@command(app, nodes=True)
+def bundle(
+    face: Face,
+    inventory: Annotated[
+        str, typer.Argument(help="A provisioned inventory.", autocompletion=INVENTORIES)
+    ],
+    folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
+    image: Annotated[
+        list[str] | None, typer.Option(help="Else all that are provisioned.", autocompletion=IMAGES)
+    ] = None,
+) -> int:
+    """Write images and downloads into a folder, for `provision --bundle` without internet."""
+    from orchestrator.verbs import bundle as verb
+
+    return verb.bundle(face.store, inventory, folder, tuple(image or ()), face.voice)
+
+
+@command(data_sets, "check", nodes=True)
+def data_check(
+    face: Face, name: DataSet, inventory: FitInventory = None, nodes: Nodes = None
+) -> int:
+    """Look at a data set on every node: there, whole, and the same everywhere?"""
+    from orchestrator.verbs import data as verb
+
+    return verb.check(face.store, verb.Options(name, inventory, nodes), face.voice)
+
+
+@command(data_sets, "prepare", nodes=True)
+def data_prepare(
+    face: Face,
+    name: DataSet,
+    inventory: FitInventory = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Folder of the sources, on every node.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="File here: classes of ImageNet's validation images.")
+    ] = None,
+    nodes: Nodes = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+    ] = False,
+) -> int:
+    """Bring a data set onto every node that has it not; nothing is overwritten."""
+    from orchestrator.verbs import data as verb
+
+    options = verb.Options(name, inventory, nodes, source, labels)
+    if dry_run:
+        return verb.dry_run(face.store, options, face.voice)
+    return verb.prepare(face.store, options, face.voice, SIGNALS)

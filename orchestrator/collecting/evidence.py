@@ -1,0 +1,118 @@
+"""Whether what a trial left counts: one rule for those who measure and those who report."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.history import History
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.plan import Trial
+from orchestrator.model.problem import Problem
+from orchestrator.state.store import Sweep
+
+OTHERWISE = "its sha256 is not the one that was taken when it ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What lies here of a trial: its outcome, and why that does not count."""
+
+    outcome: Outcome | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the trial need not be run again."""
+        return self.outcome is not None and self.outcome.state == "valid" and not self.problems
+
+
+def kept(sweep: Sweep, trial: Trial, history: History) -> Kept:
+    """What lies here of a trial; an outcome counts if the events and all evidence agree with it.
+
+    Evidence is the log that was measured and, of a gang, the raw log of each of its tasks.
+    """
+    try:
+        found = sweep.outcome(trial.log)
+    except errors.DlperfError:
+        return Kept(None, (*_log_problems(sweep, trial, history), _changed("it does not read")))
+    if found is None:
+        gone = any(closed.outcome for closed in history.closed.values())
+        return Kept(None, (_changed("it is gone"),) if gone else ())
+    outcome, sha256 = found
+    closed = history.closed.get(outcome.attempt)
+    said = (outcome.trial, outcome.state, outcome.sha256)
+    if closed is None or said != (trial.name, closed.state, closed.sha256):
+        otherwise = _changed("events.jsonl says otherwise")
+        return Kept(None, (*_log_problems(sweep, trial, history), otherwise))
+    if closed.outcome and closed.outcome != sha256:
+        return Kept(None, (_changed(OTHERWISE),))
+    if outcome.state not in ("valid", "invalid"):
+        return Kept(outcome, ())
+    return Kept(outcome, tuple(_doubts(sweep, trial, outcome)))
+
+
+def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
+    """How tasks ended, with the sha256 of the raw log here where no supervisor took one.
+
+    Args:
+        folder: of the attempt, on this machine.
+    """
+    return tuple(_with_sha256(end, folder / f"r{end.node_rank}.log") for end in ends)
+
+
+def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
+    """Raw logs of an attempt that are not what they were when it ran."""
+    return tuple(
+        Problem("LOG-CHANGED", f"r{end.node_rank}.log of {end.node}: {OTHERWISE}")
+        for end in ends
+        if (_sha256(folder / f"r{end.node_rank}.log") or "") != end.sha256
+    )
+
+
+def _doubts(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
+    log = _sha256(sweep.log(trial.log))
+    if log is None:
+        yield Problem("MISSING", "its log is gone")
+    elif log != outcome.sha256:
+        yield Problem("LOG-CHANGED", OTHERWISE)
+    if trial.case.nodes == 1:
+        return
+    ranks = [end.node_rank for end in outcome.tasks]
+    if ranks != [*range(trial.case.nodes)]:
+        yield _changed("it lacks tasks")
+    yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
+
+
+def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
+    log = _sha256(sweep.log(trial.log))
+    known = {closed.sha256 for closed in history.closed.values()}
+    return () if log is None or log in known else (Problem("LOG-CHANGED", OTHERWISE),)
+
+
+def _changed(how: str) -> Problem:
+    return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
+
+
+def _with_sha256(end: TaskEnd, log: Path) -> TaskEnd:
+    found = None if end.sha256 else _sha256(log)
+    return replace(end, sha256=found, size_bytes=log.stat().st_size) if found else end
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a file; None if there is none that can be read."""
+    try:
+        found = path.stat()
+        stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return _digest(path, stamp)
+    except OSError:
+        return None
+
+
+@cache  # each file once a command: a sweep asks before, within and after
+def _digest(path: Path, _stamp: tuple[int, ...]) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

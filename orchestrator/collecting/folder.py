@@ -1,0 +1,242 @@
+"""A folder of existing logs: cases where DLPerf's naming tells them, else each by its header."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.collecting.logs import Named, of_case, read, value
+from orchestrator.disk import on_disk
+from orchestrator.measuring import measure
+from orchestrator.model.case import Case
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.result import Measurement
+from orchestrator.model.text import Scalar
+from orchestrator.workloads import Workload
+
+_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
+_NAME = re.compile(r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII)
+_REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
+_SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+# What a header must say before it alone makes a log one of a case.
+_WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the name of a log, or its header, tells of its case."""
+
+    nodes: int
+    gpus_per_node: int
+    micro_batch_size: int
+
+
+def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
+    """Every log below a folder, measured; those of one case together.
+
+    Args:
+        window: None for what each log's reader chooses.
+    """
+    logs = [(path, _read_or_say(path, workload, window)) for path in _log_files(folder)]
+    if not logs:
+        raise errors.UsageError(
+            f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
+        )
+    alike = _said_alike(logs, workload)
+    named = [_named(path, {**alike[_series(path)], **log.config}, workload) for path, log in logs]
+    # A case in two folders is of two campaigns: each folder then has its own medians, while the
+    # folders that DLPerf's scripts make for each precision belong together.
+    places: dict[Case, set[Path]] = {}
+    for (path, _), known in zip(logs, named, strict=True):
+        if known:
+            places.setdefault(known[0], set()).add(path.absolute().parent.parent)
+    campaigns = any(len(folders) > 1 for folders in places.values())
+    cases: list[tuple[Case, Measurement]] = []
+    lone: list[LoneLog] = []
+    for (path, log), known in zip(logs, named, strict=True):
+        name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
+        if known is None:
+            lone.append(_lone(name, log))
+            continue
+        case, repeat = known
+        if campaigns:
+            campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
+            case = replace(case, params=(*case.params, ("folder", campaign)))
+        found = of_case(log, case, None, Named(name, repeat, name))
+        cases.append((case, replace(found, provenance=_header_provenance(log, case))))
+    ways = {(log.rule, log.window) for _, log in logs}
+    report = _folder_report(folder, workload, cases, lone)
+    if len(ways) > 1:  # each log's reader chose by what the log is
+        return report
+    ((rule, used),) = ways
+    return replace(report, rule=rule, window=used)
+
+
+def _folder_report(
+    folder: Path,
+    workload: Workload,
+    cases: list[tuple[Case, Measurement]],
+    lone: list[LoneLog],
+) -> Report:
+    trials = measure.same_evidence([trial for _, trial in cases])
+    by_case: dict[Case, list[Measurement]] = {}
+    for (case, _), trial in zip(cases, trials, strict=True):
+        by_case.setdefault(case, []).append(trial)
+    results = [
+        measure.result(case, sorted(group, key=lambda trial: trial.repeat))
+        for case, group in by_case.items()
+    ]
+    results.sort(
+        key=lambda each: (each.case.precision, each.case.micro_batch_size, each.case.world_size)
+    )
+    return Report(
+        source=_shown(folder),
+        title=workload.title,
+        experiment="",
+        workload=workload.name,
+        unit=workload.unit,
+        window=None,
+        method=None,
+        trials_planned=None,
+        cluster="",
+        image="",
+        image_digest="",
+        shared_machine=False,
+        environment={},
+        results=measure.compared(results),
+        lone=tuple(sorted(lone, key=_by_world_size)),
+    )
+
+
+def _log_files(folder: Path) -> list[Path]:
+    """Every log below a folder, or the one file that is given.
+
+    Raises:
+        UsageError: there is nothing of that name.
+        LocalError: some folder cannot be read; nobody knows which logs that leaves out.
+    """
+    with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
+        if not folder.exists():
+            raise errors.UsageError(
+                f"there is no {folder}", code="NO-LOGS", fix="give a folder or a file of logs"
+            )
+        if folder.is_file():
+            return [folder]
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, onerror=_unreadable):
+        paths = [Path(place, name) for name in (*folders, *files)]
+        logs = [path for path in paths if path.suffix in (".log", ".txt")]
+        with on_disk(Path(place), "LOG-RIGHTS", "make it readable for this user"):
+            # A link that leads nowhere is a log that is missing: it is named, not passed over.
+            found += [path for path in logs if path.is_file() or path.is_symlink()]
+    return sorted(found)
+
+
+def _unreadable(error: OSError) -> None:
+    with on_disk(Path(error.filename), "LOG-RIGHTS", "make it readable for this user"):
+        raise error
+
+
+def _read_or_say(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
+    """What a log says; one that cannot be read says nothing but that, and ends no other's."""
+    try:
+        return read(path, workload, window)
+    except errors.LogError as error:
+        nothing = workload.read((), window)
+        return replace(nothing, sha256="", problems=(Problem(error.code, error.cause),))
+
+
+def _series(path: Path) -> tuple[Path, str]:
+    """What the names of a case's repeats have in common."""
+    return path.parent, path.name.rpartition("_")[0]
+
+
+def _said_alike(
+    logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
+) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
+    """By series, what the headers of its logs agree on.
+
+    So a log that was cut before its header stays a trial of the case that it was one of.
+    """
+    said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
+    for path, log in logs:
+        series = said.setdefault(_series(path), {})
+        for key in (*_SPLITS, "device", *workload.params.model_fields):
+            if key in log.config:
+                series.setdefault(key, set()).add(log.config[key])
+    return {
+        series: {key: value for key, (value, *more) in values.items() if not more}
+        for series, values in said.items()
+    }
+
+
+def _shown(path: Path) -> str:
+    """A path that every report can hold, whatever bytes its name is made of."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
+    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
+    token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
+    told = workload.told_by_name(path.stem)
+    header = {**header, **told}  # a header that says otherwise is a mismatch, not another case
+    if token is None or name is None:
+        return _told_by_header(path, header, workload)
+    precision = "fp32" if name[3] == "fp32" else "amp"
+    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
+    place = _Place(int(token[1]), int(token[2]), int(name[2]))
+    case = _case(place, precision, header, workload)
+    if label:  # what the name says beyond the case must not be lost in a median
+        case = replace(case, params=(*case.params, ("named", label.strip("-"))))
+    return case, int(name[5])
+
+
+def _told_by_header(
+    path: Path, header: Mapping[str, Scalar], workload: Workload
+) -> tuple[Case, int] | None:
+    """The case that a header tells as a whole, and the repeat if the name ends in one."""
+    place = tuple(value for key in _WHOLE if isinstance(value := header.get(key), int))
+    precision = header.get("precision")
+    if len(place) < len(_WHOLE) or not isinstance(precision, str):
+        return None
+    repeat = _REPEAT.fullmatch(path.stem)
+    nodes, gpus, micro_batch_size = place
+    case = _case(_Place(nodes, gpus, micro_batch_size), precision, header, workload)
+    return case, int(repeat[1]) if repeat else 1
+
+
+def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload: Workload) -> Case:
+    params = {name: header[name] for name in workload.params.model_fields if name in header}
+    if precision != "amp":
+        params.pop("loss_scale", None)
+    split = {name: it for name in _SPLITS if isinstance(it := header.get(name), int) and it > 0}
+    return Case(
+        nodes=place.nodes,
+        gpus_per_node=place.gpus_per_node,
+        micro_batch_size=place.micro_batch_size,
+        precision=precision,
+        device=str(header.get("device", "cuda")),
+        params=tuple(params.items()),
+        **split,
+    )
+
+
+def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
+    """What a header says beyond its case: it must agree before trials share a median."""
+    known = {**case.document(), **case.given}
+    return {key: str(value) for key, value in log.config.items() if key not in known}
+
+
+def _lone(name: str, log: TrainingLog) -> LoneLog:
+    throughput, more = value(log, measure.global_batch_size(log), None)
+    problems = tuple(dict.fromkeys((*log.problems, *more)))
+    return LoneLog(name, log, throughput, problems)
+
+
+def _by_world_size(lone: LoneLog) -> tuple[int, str]:
+    world = lone.log.config.get("world_size")
+    return (world if isinstance(world, int) else 0, lone.path)

@@ -1,0 +1,129 @@
+"""Everything that a sweep's folder gives, measured from its raw logs: the report's data."""
+
+from dataclasses import replace
+
+from orchestrator import errors, workloads
+from orchestrator.collecting import evidence, fabric, logs, publications
+from orchestrator.measuring import known, measure
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.history import History
+from orchestrator.model.log import Rule
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.plan import Trial
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import Report
+from orchestrator.model.result import Measurement, Result
+from orchestrator.model.sweep import SweepRecord
+from orchestrator.report import surroundings
+from orchestrator.state.store import Sweep
+from orchestrator.workloads import Workload
+
+NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
+
+
+def measured(sweep: Sweep) -> Report:
+    """Everything that a sweep's folder gives, measured from its raw logs.
+
+    Raises:
+        StoreError: the folder is damaged.
+    """
+    record = sweep.record()
+    plan = record.plan
+    workload = workloads.find(plan.workload)
+    if workload is None:
+        raise errors.StoreError(
+            f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
+            code="NO-WORKLOAD",
+        )
+    known = sweep.histories()
+    trials = measure.same_evidence(
+        [
+            _trial(sweep, plan.method, trial, workload, known.get(trial.name, History()))
+            for trial in plan.trials
+        ]
+    )
+    by_case: dict[Case, list[Measurement]] = {}
+    for trial, measurement in zip(plan.trials, trials, strict=True):
+        by_case.setdefault(trial.case, []).append(measurement)
+    results = measure.compared([measure.result(*item) for item in by_case.items()])
+    return _report(record, workload, results)
+
+
+def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
+    plan, site = record.plan, record.site
+    repeats = max((trial.repeat for trial in plan.trials), default=0)
+    counts = {len(result.trials) for result in results}
+    found = Report(
+        source=record.id,
+        title=workload.title,
+        experiment=plan.experiment,
+        workload=plan.workload,
+        unit=workload.unit,
+        window=plan.method.window,
+        rule=plan.method.rule or measured_by(workload, plan.method.window),
+        method=plan.method.model_copy(update={"repeats": repeats}),
+        trials_planned=repeats if counts == {repeats} else None,
+        cluster=plan.cluster,
+        image=plan.image,
+        image_digest=plan.image_digest,
+        shared_machine=site.shared_machine,
+        environment={name: surroundings.rows(facts) for name, facts in site.nodes.items()},
+        topologies=surroundings.topologies(site),
+        peak_tflops=surroundings.peak_tflops(site),
+        results=results,
+        lone=(),
+        names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
+    )
+    return known.completed(found, workload, publications.known())
+
+
+def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
+    """How the workload's logs are measured over a window, where nothing else was said."""
+    return workload.read((), window).rule
+
+
+def _trial(
+    sweep: Sweep, method: Method, trial: Trial, workload: Workload, history: History
+) -> Measurement:
+    kept = evidence.kept(sweep, trial, history)
+    outcome = kept.outcome
+    if outcome is None and not kept.problems:
+        missing = Problem("MISSING", "it has not been run")
+        return _unmeasured(trial, 0, "planned", (missing,))
+    if outcome is None:
+        return _unmeasured(trial, 0, "invalid", kept.problems)
+    path = sweep.log(trial.log)
+    if outcome.state not in ("valid", "invalid") or not path.is_file():
+        state = "invalid" if outcome.state == "valid" else outcome.state
+        problems = (*kept.problems, *outcome.problems)
+        return _unmeasured(trial, outcome.attempt, state, problems)
+    log = logs.read(path, workload, method.window)
+    found = logs.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
+        found = _proved(sweep, found, workload, outcome)
+    more = (*kept.problems, *(each for each in outcome.problems if each.code in NOT_IN_LOGS))
+    return replace(
+        found,
+        state="invalid" if more else found.state,
+        problems=(*found.problems, *more),
+        attempt=outcome.attempt,
+        provenance=outcome.provenance,
+        nodes=tuple(end.node for end in outcome.tasks),
+    )
+
+
+def _proved(sweep: Sweep, found: Measurement, workload: Workload, outcome: Outcome) -> Measurement:
+    try:
+        attempt = sweep.attempt(outcome.trial, outcome.attempt)
+    except errors.StoreError as error:
+        changed = Problem("OUTCOME-CHANGED", f"its outcome does not count: {error.cause}")
+        return replace(found, state="invalid", problems=(*found.problems, changed))
+    folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
+    return fabric.proved(found, attempt, fabric.seen(folder, attempt.tasks, workload))
+
+
+def _unmeasured(
+    trial: Trial, attempt: int, state: str, problems: tuple[Problem, ...]
+) -> Measurement:
+    return Measurement(trial.name, trial.repeat, attempt, state, None, None, problems, (), None, {})

@@ -1,0 +1,39 @@
+"""The files of a report, written into a folder."""
+
+from pathlib import Path
+
+from orchestrator import report
+from orchestrator.model import records
+from orchestrator.model.report import Report
+from orchestrator.report import Language
+from orchestrator.report.upstream import NAME
+from orchestrator.state.store import dumps, write
+
+RESULTS = "results.json"
+
+
+def reports(folder: Path, found: Report, language: Language) -> None:
+    """Write results.json, results.csv, report.md and DLPerf's result files.
+
+    Result files that an earlier report left there and this one does not have are removed: nobody
+    should take their numbers for these.
+    """
+    exports, earlier = report.exports(found), _earlier(folder)
+    for name, document in exports.items():
+        write(folder / name, dumps(document).encode())
+    write(folder / RESULTS, dumps(report.document(found)).encode())
+    write(folder / "results.csv", report.csv_text(found).encode())
+    write(folder / "report.md", report.markdown(found, language).encode())
+    for name in earlier:
+        if name not in exports:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _earlier(folder: Path) -> list[str]:
+    """Names of the result files that the report in a folder says are its own."""
+    try:
+        names = records.document((folder / RESULTS).read_bytes()).get("exports")
+    except (OSError, ValueError):
+        return []  # none yet, or not one of ours
+    known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in known if name.endswith(NAME) and "/" not in name]

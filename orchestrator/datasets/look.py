@@ -1,0 +1,225 @@
+"""Can a data set be prepared on a node? The question, its answer, and the verdict."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.datasets import Dataset, Need, Way
+from orchestrator.datasets.labels import NAMES
+from orchestrator.model.site import Finding
+from orchestrator.probes import Probe
+
+LEAST_BYTES = 64 << 20  # for folders, notes and what a file system keeps for itself
+# Programs that the scripts need and that a slim system may lack.
+PROGRAMS = ("awk", "cmp", "find", "flock", "setsid", "sha256sum", "tar")
+SCRIPT = r"""
+target=$1 from=$2 home=$3 programs=$4 labels=$5; shift 5
+export LC_ALL=C
+real=$(readlink -m -- "$target") && echo "real $real"
+partial=$real.partial
+above=$(dirname "$real")
+while [ ! -d "$above" ] && [ "$above" != / ]; do above=$(dirname "$above"); done
+if [ ! -e "$real" ]; then echo 'target missing'
+elif [ ! -d "$real" ]; then echo 'target file'
+elif [ -z "$(ls -AU "$real" 2>/dev/null | head -n 1)" ]; then echo 'target empty'
+else echo 'target there'
+fi
+[ ! -d "$real" ] || [ "$(stat -c %d "$real")" = "$(stat -c %d "$above")" ] || echo 'mount yes'
+if [ ! -e "$partial" ]; then echo 'partial none'
+elif [ -f "$partial/notes/dataset" ]; then echo "partial $(cat "$partial/notes/dataset")"
+else echo 'partial -'
+fi
+[ -w "$above" ] && [ -x "$above" ] || echo "writable no $above"
+[ ! -d "$partial/set" ] || echo "have_kib $(du -sk "$partial/set" | cut -f 1)"
+echo "free_kib $(df -Pk "$above" | awk 'NR == 2 {print $4}')"
+for program in $programs; do
+    command -v "$program" >/dev/null 2>&1 || echo "lacking $program"
+done
+last=$(ls "$home" 2>/dev/null | sed -n 's/^a\([0-9][0-9]*\)$/\1/p' | sort -n | tail -n 1)
+echo "attempt ${last:-0}"
+if [ -n "$from" ]; then
+    [ -d "$from" ] || echo 'from missing'
+    [ "$(stat -L -c %d "$from" 2>/dev/null)" != "$(stat -c %d "$above")" ] || echo 'linkable yes'
+    for name in $labels; do
+        [ ! -f "$from/$name" ] || { echo "labels $name"; break; }
+    done
+    at=0
+    while [ $# -ge 2 ]; do
+        find -L "$from" -mindepth 1 -maxdepth "$2" -regextype posix-extended \
+            -regex ".*/($1)" \( -type f -o -type d \) -printf '%s\n' 2>/dev/null |
+            awk -v at="$at" '{ n += $1 } END { printf "need %d %d %.0f\n", at, NR, n }'
+        at=$((at + 1))
+        shift 2
+    done
+fi
+echo end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies where a data set is to come to be, and where its sources are.
+
+    Args:
+        real: the path with all links followed.
+        target: missing, empty, there, or file.
+        partial: name of the data set that was begun there; ``-`` for a stranger's folder.
+        have_bytes: of what was begun.
+        attempt: number of the last one that left a folder on the node.
+        needs: count and bytes, in the order of all needs of all ways.
+        labels: name of the file among the sources that tells classes.
+    """
+
+    real: str
+    target: str
+    mounted: bool
+    partial: str | None
+    unwritable: str
+    have_bytes: int
+    free_bytes: int
+    lacking: tuple[str, ...]
+    attempt: int
+    from_there: bool
+    linkable: bool
+    labels: str
+    needs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a node.
+
+    Args:
+        target: where the data set is to be.
+        source: the folder that the user named; None without one.
+        home: the node's folder for attempts at this data set.
+    """
+
+    target: str
+    source: str | None
+    home: str
+
+
+def probe(dataset: Dataset, wanted: Wanted) -> Probe[Found]:
+    """Everything about a preparation, in one round trip."""
+    words = [word for need in _needs(dataset) for word in (need.pattern, "2" if need.many else "1")]
+    argv = (
+        *("sh", "-c", SCRIPT, "sh", wanted.target, wanted.source or "", wanted.home),
+        *(" ".join(PROGRAMS), " ".join(NAMES), *words),
+    )
+    return Probe("look", argv, parse)
+
+
+def parse(text: str) -> Found:
+    """What a node answered.
+
+    Raises:
+        LogError: the answer is not whole.
+    """
+    lines = [line.partition(" ")[::2] for line in text.splitlines()]
+    said = dict(lines)
+    needs = [
+        re.fullmatch(r"([0-9]+) ([0-9]+) ([0-9]+)", rest) for key, rest in lines if key == "need"
+    ]
+    numbers = [said.get(key, "") for key in ("free_kib", "attempt")]
+    if "end" not in said or not all(number.isdecimal() for number in numbers) or None in needs:
+        raise errors.LogError(
+            "the node did not say what lies there",
+            code="DATA-LOOK",
+            fix="look for `find`, `df` and `awk` on the node, and for a mount that does not answer",
+        )
+    partial = said.get("partial", "none")
+    return Found(
+        real=said.get("real", ""),
+        target=said.get("target", ""),
+        mounted="mount" in said,
+        partial=None if partial == "none" else partial,
+        unwritable=said.get("writable", "").removeprefix("no "),
+        have_bytes=int(said.get("have_kib") or 0) * 1024,
+        free_bytes=int(said["free_kib"]) * 1024,
+        lacking=tuple(rest for key, rest in lines if key == "lacking"),
+        attempt=int(said["attempt"]),
+        from_there=said.get("from") != "missing",
+        linkable="linkable" in said,
+        labels=said.get("labels", ""),
+        needs=tuple((int(need[2]), int(need[3])) for need in needs if need),
+    )
+
+
+def ways(dataset: Dataset, found: Found, beside: Mapping[str, int]) -> Sequence[tuple[Way, int]]:
+    """The ways that can be gone, and what each takes in bytes, what was begun not counted again.
+
+    Args:
+        beside: bytes of other data sets on the node, by name.
+    """
+    open_ways, at = [], 0
+    for way in dataset.ways:
+        needs = found.needs[at : at + len(way.needs)]
+        at += len(way.needs)
+        met = len(needs) == len(way.needs) and all(
+            count >= need.least for need, (count, _) in zip(way.needs, needs, strict=True)
+        )
+        if not met or (way.after is not None and way.after not in beside):
+            continue
+        source = sum(size for _, size in needs) if way.after is None else beside[way.after]
+        whole = 0 if way.links and found.linkable else round(source * way.share)
+        open_ways.append((way, max(whole - found.have_bytes, 0) + LEAST_BYTES))
+    return open_ways
+
+
+def refusals(dataset: Dataset, node: str, wanted: Wanted, found: Found) -> Iterator[Finding]:
+    """Why nothing can be written where the data set is to be."""
+    path, fix = wanted.target, "name another path in the inventory"
+    if found.target == "file":
+        seen = f"{path} is a file"
+        yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
+    if found.mounted:
+        seen = f"{path} is a mount point"
+        needed = "a folder below it: a finished set comes to its place by one rename"
+        yield Finding("error", "DATA-TARGET", node, seen, needed, fix)
+    if found.partial not in (None, dataset.name):
+        seen = f"{found.real}.partial is there and no beginning of {dataset.name}"
+        fix = "see whose it is, and move it away"
+        yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
+    if found.unwritable:
+        seen = f"{found.unwritable} cannot be written"
+        fix = "give the user that logs in the right to write there"
+        yield Finding("error", "DATA-TARGET", node, seen, f"a folder to put {path} into", fix)
+    if found.lacking:
+        seen = f"no {', '.join(found.lacking)} on the node"
+        yield Finding("error", "DATA-LOOK", node, seen, "these programs", "install them")
+
+
+def unmet(dataset: Dataset, node: str, wanted: Wanted, found: Found) -> Finding:
+    """Why no way is open."""
+    needed = " or ".join(_needed(way) for way in dataset.ways)
+    if wanted.source is None:
+        return Finding("error", "DATA-SOURCE", node, "no --from DIR", needed, "name the folder")
+    seen = f"{wanted.source} on the node has not all of it"
+    if not found.from_there:
+        seen = f"{wanted.source} is no folder on the node"
+    fix = "put the sources there, on every node, or name another folder with --from"
+    return Finding("error", "DATA-SOURCE", node, seen, needed, fix)
+
+
+def full(node: str, found: Found, needed_bytes: int) -> Finding:
+    """A disk without the room."""
+    return Finding(
+        "error",
+        "DISK-FULL",
+        node,
+        f"{found.free_bytes >> 20} MiB free for {found.real}.partial",
+        f"at least {needed_bytes >> 20} MiB",
+        "free some disk, or name a path on another one",
+    )
+
+
+def _needs(dataset: Dataset) -> tuple[Need, ...]:
+    return tuple(need for way in dataset.ways for need in way.needs)
+
+
+def _needed(way: Way) -> str:
+    words = [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
+    words += [f"data set {way.after} on the node"] if way.after else []
+    return " and ".join(words)

@@ -1,0 +1,279 @@
+"""YAML files that users write: read strictly, with positions, and brought into models."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from orchestrator import errors, words
+from orchestrator.documents import misfits, syntax
+from orchestrator.documents.document import START, Document, Mark, Tree, Where, complaint
+from orchestrator.files import scalars, source
+
+__all__ = ["Document", "Mark", "Tree", "Where", "complaints", "read", "validated"]
+
+M = TypeVar("M", bound=BaseModel)
+
+_DEEPEST = 32
+_EMPTY = "got nothing; needed a value, or no key at all"
+
+# libyaml's parser is many times faster than the one in Python and gives the same marks.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read(path: Path) -> Document:
+    """The one mapping that the file holds.
+
+    Raises:
+        ConfigError: not a regular file, not readable, or not the strict YAML of these
+            files; with every problem up to the first that breaks the syntax.
+    """
+    document = draft(path)
+    if document.problems:
+        raise errors.ConfigError(document.problems)
+    return document
+
+
+def draft(path: Path) -> Document:
+    """The one mapping that the file holds, with what is wrong with its text.
+
+    Raises:
+        ConfigError: there is no mapping, or nothing that could be judged further.
+    """
+    text, problems = source.read(path)
+    composer = _Composer(str(path), text, problems)
+    data = composer.compose()
+    if problems and (data is None or () in composer.broken):
+        raise errors.ConfigError(problems)
+    broken = frozenset(composer.broken)
+    marks = (composer.marks, composer.key_marks)
+    return Document(str(path), data, *marks, tuple(problems), broken)
+
+
+def validated(document: Document, model: type[M], at: Where = ()) -> M:
+    """The part of the document at ``at`` as ``model``.
+
+    Raises:
+        ConfigError: with everything that does not fit, each at its place.
+    """
+    if at not in document.marks:
+        text = f"key {words.shown(at[-1])} is missing; needed a mapping"
+        raise errors.ConfigError([document.complaint(at[:-1], text)])
+    empty = [
+        document.complaint(path, _EMPTY)
+        for path in document.empty(at)
+        if path not in document.broken
+    ]
+    try:
+        found = model.model_validate_json(json.dumps(document.value(at)), strict=True)
+    except ValidationError as err:
+        told = complaints(document, err, model, at)
+        known = {each.path for each in told}
+        rest = [each for each in empty if each.path not in known]
+        misfitting = misfits.told(err, document.value(at), model, at)
+        problems = _with_needs(
+            document.problems, ((at + path, text) for path, text, _ in misfitting)
+        )
+        raise errors.ConfigError([*problems, *told, *rest]) from err
+    if empty or document.problems:
+        raise errors.ConfigError([*document.problems, *empty])
+    return found
+
+
+def complaints(
+    document: Document, error: ValidationError, model: type[BaseModel], at: Where = ()
+) -> tuple[errors.Complaint, ...]:
+    """What pydantic found wrong at ``at``, in plain words; one complaint for each value."""
+    return tuple(
+        document.complaint(at + path, text, key=about_key)
+        for path, text, about_key in misfits.told(error, document.value(at), model, at)
+        if not any((at + path)[: len(each)] == each for each in document.broken)
+    )
+
+
+def _with_needs(
+    problems: Iterable[errors.Complaint], misfitting: Iterable[tuple[Where, str]]
+) -> Iterator[errors.Complaint]:
+    """The problems; those about words that YAML 1.1 takes for true or false say what is needed.
+
+    Args:
+        misfitting: what does not fit at paths in the file, in words.
+    """
+    needs = {words.path(path): text.partition("; needed ")[2] for path, text in misfitting}
+    for problem in problems:
+        seen, unsure, rest = problem.text.partition(scalars.TRUE_OR_FALSE)
+        need = needs.get(problem.path) if unsure else ""
+        yield replace(problem, text=f"{seen}{need}{rest}") if need else problem
+
+
+class _GivenUp(Exception):
+    """Nothing more can be made of the text, and why is already complained about."""
+
+
+class _Composer:
+    """Builds plain data from a text's events, and complains on the way."""
+
+    def __init__(self, file: str, text: str, problems: list[errors.Complaint]) -> None:
+        self.marks: dict[Where, Mark] = {}
+        self.key_marks: dict[Where, Mark] = {}
+        self.broken: set[Where] = set()
+        self._file = file
+        self._text = text
+        self._problems = problems
+        self._explained = {problem.line for problem in problems}
+        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+
+    def compose(self) -> Tree:
+        """The text's one mapping, as far as its syntax holds."""
+        try:
+            return self._document()
+        except _GivenUp:
+            pass
+        # PyYAML's own parser lets chr() fail on "\UFFFFFFFF" and "\U00110000".
+        except (yaml.YAMLError, ValueError, OverflowError) as err:
+            mark, text = _syntax(err, self._text)
+            if mark.line not in self._explained:  # a tab breaks the syntax, which is no news
+                self._complain(mark, (), text)
+        return None
+
+    def _document(self) -> Tree:
+        next(self._events)  # the stream's start
+        if not isinstance(next(self._events), yaml.DocumentStartEvent):
+            self._complain(START, (), "nothing in the file; needed `key: value` lines")
+            return None
+        root = next(self._events)
+        if isinstance(root, yaml.ScalarEvent):
+            seen = "got a single value" if root.value else "nothing in the file"
+            self._complain(_mark(root), (), f"{seen}; needed `key: value` lines")
+        elif isinstance(root, yaml.SequenceStartEvent):
+            self._complain(_mark(root), (), "got a list; needed `key: value` lines")
+        data = self._value(root, ())
+        next(self._events)  # the document's end
+        again = next(self._events)
+        if isinstance(again, yaml.DocumentStartEvent):
+            self._complain(_mark(again), (), "a second document; needed one document in the file")
+        return data
+
+    def _complain(self, mark: Mark, path: Where, text: str) -> None:
+        self.broken.add(path)
+        self._problems.append(complaint(self._file, mark, path, text))
+
+    def _value(self, event: Any, path: Where) -> Tree:
+        self.marks[path] = _mark(event)
+        self._refuse_properties(event, path)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, path)
+        if isinstance(event, yaml.AliasEvent):
+            return None
+        if len(path) >= _DEEPEST:
+            seen = f"more than {_DEEPEST} lists and mappings inside each other"
+            self._complain(_mark(event), path[:3], f"{seen}; needed fewer")
+            raise _GivenUp
+        if isinstance(event, yaml.SequenceStartEvent):
+            return [self._value(each, (*path, n)) for n, each in enumerate(self._inside())]
+        return {key: self._value(each, (*path, key)) for key, each in self._pairs(path)}
+
+    def _inside(self) -> Iterator[Any]:
+        """The events that begin what is directly inside the list or mapping just begun."""
+        while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
+            yield event
+
+    def _pairs(self, path: Where) -> Iterator[tuple[str, Any]]:
+        for event in self._inside():
+            key = self._key(event, path)
+            value = next(self._events)
+            is_empty = isinstance(value, yaml.ScalarEvent) and not value.value
+            if is_empty and value.end_mark.index == event.end_mark.index:
+                needed = "needed `key: value`, with a blank after the colon"
+                self._complain(_mark(value), (*path, key), f"a key without a value; {needed}")
+            yield key, value
+
+    def _key(self, event: Any, path: Where) -> str:
+        """The key that the event is; one that is none of ours gets a stand-in."""
+        self._refuse_properties(event, path)
+        if isinstance(event, yaml.AliasEvent):
+            return "?"
+        if not isinstance(event, yaml.ScalarEvent):
+            self._complain(_mark(event), path, "a list or mapping as a key; needed text")
+            self._value(event, (*path, "?"))
+            return "?"
+        key, mark, here = str(event.value), _mark(event), (*path, event.value)
+        if unfit := _unfit_as_key(event):
+            self._complain(mark, here, unfit)
+        if self._before(event).rstrip(" ").endswith("?"):
+            self._complain(mark, here, "a key written with '?'; needed `key: value`")
+        if here in self.key_marks:
+            text = f"a key for the second time (first in line {self.key_marks[here].line})"
+            self._complain(mark, here, f"{text}; needed each key once")
+        self.key_marks.setdefault(here, mark)
+        return key
+
+    def _before(self, event: Any) -> str:
+        start: int = event.start_mark.index
+        return self._text[max(0, start - 16) : start]
+
+    def _scalar(self, event: Any, path: Where) -> Tree:
+        try:
+            return _meaning(event)
+        except ValueError as err:
+            hidden = f"a value that is not shown; {words.NO_SECRETS}"
+            self._complain(_mark(event), path, hidden if words.is_secret(path) else str(err))
+            return None
+
+    def _refuse_properties(self, event: Any, path: Where) -> None:
+        is_alias = isinstance(event, yaml.AliasEvent)
+        if event.anchor is not None:
+            self._refuse(event, path, "an alias (*)" if is_alias else "an anchor (&)")
+        if not is_alias and event.tag is not None:
+            self._refuse(event, path, "a tag (!)")
+
+    def _refuse(self, event: Any, path: Where, seen: str) -> None:
+        # Their names are not shown: `password: *1234` is an alias to YAML only.
+        text = f"{seen}; needed the value itself; quote it if it is text"
+        self._complain(_mark(event), path, text)
+
+
+def _mark(event: Any) -> Mark:
+    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _meaning(event: Any) -> bool | int | float | str | None:
+    return scalars.plain(event.value) if event.implicit[0] else scalars.quoted(event.value)
+
+
+def _unfit_as_key(event: Any) -> str:
+    """Why the scalar cannot be a key; empty when it can."""
+    if event.implicit[0] and event.value == "<<":
+        return "a merge key; needed the keys written out"
+    try:
+        if isinstance(_meaning(event), str):
+            return ""
+    except ValueError as err:
+        if not event.implicit[0]:
+            return str(err)
+    return f"got {words.cut(event.value) or 'nothing'} as a key; needed text: quote it"
+
+
+def _syntax(error: Exception, text: str) -> tuple[Mark, str]:
+    """Where and how the text breaks YAML's syntax."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return START, f"cannot be read as YAML: {error}"
+    problem = f"{error.context or ''}; {error.problem or ''}"
+    meaning, at_start = syntax.explained(problem)
+    mark = _inside(error.context_mark if at_start else error.problem_mark, text)
+    if "cannot start any token" in problem:
+        char = text.split("\n")[mark.line - 1][mark.column - 1 : mark.column]
+        return mark, f"got {char!r} where a value begins; needed quotes around it"
+    return mark, meaning
+
+
+def _inside(mark: yaml.Mark | None, text: str) -> Mark:
+    """The mark, or the end of the last line with text where the parser stood behind it."""
+    lines = text.rstrip().split("\n")
+    if mark is None or mark.line >= len(lines):
+        return Mark(len(lines), len(lines[-1]) + 1)
+    return Mark(mark.line + 1, mark.column + 1)

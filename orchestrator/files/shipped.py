@@ -1,0 +1,45 @@
+"""Playbooks, inventories and images: those that lie here, then those that ship with the package."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["playbooks", "inventory", "images"]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# A wheel carries the folders inside the package; a checkout has them beside it.
+_ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
+
+SCRIPTS = _ROOT / "images" / "scripts"
+"""What the Dockerfiles of several images share."""
+
+
+def find(kind: Kind, name: str) -> Path | None:
+    """The file that ``name`` means: a path as it stands, else by name here, else as shipped."""
+    return next(filter(_is_there, (Path(name), *_candidates(kind, name))), None)
+
+
+def names(kind: Kind) -> dict[str, Path]:
+    """Every file of a kind by its name, what lies here before what is shipped."""
+    found: dict[str, Path] = {}
+    for root in (Path(), _ROOT):
+        pattern = "*/image.yaml" if kind == "images" else "*.yaml"
+        for path in sorted((root / kind).glob(pattern)):
+            found.setdefault(path.parent.name if kind == "images" else path.stem, path)
+    return found
+
+
+def _is_there(path: Path) -> bool:
+    """Whether anything but a folder lies there; what it is, its reader will say."""
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:  # longer than the name of a file can be
+        return False
+
+
+def _candidates(kind: Kind, name: str) -> Iterator[Path]:
+    plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
+    if "/" in plain or plain in ("", ".", ".."):
+        return
+    for root in (Path(), _ROOT):
+        yield root / kind / (f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml")

@@ -1,0 +1,110 @@
+"""The text of a file that a user wrote: a regular file of modest size, in UTF-8 that can be seen.
+
+A directory, a pipe, two gigabytes or a character that shows a text in another order than it has
+never get as far as the parser.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.documents.document import START, Mark, complaint
+
+INVISIBLE = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters
+    r"\u2028\u2029"  # line breaks in YAML 1.1, text in YAML 1.2
+    r"\u202a-\u202e\u2066-\u2069"  # show a text in another order than it has
+    r"\ufeff\ufffe\uffff"
+    r"\ud800-\udfff"  # half a character, or a byte that is not UTF-8
+)
+_MOST_BYTES = 1 << 20
+_UNFIT = re.compile(rf"[{INVISIBLE}]|\r(?!\n)")
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def read(path: Path) -> tuple[str, list[errors.Complaint]]:
+    """The text, and what is wrong with the file or its lines but leaves them readable.
+
+    Raises:
+        ConfigError: there is no text to go on with.
+    """
+    file = str(path)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else than a file")
+            raise _unusable(file, f"{kind}; needed a regular file")
+        content = _content(path, status.st_size)
+    except OSError as err:
+        needed = "needed a file that can be read"
+        raise _unusable(file, f"cannot be read: {err.strerror}; {needed}") from err
+    except ValueError as err:
+        raise _unusable(file, f"not a file name ({err}); needed a file") from err
+    text = _decoded(file, content)
+    return text, [*_open_to_all(file, status.st_mode), *_unfit_lines(file, text)]
+
+
+def _unusable(file: str, text: str) -> errors.ConfigError:
+    return errors.ConfigError([complaint(file, START, (), text)])
+
+
+def _content(path: Path, size: int) -> bytes:
+    if size <= _MOST_BYTES:
+        # A pipe may have taken the file's place since; without O_NONBLOCK it would hang here.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+        if len(content) <= _MOST_BYTES:
+            return content
+        size = len(content)
+    needed = f"needed at most {_MOST_BYTES} bytes (1 MiB)"
+    raise _unusable(str(path), f"{size} bytes or more; {needed}")
+
+
+def _open_to_all(file: str, mode: int) -> Iterator[errors.Complaint]:
+    if mode & stat.S_IWOTH:
+        text = f"everyone may write to it (mode {stat.S_IMODE(mode):04o}); needed chmod o-w"
+        yield complaint(file, START, (), text)
+
+
+def _decoded(file: str, content: bytes) -> str:
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise _unusable(file, "a byte order mark at the beginning; needed UTF-8 without one")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _unusable(file, "UTF-16 or UTF-32; needed UTF-8")
+    text = content.decode("utf-8", "surrogateescape")
+    problems = [
+        complaint(file, Mark(number, found.start() + 1), (), _unfit(found.group()))
+        for number, line in enumerate(re.split(r"(?<=\n)", text), start=1)
+        if (found := _UNFIT.search(line))
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
+    return text
+
+
+def _unfit(char: str) -> str:
+    if "\ud800" <= char <= "\udfff":
+        return f"byte 0x{ord(char) - 0xDC00:02x} is not UTF-8 here; needed text in UTF-8"
+    if char == "\0":
+        return "a NUL character; needed text in UTF-8 (UTF-16 has many of them)"
+    return f"control character U+{ord(char):04X}; needed text that can be seen"
+
+
+def _unfit_lines(file: str, text: str) -> Iterator[errors.Complaint]:
+    """What YAML's readers differ about: tabs outside comments, and directives."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        before, tab, _ = line.partition("\t")
+        if tab and not re.search(r"(^|\s)#", before):
+            yield complaint(file, Mark(number, len(before) + 1), (), "a tab; needed spaces")
+        if line.startswith("%"):
+            seen = "a line that begins with %, a YAML directive"
+            yield complaint(file, Mark(number, 1), (), f"{seen}; needed none")

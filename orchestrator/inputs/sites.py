@@ -1,0 +1,125 @@
+"""Sites: what provisioning left about a cluster, read again, and which inventory counts."""
+
+import contextlib
+import fnmatch
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from orchestrator import __version__, errors
+from orchestrator.console import Voice
+from orchestrator.inputs import yaml_files
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.site import Site
+from orchestrator.state.store import Store
+
+VERSION = 2
+SITE = TypeAdapter(Site)
+
+
+def read(content: bytes, fix: str) -> Site:
+    """A site file.
+
+    Raises:
+        StoreError: it is damaged or of another version.
+    """
+    try:
+        site = SITE.validate_json(content)
+    except ValueError as error:
+        raise errors.StoreError(
+            f"the site file cannot be read: {str(error).splitlines()[0]}",
+            code="STORE-DAMAGED",
+            fix=fix,
+        ) from error
+    if site.version != VERSION:
+        raise errors.StoreError(
+            f"the site file has version {site.version}; dlperf-orch {__version__} writes {VERSION}",
+            code="STORE-VERSION",
+            fix=fix,
+        )
+    return site
+
+
+def of(store: Store, cluster: Cluster) -> Site | None:
+    """What provisioning found out about a cluster; None if it never ran, or wrote it otherwise."""
+    content = store.site(cluster.name)
+    try:
+        return read(content, "provision again") if content else None
+    except errors.StoreError:
+        return None  # it is about to be written anew; nothing in it is a measurement
+
+
+def digest(cluster: Cluster) -> str:
+    """Equal for inventories that say the same."""
+    return hashlib.sha256(cluster.model_dump_json().encode()).hexdigest()
+
+
+def inventory(
+    store: Store, named: str | None, own: str | None, voice: Voice
+) -> tuple[Cluster, Path]:
+    """The inventory that is named, else the playbook's own, else the last one found fit.
+
+    Where none is named, a line says which one it is and why.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: it does not hold.
+    """
+    if named is not None:
+        return yaml_files.cluster(named)
+    if own is not None:
+        voice.line(f"inventory {own}: the playbook names it")
+        return yaml_files.cluster(own)
+    fit = next(filter(_is_fit, _newest_first(store)), None)
+    if fit is None:
+        raise errors.UsageError(
+            f"no inventory is named, and no cluster was found fit in {store.root}",
+            code="NO-INVENTORY",
+            fix="name one with --inventory",
+        )
+    voice.line(f"inventory {fit.inventory}: the last one found fit in {store.root}")
+    return yaml_files.cluster(fit.inventory)
+
+
+def _newest_first(store: Store) -> Iterator[Site]:
+    for content in store.sites_newest_first():
+        with contextlib.suppress(errors.StoreError):  # damaged, or of another version: none to take
+            yield read(content, "provision again")
+
+
+def _is_fit(site: Site) -> bool:
+    return not any(each.severity == "error" for each in (*site.findings, *site.provisioned))
+
+
+def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
+    """The cluster with the nodes that a pattern names, in the order of the inventory.
+
+    Args:
+        pattern: names or globs with commas; with ``!`` before it, one leaves nodes out.
+
+    Raises:
+        UsageError: a word fits no node, or none is left.
+    """
+    if pattern is None:
+        return cluster
+    names = [entry.name for entry in cluster.nodes]
+    chosen: set[str] = set()
+    words = [word.strip() for word in pattern.split(",")]
+    if all(word.startswith("!") for word in words):
+        chosen = set(names)
+    for word in words:
+        fitting = fnmatch.filter(names, word.removeprefix("!"))
+        if not fitting:
+            raise errors.UsageError(
+                f"no node fits {word!r}; there are {', '.join(names)}",
+                code="NO-NODE",
+                fix="a name, a glob such as vs00[1-3], or !NAME to leave one out",
+            )
+        chosen = chosen - set(fitting) if word.startswith("!") else chosen | set(fitting)
+    if not chosen:
+        raise errors.UsageError(f"{pattern!r} leaves no node", code="NO-NODE")
+    return cluster.model_copy(
+        update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in chosen)}
+    )

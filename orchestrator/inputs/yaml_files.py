@@ -1,0 +1,311 @@
+"""The files that a user writes, found, read and judged, with every complaint at once."""
+
+import contextlib
+import difflib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from orchestrator import errors, words, workloads
+from orchestrator.documents import salvage
+from orchestrator.files import load, shipped
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.image import Image
+from orchestrator.model.text import Contradiction, Noun, is_name
+from orchestrator.planning import matrix
+from orchestrator.workloads import Workload
+
+N = TypeVar("N", bound=Noun)
+
+# What stands for keys that a file must have, while the rest of a bad one is judged.
+_NODES: Mapping[load.Where, load.Tree] = {
+    ("name",): "stand-in",
+    ("nodes", "*", "name"): "stand-in-{}",
+    ("nodes", "*", "address"): "stand-in-{}",
+}
+_STAND_INS: Mapping[load.Where, load.Tree] = {
+    ("workload",): "none",
+    ("image",): "none",
+    ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
+    ("method", "repeats"): 1,
+    ("method", "iterations"): 10_000_000,
+    ("grid", "placement"): ["1x1"],
+    ("grid", "precision"): ["fp32"],
+    ("grid", "micro_batch_size"): [1],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """A playbook with everything that it names, brought together."""
+
+    name: str
+    document: load.Document
+    experiment: Experiment
+    workload: Workload
+    image: Image
+    image_folder: Path
+
+
+def cluster(name: str) -> tuple[Cluster, Path]:
+    """The inventory of that name or path, judged, and where it lies.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+        UsageError: there is none.
+    """
+    path = _found("inventory", name)
+    return judged_cluster(load.draft(path)), path
+
+
+def judged_cluster(document: load.Document) -> Cluster:
+    """The inventory in a document.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    return _judged(
+        document, Cluster, lambda found: (*found.contradictions(), *_open_keys(found)), _NODES
+    )
+
+
+def playbook(name: str) -> Playbook:
+    """The playbook of that name or path, judged as far as that needs no inventory.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+        UsageError: there is none.
+    """
+    path = _found("playbooks", name)
+    return judged_playbook(load.draft(path), path.stem)
+
+
+def judged_playbook(document: load.Document, name: str) -> Playbook:
+    """The playbook in a document.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
+    workload = workloads.find(experiment.workload)
+    if workload is None:
+        raise AssertionError("an unknown workload is a complaint")
+    image_, folder = image(experiment.image)
+    refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
+    return Playbook(name, document, experiment, workload, image_, folder)
+
+
+def refuse_on(found: Playbook, where: Cluster) -> None:
+    """Judge a playbook on the cluster where it is to run.
+
+    Raises:
+        ConfigError: all that cannot be there.
+    """
+    refuse(found.document, matrix.contradictions(found.experiment, found.workload, where))
+
+
+def judged_image(document: load.Document) -> Image:
+    """The image definition in a document.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    return _judged(
+        document, Image, lambda found: (*found.contradictions(), *_no_workloads(found)), {}
+    )
+
+
+def image(choice: str) -> tuple[Image, Path]:
+    """The image definition of that name, judged, and its folder; of NAME@TAG with that base.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+        UsageError: there is none, or its base has no tag to choose.
+    """
+    name, _, tag = choice.partition("@")
+    path = _found("images", name)
+    found = judged_image(load.draft(path))
+    if tag and found.archive is not None:
+        raise errors.UsageError(
+            f"the base of {name} comes as a file, {found.archive}; it has no other tag",
+            code="NO-TAG",
+            fix=f"give the URL of another file in a copy of images/{name}",
+        )
+    if tag:
+        base = f"{found.base.rpartition(':')[0]}:{tag}"
+        found = found.model_copy(update={"name": choice, "base": base})
+    return found, path.parent.resolve()
+
+
+def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
+    """Raise all contradictions of a document as complaints, if there are any.
+
+    Raises:
+        ConfigError: there are some.
+    """
+    complaints = [document.complaint(each.path, each.text) for each in found]
+    if complaints:
+        raise errors.ConfigError(complaints)
+
+
+def workload(name: str) -> Workload:
+    """The workload of that name.
+
+    Raises:
+        UsageError: there is none; the message says which there are.
+    """
+    found = workloads.find(name)
+    if found is None:
+        raise errors.UsageError(
+            f"there is no workload {name!r}",
+            code="NO-WORKLOAD",
+            fix=f"needed one of {', '.join(workloads.names())}",
+        )
+    return found
+
+
+def folder_digest(folder: Path) -> str:
+    """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
+    digest = hashlib.sha256()
+    found = (
+        Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
+    )
+    for path in sorted(found):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _judged(
+    document: load.Document,
+    model: type[N],
+    wrong: Callable[[N], Iterable[Contradiction]],
+    stand_ins: Mapping[load.Where, load.Tree],
+) -> N:
+    """The noun in a document; one that does not hold is judged as far as it does.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    try:
+        found = load.validated(document, model)
+    except errors.ConfigError as error:
+        rest = salvage.salvaged(document, model, stand_ins)
+        also = rest.sure(wrong(rest.model)) if rest else ()
+        told = [document.complaint(each.path, each.text) for each in also]
+        raise errors.ConfigError([*error.complaints, *told]) from error
+    refuse(document, wrong(found))
+    return found
+
+
+def _impossible(name: str, experiment: Experiment) -> Iterator[Contradiction]:
+    """Everything wrong with a playbook that does not need its image to be seen."""
+    yield from _unfit_name(name)
+    yield from _unknown(experiment)
+    workload = workloads.find(experiment.workload)
+    if workload is None:
+        yield from experiment.contradictions()
+        yield from matrix.doubled_values(experiment.grid)
+    else:
+        yield from matrix.contradictions(experiment, workload, None)
+
+
+def _open_keys(found: Cluster) -> Iterator[Contradiction]:
+    """SSH keys that others than their owner may use."""
+    said = [(("nodes", index, "identity"), node.identity) for index, node in enumerate(found.nodes)]
+    for path, identity in ((("defaults", "identity"), found.defaults.identity), *said):
+        try:
+            mode = Path(identity).expanduser().stat().st_mode if identity else 0
+        except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
+            continue
+        if mode & 0o077:
+            seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
+            yield Contradiction(path, f"{seen}; needed chmod 600")
+
+
+def _no_workloads(found: Image) -> Iterator[Contradiction]:
+    known = workloads.names()
+    for index, name in enumerate(found.workloads):
+        if name not in known:
+            yield Contradiction(("workloads", index), _is_none("workload", name, known))
+
+
+def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Contradiction]:
+    """An image without the workload's program, where another image has it."""
+    wanted = experiment.workload
+    serving = [] if wanted in chosen.workloads or not chosen.workloads else _serving(wanted)
+    if serving:
+        said = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {wanted}"
+        yield Contradiction(("image",), f"{said}; needed {' or '.join(serving)}")
+
+
+def _serving(wanted: str) -> list[str]:
+    """Images, here and shipped, that serve a workload; unreadable ones are left out."""
+    found = []
+    for name, path in shipped.names("images").items():
+        with contextlib.suppress(errors.ConfigError):
+            if wanted in load.validated(load.read(path), Image).workloads:
+                found.append(name)
+    return found
+
+
+def _unfit_image(
+    experiment: Experiment, workload: Workload, chosen: Image
+) -> Iterator[Contradiction]:
+    """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
+    for case in matrix.cases(experiment):
+        said = workload.params.model_validate(dict(case.given)).model_dump()
+        for name, value in chosen.params.items():
+            if name in said and said[name] != value:
+                yield Contradiction(
+                    ("image",),
+                    f"{chosen.name} is for {name}: {value}; {case.placement} has {said[name]}."
+                    f" needed another image, or `params: {{{name}: {value!r}}}`",
+                )
+                return
+
+
+def _unfit_name(name: str) -> Iterator[Contradiction]:
+    """A playbook's file name becomes part of folders and of names on the nodes."""
+    if not is_name(name):
+        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
+        yield Contradiction((), f"the file's name is {words.shown(name)}; {needed}")
+
+
+def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
+    places = (
+        ("workload", experiment.workload, workloads.names()),
+        ("image", experiment.image.partition("@")[0], tuple(shipped.names("images"))),
+        ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
+    )
+    for key, name, known in places:
+        if name is not None and name not in known:
+            yield Contradiction((key,), _is_none(key, name, known))
+
+
+def _is_none(kind: str, name: str, known: tuple[str, ...]) -> str:
+    question = words.did_you_mean(name, known)
+    also = f"; {question}" if question else ""
+    needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
+    return f"there is no {kind} {name!r}; {needed}{also}"
+
+
+def _found(kind: shipped.Kind, name: str) -> Path:
+    path = shipped.find(kind, name)
+    if path is None:
+        known = shipped.names(kind)
+        hint = difflib.get_close_matches(Path(name).stem, known, 1)
+        what = {"inventory": "inventory", "playbooks": "playbook", "images": "image"}[kind]
+        raise errors.UsageError(
+            f"there is no {what} {name!r}; here and shipped are: {', '.join(known) or 'none'}",
+            code="NO-FILE",
+            fix=f"did you mean {hint[0]}?" if hint else f"give a path to the {what}",
+        )
+    return path

@@ -1,0 +1,185 @@
+"""A trial and what a scheduler gave become an attempt: here nodes and ports meet command lines."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+from pydantic import TypeAdapter
+
+from orchestrator.model.allocation import Allocation, Request
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import JSON
+from orchestrator.model.image import Program
+from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
+from orchestrator.planning import plan
+from orchestrator.planning.plan import Recipe
+
+FIRST_PORT, PORTS = 20_000, 10_000  # below the ports that Linux gives to outgoing connections
+CANDIDATES = 100
+"""Ports that an attempt may try; the next attempt has others."""
+_NOWHERE = Program("PROGRAM", "PYTHON", "")
+_PLAN, _TRIAL, _TASKS = TypeAdapter(Plan), TypeAdapter(Trial), TypeAdapter(tuple[Task, ...])
+
+
+def request(recipe: Recipe, trial: Trial, number: int) -> Request:
+    """What the attempt of that number needs of a scheduler."""
+    case, workload = trial.case, recipe.workload
+    first = workload.port(case)
+    ports: Iterable[int] = (first,)
+    if not workload.fixed_port(case):
+        start = trial.ordinal + (number - 1) * CANDIDATES
+        ports = (port_after(first, start + step) for step in range(CANDIDATES))
+    return Request(
+        trial=trial.name,
+        nodes=case.nodes,
+        gpus_per_node=case.gpus_per_node if case.device == "cuda" else 0,
+        data=workload.data(case),
+        ports=tuple(ports),
+        time_s=recipe.experiment.method.time_limit_s,
+    )
+
+
+def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, sweep: str) -> Attempt:
+    """The attempt of that number, its command lines written for the nodes that were given.
+
+    Args:
+        sweep: id of the sweep, which names its folders on the nodes.
+    """
+    folders = {
+        seat.node: f"{seat.root}/{sweep}/attempts/{trial.name}/a{number}"
+        for seat in allocation.seats
+    }
+    return Attempt(
+        sweep=sweep,
+        trial=trial.name,
+        number=number,
+        folders=folders,
+        port=allocation.port,
+        tasks=_tasks(recipe, trial, allocation),
+        log_rank=trial.log_rank,
+        log_bytes=recipe.cluster.log_bytes,
+        seats=allocation.seats,
+        handle=allocation.handle,
+        image=recipe.program.digest,
+    )
+
+
+def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
+    """The first attempt as it would be if these seats were free, for showing.
+
+    Raises:
+        UsageError: a launcher cannot start a gang on such nodes.
+    """
+    needed = request(recipe, trial, 1)
+    return bind(recipe, trial, Allocation(needed.seated(seats), needed.ports[0]), 1, "")
+
+
+def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
+    """What the nodes start, without what may differ between runs that measure the same.
+
+    Names, addresses and folders of nodes, the port, and where program and interpreter lie are
+    replaced; interface, HCAs, GPUs and paths of data sets stay.
+    """
+    seats = tuple(_anonymous(seat, rank) for rank, seat in enumerate(allocation.seats))
+    return _tasks(replace(recipe, program=_NOWHERE), trial, Allocation(seats, 0))
+
+
+def fingerprint(tasks: Iterable[Task]) -> str:
+    """Equal for gangs that start the same command lines in the same environments."""
+    said = [[list(task.argv), dict(task.env)] for task in tasks]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def identity(recipe: Recipe) -> dict[str, JSON]:
+    """Everything that must stay the same for two runs to be one sweep, as plain data.
+
+    How often cases are repeated is not among it on purpose: more repeats extend a sweep. What the
+    playbook itself says of repeats is, since an edited playbook starts a new one. Nodes may have
+    other names, addresses and another order, and there may be more of the same.
+    """
+    seats = [node.seat("") for node in recipe.cluster.members]
+    seats.sort(key=lambda seat: json.dumps(asdict(_anonymous(seat, 0))))
+    tasks: dict[str, JSON] = {}
+    for trial in plan.build(plan.repeated(recipe, 1)).trials:
+        given = Allocation(request(recipe, trial, 1).seated(seats), 0)
+        bound = anonymised(recipe, trial, given)
+        tasks[trial.name] = [{"argv": list(task.argv), "env": dict(task.env)} for task in bound]
+    return {
+        "workload": recipe.workload.name,
+        "experiment": recipe.experiment.model_dump(mode="json"),
+        "cluster": recipe.cluster.name,
+        "hardware": _hardware(recipe.cluster),
+        "image_digest": recipe.program.digest,
+        "tasks": tasks,
+    }
+
+
+def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
+    """The plan as --dry-run shows it: each trial with port and tasks of its first attempt."""
+    trials = [
+        {**_TRIAL.dump_python(trial, mode="json", exclude={"ordinal"}), **_port_and_tasks(attempt)}
+        for trial, attempt in zip(built.trials, attempts, strict=True)
+    ]
+    return {**_PLAN.dump_python(built, mode="json"), "trials": trials}
+
+
+def port_after(first: int, steps: int) -> int:
+    """The port that comes ``steps`` after ``first``, round the range that we take ports from."""
+    return first if steps == 0 else FIRST_PORT + (first - FIRST_PORT + steps) % PORTS
+
+
+def _tasks(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
+    case, workload = trial.case, recipe.workload
+    placement = Placement(
+        seats=allocation.seats,
+        gpus_per_node=case.gpus_per_node,
+        port=allocation.port,
+        code=recipe.program.code,
+        python=recipe.program.python,
+    )
+    command = workload.command(case, recipe.experiment.method, placement)
+    return tuple(
+        Task(
+            node=seat.node,
+            node_rank=node_rank,
+            argv=start.argv,
+            env=workload.env(case, placement, seat),
+            mounts=workload.mounts(case, seat),
+            gpus=seat.gpus,
+            service=start.service,
+            files=start.files,
+            capabilities=start.capabilities,
+        )
+        for node_rank, (seat, start) in enumerate(
+            zip(placement.seats, workload.launcher(command, placement), strict=True)
+        )
+    )
+
+
+def _anonymous(seat: Seat, rank: int) -> Seat:
+    return replace(seat, node=f"NODE{rank}", address=f"ADDRESS{rank}", root="")
+
+
+def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
+    return {"port": attempt.port, "tasks": _TASKS.dump_python(attempt.tasks, mode="json")}
+
+
+def _hardware(cluster: Cluster) -> JSON:
+    """What the inventory declares of its nodes, each kind once, and of their containers."""
+    kinds = {json.dumps(_kind(node), sort_keys=True) for node in cluster.members}
+    return {
+        "nodes": [json.loads(kind) for kind in sorted(kinds)],
+        "container": cluster.container.model_dump(mode="json", exclude_none=True),
+    }
+
+
+def _kind(node: Node) -> dict[str, JSON]:
+    return {
+        "runtime": node.runtime,
+        "gpus": node.gpus.model_dump(mode="json", exclude_none=True) if node.gpus else None,
+        "hcas": [hca.model_dump(mode="json") for hca in node.hcas],
+        "data": dict(node.data),
+        "interface": node.interface,
+    }

@@ -1,0 +1,308 @@
+"""From an experiment to its cases, and everything that makes them impossible."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ValidationError
+
+from orchestrator import words
+from orchestrator.documents import misfits
+from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
+from orchestrator.model.text import Contradiction, Scalar, nodes_and_gpus
+from orchestrator.workloads import Workload
+
+MOST_TRIALS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A case and the place in the playbook that asks for it."""
+
+    path: tuple[str | int, ...]
+    entry: CaseEntry
+    case: Case
+
+
+def contradictions(
+    experiment: Experiment, workload: Workload, cluster: Cluster | None
+) -> tuple[Contradiction, ...]:
+    """Everything that makes this experiment impossible, all of it at once.
+
+    Args:
+        cluster: where it is to run; without one, only what needs none is judged.
+    """
+    found = [*experiment.contradictions(), *_method(experiment.method, workload)]
+    found += _params(experiment, workload.params)
+    trials = _count(experiment) * experiment.method.repeats
+    if trials > MOST_TRIALS:
+        path = ("grid",) if experiment.grid else ("cases",)
+        text = f"{trials} trials; needed at most {MOST_TRIALS}"
+        return (*found, Contradiction(path, text))
+    points = tuple(_points(experiment))
+    found += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
+    for point in points:
+        found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
+    found += _unable(points, experiment, workload)
+    found += _unfit_device(experiment, workload)
+    if cluster is not None:
+        found += [*_device(experiment, cluster), *_room(points, workload, cluster)]
+    return tuple(dict.fromkeys(found))
+
+
+def cases(experiment: Experiment) -> tuple[Case, ...]:
+    """The cases of an experiment without contradictions, in the playbook's order."""
+    return tuple(point.case for point in _points(experiment))
+
+
+def _count(experiment: Experiment) -> int:
+    written, axes = len(experiment.cases or ()), experiment.grid
+    if axes is None:
+        return written
+    sizes = [len(values) for _, values in axes if isinstance(values, tuple)]
+    return written + math.prod([*sizes, *(len(values) for values in axes.params.values())])
+
+
+def _points(experiment: Experiment) -> Iterator[Point]:
+    for point in _written(experiment):
+        if not any(_matches(exclusion, point.case) for exclusion in experiment.exclude):
+            yield point
+
+
+def _written(experiment: Experiment) -> Iterator[Point]:
+    """Every point, those that ``exclude`` leaves out among them."""
+    for index, entry in enumerate(experiment.cases or ()):
+        yield Point(("cases", index), entry, _case(entry, experiment))
+    if experiment.grid is not None:
+        for index, entry in _product(experiment.grid):
+            yield Point(("grid", "placement", index), entry, _case(entry, experiment))
+
+
+def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
+    """Every combination with its placement's index, placements fastest."""
+    plain = ("precision", "micro_batch_size", "accumulation_steps")
+    parallel = ("tensor_parallel", "pipeline_parallel")
+    fields = (*plain, *parallel)
+    values = itertools.product(*(getattr(axes, field) for field in fields))
+    params = tuple(itertools.product(*axes.params.values()))
+    for value, param, (index, placement) in itertools.product(
+        values, params, enumerate(axes.placement)
+    ):
+        given = dict(zip(fields, value, strict=True))
+        given |= {"placement": placement, "params": dict(zip(axes.params, param, strict=True))}
+        yield index, CaseEntry.model_validate(given)
+
+
+def _matches(exclusion: Exclusion, case: Case) -> bool:
+    said = exclusion.model_dump(exclude_none=True, exclude={"params"})
+    return all(getattr(case, field) == value for field, value in said.items()) and all(
+        case.given.get(name) == value for name, value in exclusion.params.items()
+    )
+
+
+def _case(entry: CaseEntry, experiment: Experiment) -> Case:
+    nodes, gpus = nodes_and_gpus(entry.placement)
+    return Case(
+        nodes=nodes,
+        gpus_per_node=gpus,
+        micro_batch_size=entry.micro_batch_size,
+        precision=entry.precision,
+        device=experiment.device or "cuda",
+        accumulation_steps=entry.accumulation_steps,
+        tensor_parallel=entry.tensor_parallel,
+        pipeline_parallel=entry.pipeline_parallel,
+        params=tuple(sorted({**experiment.params, **entry.params}.items())),
+    )
+
+
+def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Contradiction]:
+    yield from _judged(("params",), experiment.params, model)
+    for index, entry in enumerate(experiment.cases or ()):
+        yield from _judged(("cases", index, "params"), entry.params, model)
+    for name, values in (experiment.grid.params if experiment.grid else {}).items():
+        if not values:
+            yield Contradiction(("grid", "params", name), "an empty list; needed a value")
+        for index, value in enumerate(values):
+            for found in _judged(("grid", "params"), {name: value}, model):
+                yield Contradiction((*found.path, index), found.text)
+
+
+def _judged(
+    path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
+) -> Iterator[Contradiction]:
+    for name in params:
+        if name not in model.model_fields:
+            yield Contradiction((*path, name), _unknown(name, model))
+    try:
+        model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
+    except ValidationError as error:
+        for where, text, _ in misfits.told(error, dict(params), model, path):
+            if where:  # what is missing here may be given elsewhere; see _missing
+                yield Contradiction((*path, *where), text)
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    if words.is_secret([name]):
+        return f"unknown parameter {name!r}; {words.NO_SECRETS}"
+    known = ", ".join(sorted(model.model_fields)) or "none"
+    question = words.did_you_mean(name, model.model_fields)
+    asked = f"; {question}" if question else ""
+    return f"unknown parameter {name!r}; this workload has: {known}{asked}"
+
+
+def _missing(point: Point, model: type[BaseModel]) -> Iterator[Contradiction]:
+    for name, field in model.model_fields.items():
+        if field.is_required() and name not in point.case.given:
+            yield Contradiction(
+                point.path, f"{point.case.placement}: the workload needs params.{name}"
+            )
+
+
+def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
+    written = [point.case for point in _written(experiment)]
+    for index, exclusion in enumerate(experiment.exclude):
+        if not any(_matches(exclusion, case) for case in written):
+            yield Contradiction(("exclude", index), "no case agrees with it; needed one that does")
+    if written and next(_points(experiment), None) is None:
+        yield Contradiction(("exclude",), "every case is left out; needed at least one")
+
+
+def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
+    """Every value that an axis has for the second time: each would double whole cases."""
+    if axes is None:
+        return
+    plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
+    params = [(("params", name), values) for name, values in axes.params.items()]
+    for path, values in (*plain, *params):
+        for index, value in enumerate(values):
+            if values.index(value) < index:
+                text = f"{value!r} is there twice; needed each value once"
+                yield Contradiction(("grid", *path, index), text)
+
+
+def _doubles(points: Sequence[Point]) -> Iterator[Contradiction]:
+    """Every case of ``cases`` that is there for the second time."""
+    seen: dict[Case, Point] = {}
+    for point in points:
+        if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
+            yield Contradiction(
+                point.path, f"the case {point.case.placement} is there twice; needed each case once"
+            )
+
+
+def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
+    case, entry = point.case, point.entry
+    parts = case.tensor_parallel * case.pipeline_parallel
+    if case.world_size % parts:
+        yield Contradiction(
+            point.path,
+            f"{case.placement}: {case.world_size} ranks cannot be split into tensor"
+            f" {case.tensor_parallel} x pipeline {case.pipeline_parallel}",
+        )
+    elif entry.data_parallel not in (None, case.data_parallel):
+        yield Contradiction(
+            (*point.path, "data_parallel"),
+            f"data {entry.data_parallel} x tensor {case.tensor_parallel} x pipeline"
+            f" {case.pipeline_parallel} is not {case.world_size} ranks;"
+            f" needed data_parallel {case.data_parallel}",
+        )
+    for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel"):
+        if getattr(case, field) != 1 and field not in workload.axes:
+            yield Contradiction(
+                point.path,
+                f"{case.placement}: {field} {getattr(case, field)};"
+                f" workload {workload.name} can only do 1",
+            )
+
+
+def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
+    if method.rule is not None and method.rule not in workload.rules:
+        yield Contradiction(
+            ("method", "rule"),
+            f"{method.rule}; logs of {workload.name} can be measured by"
+            f" {' or '.join(sorted(workload.rules))}",
+        )
+    shown = workload.last_iteration(method.iterations)
+    if method.window is not None and method.window[1] > shown:
+        first, last = method.window
+        yield Contradiction(
+            ("method", "window"),
+            f"[{first}, {last}] with iterations: {method.iterations}, of which {workload.name}"
+            f" logs up to {shown}; needed a window that ends by then",
+        )
+
+
+def _unable(
+    points: Sequence[Point], experiment: Experiment, workload: Workload
+) -> Iterator[Contradiction]:
+    """What only the workload knows of itself; asked where its parameters are in order."""
+    for point in points:
+        if not any(
+            (
+                *_judged((), dict(point.case.given), workload.params),
+                *_missing(point, workload.params),
+            )
+        ):
+            for text in workload.misfits(point.case, experiment.method):
+                yield Contradiction(point.path, f"{point.case.placement}: {text}")
+
+
+def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Contradiction]:
+    device = experiment.device or "cuda"
+    if device not in workload.devices:
+        can = " or ".join(sorted(workload.devices))
+        yield Contradiction(
+            ("device",) if experiment.device else (),
+            f"workload {workload.name} cannot compute on {device}; needed `device: {can}`",
+        )
+
+
+def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]:
+    local = [node.name for node in cluster.members if node.is_here]
+    if local and experiment.device is None:
+        yield Contradiction(
+            (),
+            f"node {local[0]} is local and no device is named; needed `device: cpu`"
+            " or `device: cuda`",
+        )
+
+
+def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
+    """Cases for which the cluster has too few nodes that fit; and what those lack that do not."""
+    for point in points:
+        case, members = point.case, cluster.members
+        if case.nodes > len(members):
+            yield Contradiction(
+                point.path,
+                f"{case.placement} asks for {case.nodes} nodes;"
+                f" inventory {cluster.name} has {len(members)}",
+            )
+        lacking = {node.name: _lacks(node, workload, point, cluster) for node in members}
+        unfit = [found for found in lacking.values() if found]
+        needed = case.nodes - (len(members) - len(unfit))
+        yield from (found for node in unfit[: max(needed, 0)] for found in node)
+
+
+def _lacks(
+    node: Node, workload: Workload, point: Point, cluster: Cluster
+) -> tuple[Contradiction, ...]:
+    case, has = point.case, len(node.usable_gpus)
+    missing = [
+        Contradiction(
+            (),
+            f"workload {workload.name} reads the data set {name!r};"
+            f" needed data.{name} for node {node.name} in inventory {cluster.name}",
+        )
+        for name in workload.data(case)
+        if name not in node.data
+    ]
+    if case.device == "cuda" and has < case.gpus_per_node:
+        text = (
+            f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
+            f" inventory {cluster.name} lets it use {has}"
+        )
+        return (Contradiction(point.path, text), *missing)
+    return tuple(missing)

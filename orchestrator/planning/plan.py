@@ -1,0 +1,140 @@
+"""From an experiment to its plan: every trial in order, bound to no node."""
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.image import Program
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.text import Scalar
+from orchestrator.planning import matrix
+from orchestrator.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that a plan is made of.
+
+    Args:
+        cluster: all of it, also where a sweep leaves nodes out.
+    """
+
+    name: str
+    experiment: Experiment
+    workload: Workload
+    cluster: Cluster
+    program: Program
+
+
+def build(recipe: Recipe) -> Plan:
+    """The plan of an experiment without contradictions: every repeat of every case.
+
+    Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
+    """
+    cases = matrix.cases(recipe.experiment)
+    stems = _stems(cases, recipe.workload)
+    points = [
+        (repeat, case, stem)
+        for repeat in range(1, recipe.experiment.method.repeats + 1)
+        for case, stem in zip(cases, stems, strict=True)
+    ]
+    return Plan(
+        experiment=recipe.name,
+        workload=recipe.workload.name,
+        image=recipe.experiment.image,
+        image_digest=recipe.program.digest,
+        cluster=recipe.cluster.name,
+        method=recipe.experiment.method,
+        trials=tuple(
+            _trial(recipe.workload, case, repeat, f"{stem}_{repeat}", ordinal)
+            for ordinal, (repeat, case, stem) in enumerate(points)
+        ),
+    )
+
+
+def repeated(recipe: Recipe, repeats: int) -> Recipe:
+    """The same recipe with another number of repeats."""
+    method = recipe.experiment.method.model_copy(update={"repeats": repeats})
+    return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
+
+
+def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
+    """What ``given`` asks for, split at commas; what is a name as it stands stays whole."""
+    names = {name for trial in trials for name in _names(trial)}
+    words = ((text,) if text in names else text.split(",") for text in given)
+    return tuple(word.strip() for each in words for word in each)
+
+
+def selected(trials: Iterable[Trial], wanted: Sequence[str]) -> tuple[Trial, ...]:
+    """The trials that any of the patterns fits: ``2x*``, ``4n8g-*``, or a case's own name.
+
+    Args:
+        wanted: empty for all.
+    """
+    return tuple(
+        trial
+        for trial in trials
+        if not wanted
+        or any(
+            name == pattern or fnmatch.fnmatchcase(name, pattern)
+            for name in _names(trial)
+            for pattern in wanted
+        )
+    )
+
+
+def _names(trial: Trial) -> tuple[str, ...]:
+    return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
+
+
+def _trial(workload: Workload, case: Case, repeat: int, stem: str, ordinal: int) -> Trial:
+    return Trial(
+        name=f"{case.token}-{stem}",
+        repeat=repeat,
+        case=case,
+        log=f"{case.token}/{stem}.log",
+        ordinal=ordinal,
+        log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
+        name_of_case=workload.case_name(case) if workload.case_name else "",
+    )
+
+
+def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
+    """Log names in DLPerf's form; where two would be one, what tells the cases apart is added."""
+    stem = workload.stem or partial(_common_stem, workload.log_prefix)
+    stems = [stem(case) for case in points]
+    taken = Counter(zip((case.token for case in points), stems, strict=True))
+    if max(taken.values(), default=0) < 2:
+        return tuple(stems)
+    documents = [case.document() for case in points]
+    fixed = {"placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"}
+    fixed |= {"global_batch_size", "data_parallel"}
+    names = dict.fromkeys(name for document in documents for name in document)
+    varying = [
+        name
+        for name in names
+        if name not in fixed and len({document.get(name) for document in documents}) > 1
+    ]
+    told = [
+        stem + "".join(_told_apart(name, document) for name in varying if name in document)
+        for stem, document in zip(stems, documents, strict=True)
+    ]
+    if len({*zip((case.token for case in points), told, strict=True)}) == len(told):
+        return tuple(told)
+    # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
+    return tuple(f"{stem}-case{place}" for place, stem in enumerate(told, 1))
+
+
+def _common_stem(prefix: str, case: Case) -> str:
+    return f"{prefix}_b{case.micro_batch_size}_{case.precision}"
+
+
+def _told_apart(name: str, document: Mapping[str, Scalar]) -> str:
+    word = f"{name.removeprefix('params.')}{document[name]}"
+    return "-" + re.sub(r"[^A-Za-z0-9.]", "", word)

@@ -1,0 +1,117 @@
+"""One node's attempt at a data set, watched to its end; its raw log is kept on this machine."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.datasets import Way, progress
+from orchestrator.datasets.progress import Progress
+from orchestrator.deadlines import DATA_INSIST_S, DATA_SILENT_S
+from orchestrator.disk import on_disk
+from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import Runtime
+
+LOOK_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An attempt at a data set on a node."""
+
+    attempt: Attempt
+    task: Task
+    runtime: Runtime
+    way: Way
+
+
+class Watch:
+    """Follows one attempt.
+
+    Args:
+        log: where its raw log is kept here.
+        stopping: whether a signal asked for the end.
+        tell: is given how far it has come.
+    """
+
+    def __init__(
+        self,
+        running: Running,
+        log: Path,
+        stopping: Callable[[], bool],
+        tell: Callable[[Progress], None],
+    ) -> None:
+        self._running, self._log = running, log
+        self._stopping, self._tell = stopping, tell
+        self._size = 0
+        self._heard = time.monotonic()
+        self._asked: float | None = None
+
+    def end(self) -> TaskEnd:
+        """How it ended; once a signal has come, it is asked to.
+
+        Raises:
+            NodeError: the node is silent; the work goes on there.
+            UnfitError: it was removed while it ran.
+        StoreError, LocalError: its log cannot be kept here; the work goes on there.
+        """
+        with on_disk(self._log):
+            self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._log.write_bytes(b"")
+        while True:
+            try:
+                found = self._look()
+            except errors.NodeError as error:
+                self._bear(error)
+                found = None
+            if isinstance(found, TaskEnd):
+                return found
+            if found is None:
+                time.sleep(LOOK_S)
+
+    def _look(self) -> TaskEnd | bytes | None:
+        """The end, once the log is read to its end; else what the log has grown by."""
+        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
+        state = runtime.inspect(attempt, task)
+        piece = runtime.output(attempt, task, self._size)
+        self._heard = time.monotonic()
+        if piece:
+            self._keep(piece)
+            return piece
+        if state.end is not None:
+            return state.end
+        if state.phase == "absent":
+            raise errors.UnfitError(
+                "the work was removed while it ran",
+                code="STOPPED",
+                node=task.node,
+                fix="see who did it, and run the same command to resume",
+            )
+        self._stop_if_asked()
+        return None
+
+    def _stop_if_asked(self) -> None:
+        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
+        if not self._stopping():
+            return
+        if self._asked is None:
+            self._asked = time.monotonic()
+            runtime.stop(attempt, task)
+        elif time.monotonic() - self._asked > DATA_INSIST_S:
+            self._asked = time.monotonic()
+            runtime.remove(attempt, task)
+
+    def _keep(self, piece: bytes) -> None:
+        with on_disk(self._log), self._log.open("ab") as file:
+            file.write(piece)
+        self._size += len(piece)
+        if now := progress.last(piece.decode(errors="replace")):
+            self._tell(now)
+
+    def _bear(self, error: errors.NodeError) -> None:
+        """Nothing, while the node may yet answer."""
+        if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
+            error.fix = "it keeps running there; the same command finds it once the node answers"
+            raise error

@@ -1,0 +1,111 @@
+"""What containers see of their nodes, asked in one container of each image on every node."""
+
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from orchestrator import checks, errors
+from orchestrator.deadlines import INSIDE_LEFT_S, INSIDE_S
+from orchestrator.fleet import Fleet, ask_all, settled
+from orchestrator.inputs import probing
+from orchestrator.model.facts import ContainerFacts
+from orchestrator.model.site import Finding, ImageRecord, NodeFacts
+from orchestrator.probes import container, sections
+from orchestrator.runtimes.settings import ContainerSettings
+
+LABEL = "dlperf.probe"
+LOOK_S = 0.1
+
+
+class _Looks:
+    """The containers that look around just now, whoever still waits for their answers."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self._lock = threading.Lock()
+        self._running = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+
+    @property
+    def running(self) -> bool:
+        """Whether a thread may still make a container, or have one."""
+        return self._running > 0
+
+
+def findings(
+    fleet: Fleet,
+    records: Mapping[str, ImageRecord],
+    facts: Mapping[str, NodeFacts],
+    names: Iterable[str],
+) -> list[Finding]:
+    """What is wrong inside containers of these images.
+
+    Raises:
+        UnfitError, NodeError: on some node no container came to answer.
+    """
+    _forget(fleet)
+    looks = _Looks()
+    try:
+        return _found(fleet, records, facts, names, looks)
+    finally:  # also when it was stopped, and threads still make containers that look around
+        looks.ended.set()
+        _forget(fleet)
+        deadline = time.monotonic() + INSIDE_LEFT_S
+        while looks.running and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            _forget(fleet)
+
+
+def _forget(fleet: Fleet) -> None:
+    """Remove containers that looked around, of this provisioning or of one that was killed."""
+
+    def remove(node: str) -> None:
+        for each in fleet.containers[node].labelled(LABEL):
+            fleet.containers[node].remove(each.name)
+
+    ask_all(list(fleet.engines), remove)
+
+
+def _found(
+    fleet: Fleet,
+    records: Mapping[str, ImageRecord],
+    facts: Mapping[str, NodeFacts],
+    names: Iterable[str],
+    looks: _Looks,
+) -> list[Finding]:
+    found: list[Finding] = []
+    for name in names:
+        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
+        settled(answers)
+        for answer in answers:
+            node = next(each for each in fleet.cluster.members if each.name == answer.node)
+            outside = facts.get(answer.node)
+            found += checks.container(
+                node,
+                answer.checked(),
+                fleet.cluster.container,
+                host_ofed=outside.ofed if outside else None,
+            )
+    return found
+
+
+def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
+    node = next(each for each in fleet.cluster.members if each.name == name)
+    runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, image_id))
+    asked = container.questions(node)
+    question = container.probe(asked, nonce=secrets.token_hex(8))
+    limit_s = INSIDE_S + sections.timeout_s(asked)
+    with looks:
+        if looks.ended.is_set():
+            raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
+        done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+    return probing.understood(question, done, name)

@@ -1,0 +1,152 @@
+"""What must hold between nodes: ports that reach each other, and data sets that are the same."""
+
+import contextlib
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from orchestrator import checks, errors, words
+from orchestrator.console import Voice
+from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
+from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
+from orchestrator.inputs import probing
+from orchestrator.model.site import DataDigest, Finding, Site
+from orchestrator.probes import data, reach
+from orchestrator.probes.reach import Heard
+from orchestrator.transports import Stream
+
+PORT = 22333  # where ranks of the shipped playbooks meet; later trials take others of its kind
+LONGEST_LINE = 200
+Pair = tuple[str, str]
+
+
+def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
+    """The site with what was found out about its nodes together.
+
+    Args:
+        recount: count the files of data sets anew, whatever nodes remember of them.
+
+    Raises:
+        NodeError: a node stopped answering.
+    """
+    found: list[Finding] = []
+    elsewhere = [node.name for node in fleet.cluster.members if not node.is_here]
+    if len(elsewhere) > 1:
+        found += _reachable(fleet, elsewhere)
+    digests, wrong = _data(fleet, voice, fresh=recount)
+    said = _judged(digests)
+    if any(each.severity == "error" for each in said) and not recount:
+        # What a node remembers may be of before it was mended.
+        digests, wrong = _data(fleet, voice, fresh=True)
+        said = _judged(digests)
+    found += [*said, *wrong]
+    return replace(
+        site,
+        data=digests,
+        findings=(*site.findings, *found),
+        provisioned=(*site.provisioned, *found),
+    )
+
+
+@dataclass(slots=True)
+class _Listening:
+    """A port that a node listens at, until its stream is closed."""
+
+    heard: Heard
+    word: str
+    stream: Stream
+
+
+def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
+    """Whether every ordered pair of nodes reaches each other where ranks will meet."""
+    answers = ask_all(names, lambda name: _listen(fleet, name, len(names) - 1))
+    try:
+        settled(answers)
+        listening = {each.node: each.checked() for each in answers}
+        calls = _calls(fleet, listening)
+    finally:
+        for answer in answers:
+            if answer.value is not None:
+                answer.value.stream.close()
+    heard = {name: each.heard for name, each in listening.items()}
+    return list(checks.reachable(PORT, heard, calls))
+
+
+def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
+    word = secrets.token_hex(8)
+    seconds = reach.listening_s(peers, at_once=MOST_AT_ONCE)
+    stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=seconds))
+    stream.settimeout(LISTEN_S)
+    line = b""
+    with contextlib.suppress(TimeoutError):
+        while b"\n" not in line and (piece := stream.recv(LONGEST_LINE)):
+            line += piece
+    return _Listening(reach.listening(line.decode(errors="replace")), word, stream)
+
+
+def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
+    addresses = {node.name: node.address for node in fleet.cluster.members}
+    open_at = [name for name, each in listening.items() if each.heard.state == "open"]
+
+    def call_all(caller: str) -> dict[str, Heard]:
+        return {
+            name: _call(fleet, caller, addresses[name], listening[name].word)
+            for name in open_at
+            if name != caller
+        }
+
+    answers = ask_all(list(listening), call_all)
+    settled(answers)
+    return {(each.node, name): heard for each in answers for name, heard in each.checked().items()}
+
+
+def _call(fleet: Fleet, caller: str, address: str, word: str) -> Heard:
+    words = reach.connector(address, PORT)
+    done = fleet.transports[caller].run(words, timeout_s=CALLED_S)
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return reach.connected(done.exit_code, out, err, word=word)
+
+
+def _data(
+    fleet: Fleet, voice: Voice, *, fresh: bool
+) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
+    """By data set and node: what it holds; and findings for those that could not be read."""
+    digests: dict[str, dict[str, DataDigest]] = {}
+    wrong: list[Finding] = []
+    for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
+        paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
+        voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
+        answers = ask_all(list(paths), _counting(fleet, paths, fresh=fresh))
+        digests[name] = {each.node: each.value for each in answers if each.value}
+        wrong += [_unread(name, each.node, each.error) for each in answers if each.error]
+    voice.rested()
+    return digests, wrong
+
+
+def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
+    return [each for name, by_node in digests.items() for each in checks.digests(name, by_node)]
+
+
+def _counting(
+    fleet: Fleet, paths: Mapping[str, str], *, fresh: bool
+) -> Callable[[str], DataDigest]:
+    folders = {node.name: node.folder for node in fleet.cluster.members}
+
+    def count(name: str) -> DataDigest:
+        question = data.probe(paths[name], folders[name], fresh=fresh)
+        return probing.ask(fleet.transports[name], question, DATA_COUNT_S)
+
+    return count
+
+
+def _unread(name: str, node: str, error: errors.DlperfError) -> Finding:
+    if isinstance(error, errors.NodeError) and not isinstance(error, errors.CommandTimedOut):
+        raise error
+    return Finding(
+        "error",
+        error.code,
+        node,
+        error.cause,
+        f"data set {name}, readable",
+        error.fix or "see there",
+    )

@@ -1,0 +1,1 @@
+"""The state folder: every file of it is written and read here, under its lock."""

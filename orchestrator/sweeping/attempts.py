@@ -1,0 +1,260 @@
+"""Running the trials of a sweep: attempts, and what an earlier run left behind."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from orchestrator import errors, nodeset
+from orchestrator.console import Row, View
+from orchestrator.model.allocation import Allocation, Request
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.event import Adopted, Ended, Intent
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.problem import Problem
+from orchestrator.planning import bind
+from orchestrator.retries import ATTEMPTS
+from orchestrator.state.store import Sweep, now
+from orchestrator.sweeping import gather, lanes, outcomes, services
+from orchestrator.sweeping.campaign import Campaign
+from orchestrator.sweeping.outcomes import Verdict
+
+LONGEST_LINE = 64 << 10
+AGAIN_S = 0.2  # between two requests for nodes that are taken
+
+
+def settle(campaign: Campaign, whole: Plan, view: View) -> None:
+    """Deal with attempts that an earlier run left open: adopt what runs, end what does not.
+
+    Raises:
+        LeftoverError: something of them would not go.
+        UnfitError: NODE-MOVED; a name means another machine now.
+    """
+    left = [trial for trial in whole.trials if campaign.history(trial).open]
+
+    def deal(trial: Trial) -> None:
+        for number in campaign.history(trial).open:
+            attempt = campaign.sweep.attempt(trial.name, number)
+            reached = campaign.scheduler.reclaim(attempt)
+            if len(reached.tasks) == len(attempt.tasks):
+                _settle(campaign, trial, attempt, view)
+            else:
+                _clear_part(campaign, attempt, reached)
+            campaign.scheduler.release(reached.allocation)  # after an error it may still run there
+
+    # Whether to stop is asked of each gang: all that is left is ended then.
+    say = campaign.voice.line
+    lanes.run(left, deal, lanes=campaign.scheduler.lanes, may_begin=lambda: True, say=say)
+    if not any(history.open for history in campaign.histories.values()):
+        record = campaign.sweep.record()
+        campaign.sweep.keep_record(replace(record, inventory=campaign.recipe.cluster))
+
+
+def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
+    name = f"{trial.name} a{attempt.number}"
+    if campaign.history(trial).unlogged:
+        campaign.voice.line(f"{name}: its folder is here, and events.jsonl does not tell of it")
+    if campaign.history(trial).attempts > attempt.number:
+        _settle_overtaken(campaign, attempt)
+    elif campaign.scheduler.adoptable(attempt):
+        campaign.voice.line(f"{name}: adopted from an earlier run")
+        campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
+        with view.trial(trial.name, campaign.iterations) as row:
+            row.attempt(attempt.number)
+            state, code = _watch(campaign, trial, attempt, row)
+            row.ended(state, code, final=state == "valid")
+    else:
+        campaign.scheduler.clear(attempt)
+        missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+        lost = Problem("LOST", "the run that started it ended before all gates were open")
+        _close(campaign, trial, attempt, Verdict("infra-lost", (lost, *missing)))
+
+
+def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
+    """Close an attempt that stayed open for nodes left out; the outcome kept is a later one's."""
+    campaign.scheduler.clear(attempt)
+    gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+    ended = _lost(attempt)
+    campaign.sweep.append(ended)
+    campaign.histories[attempt.trial].add(ended)
+    services.forget(campaign.scheduler, attempt)
+    gather.forget(campaign.sweep, campaign.scheduler, attempt)
+
+
+def _lost(attempt: Attempt) -> Ended:
+    return Ended(
+        at=now(), trial=attempt.trial, attempt=attempt.number, state="infra-lost", code="LOST"
+    )
+
+
+def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
+    """End what can be reached of an attempt; it stays open for the nodes that are left out."""
+    campaign.scheduler.clear(reached)
+    gather.bring(campaign.sweep, campaign.scheduler, reached, ())
+    out = nodeset.fold(node for node in attempt.nodes if node not in reached.nodes)
+    campaign.voice.line(
+        f"{attempt.trial} a{attempt.number} was ended but on {out}, left out this time"
+    )
+
+
+def clear_other(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> None:
+    """End the gangs that a dead controller of another sweep left on this cluster.
+
+    Raises:
+        LeftoverError: something of them would not go; measuring beside it would be wrong.
+        UnfitError: NODE-MOVED; a name means another machine now.
+    """
+    for attempt in left:
+        reached = campaign.scheduler.reclaim(attempt)
+        campaign.scheduler.clear(reached)
+        gather.bring(sweep, campaign.scheduler, reached, ())
+        if len(reached.tasks) == len(attempt.tasks):  # else a node is left out this time
+            sweep.append(_lost(attempt))
+        gather.forget(sweep, campaign.scheduler, reached)
+        campaign.scheduler.release(reached.allocation)
+        name = f"{attempt.trial} a{attempt.number}"
+        campaign.voice.line(f"ended what was left of {name} of sweep {sweep.id}")
+
+
+def run(campaign: Campaign, trial: Trial, view: View) -> str:
+    """Run a trial until it has an outcome that counts or no retry is left; its state.
+
+    Raises:
+        LeftoverError: something of an attempt would not go.
+    """
+    retries: dict[str, int] = {}
+    with view.trial(trial.name, campaign.iterations) as row, _told_if_failed(campaign):
+        while (attempt := _bound(campaign, trial)) is not None:
+            with _given_back(campaign, attempt.allocation):
+                state, code = _begun(campaign, trial, attempt, row)
+            again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
+            row.ended(state, code, final=not again and state != "interrupted")
+            if not again:
+                return state
+            retries[code] = retries.get(code, 0) + 1
+    return "interrupted"
+
+
+@contextlib.contextmanager
+def _told_if_failed(campaign: Campaign) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        campaign.failed.set()
+        raise
+
+
+@contextlib.contextmanager
+def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
+    """Give nodes back afterwards, unless something may still run there."""
+    try:
+        yield
+    except errors.LeftoverError:
+        raise
+    except BaseException:
+        campaign.scheduler.release(allocation)
+        raise
+    campaign.scheduler.release(allocation)
+
+
+def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
+    """The next attempt at a trial, on nodes that are its own until released; None if too late."""
+    number = campaign.history(trial).attempts + 1
+    with campaign.next:
+        given = _allocated(campaign, bind.request(campaign.recipe, trial, number))
+    if given is None:
+        return None
+    try:
+        return bind.bind(campaign.recipe, trial, given, number, campaign.sweep.id)
+    except BaseException:
+        campaign.scheduler.release(given)
+        raise
+
+
+def _allocated(campaign: Campaign, request: Request) -> Allocation | None:
+    while not (campaign.stopping or campaign.failed.is_set()):
+        campaign.scheduler.check()
+        given = campaign.scheduler.allocate(request)
+        if given is not None:
+            return given
+        time.sleep(AGAIN_S)
+    return None
+
+
+def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    """Describe the attempt, say so, and run it; its state, and why or its throughput."""
+    campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
+    intent = Intent(
+        at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
+    )
+    campaign.sweep.append(intent)
+    campaign.history(trial).add(intent)
+    row.attempt(attempt.number)
+    return _launch(campaign, trial, attempt, row)
+
+
+def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    try:
+        services.bring(campaign.scheduler, attempt)
+        opened = campaign.scheduler.launch(attempt, campaign.limits)
+    except errors.DlperfError as error:
+        campaign.scheduler.clear(attempt)
+        may_pass = isinstance(error, errors.NodeError)
+        gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+        words = f"node {error.where.get('node', '?')}: {error.cause}"
+        lost = Problem("START" if may_pass else error.code, words)
+        said = _close(campaign, trial, attempt, Verdict("infra-lost", (lost,)))
+        if may_pass:
+            return said
+        raise
+    if opened:
+        return _watch(campaign, trial, attempt, row)
+    if campaign.stopping:
+        stopped = Problem("INTERRUPTED", "stopped before its gates were open")
+        return _close(campaign, trial, attempt, Verdict("interrupted", (stopped,)))
+    gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
+    words = "not every task came to its gate" + outcomes.supervisors_words(campaign, attempt)
+    return _close(campaign, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
+
+
+def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    read = _Progress(campaign, row)
+    campaign.caller.begun(campaign.sweep)
+    try:
+        gang = campaign.scheduler.wait(attempt, campaign.limits, read)
+        silent = [end.node for end in gang.ends if end.why == "unreachable"]
+        if silent:  # said now: to look there once more, before it is given up, takes a while
+            campaign.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
+    finally:
+        campaign.scheduler.clear(attempt)
+    campaign.scheduler.check()
+    missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, gang.ends)
+    if gang.reason == "done" and missing:
+        return _close(campaign, trial, attempt, Verdict("infra-lost", missing, gang))
+    if gang.reason == "done":
+        verdict = outcomes.measured(campaign, trial, attempt, gang)
+        return _close(campaign, trial, attempt, verdict)
+    state, problem = outcomes.failure(campaign, attempt, gang)
+    return _close(campaign, trial, attempt, Verdict(state, (problem, *missing), gang))
+
+
+def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+    """Keep the outcome; only then may the nodes forget what came here of its attempt."""
+    said = outcomes.keep(campaign, trial, attempt, verdict)
+    services.forget(campaign.scheduler, attempt)
+    gather.forget(campaign.sweep, campaign.scheduler, attempt)
+    return said
+
+
+class _Progress:
+    """Gives the row the last iteration of each piece of log; lines may be cut between pieces."""
+
+    def __init__(self, campaign: Campaign, row: Row) -> None:
+        self._parse, self._row, self._rest = campaign.recipe.workload.progress, row, b""
+
+    def __call__(self, piece: bytes) -> None:
+        whole, newline, rest = (self._rest + piece).rpartition(b"\n")
+        self._rest = rest[-LONGEST_LINE:]
+        found = self._parse(whole + newline)
+        if found is not None:
+            self._row.progress(*found)

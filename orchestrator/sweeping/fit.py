@@ -1,0 +1,96 @@
+"""Whether the nodes of a sweep are fit to measure, observed just before it starts."""
+
+from dataclasses import replace
+
+from orchestrator import errors, nodeset, words
+from orchestrator.console import Voice
+from orchestrator.fleet import folded
+from orchestrator.inputs import sites
+from orchestrator.model.site import Finding, Site
+from orchestrator.provisioning import observe
+from orchestrator.schedulers import Scheduler
+from orchestrator.state.store import Store
+from orchestrator.sweeping import preflight, programs
+from orchestrator.sweeping.requested import Requested
+
+
+def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
+    """The site, observed now in one round trip, with the images that provisioning prepared.
+
+    Raises:
+        NodeError: a node does not answer.
+        UnfitError: the findings say that nothing good would come of it.
+    """
+    cluster, playbook = requested.cluster, requested.playbook
+    found = _observed(store, requested, scheduler, voice)
+    ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
+    scheduler.preflight(playbook.image.name, requested.recipe.program.digest, ours)
+    if not cluster.in_containers:
+        store.keep_site(cluster.name, sites.SITE.dump_json(found, indent=1))
+        code = requested.recipe.program.code
+        scheduler.push(programs.files(playbook.image_folder), code)
+    preflight.no_preparation(cluster, scheduler)
+    _say_findings(found, requested.known, voice)
+    wrong = [finding for finding in found.findings if finding.severity == "error"]
+    if wrong:
+        first = wrong[0]
+        raise errors.UnfitError(
+            f"{words.count(len(wrong), 'error')} found, the first: {first.seen};"
+            f" needed {first.expected}",
+            code=first.code,
+            node=first.node,
+            phase="preflight",
+            fix=first.fix,
+        )
+    return found
+
+
+def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
+    """What is new, each in a line; of warnings that were there before, their codes in one."""
+    before = {(each.code, each.node) for each in (known.findings if known else ())}
+    old = [
+        each
+        for each in site.findings
+        if each.severity != "error" and (each.code, each.node) in before
+    ]
+    fresh = [each for each in site.findings if each not in old]
+    for new in dict.fromkeys(replace(each, node="") for each in fresh):
+        nodes = nodeset.fold(each.node for each in fresh if replace(each, node="") == new)
+        seen = f"{new.severity} {new.code} {nodes}: {new.seen}"
+        voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
+    codes = dict.fromkeys(each.code for each in old)
+    said = [
+        f"{code} {nodeset.fold(each.node for each in old if each.code == code)}" for code in codes
+    ]
+    if said:
+        voice.line(f"warnings as before: {', '.join(said)}")
+
+
+def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
+    image = requested.playbook.image
+    asking = observe.Asking(
+        store, requested.inventory, requested.digest, None, requested.known, (image,)
+    )
+    if not requested.cluster.in_containers:
+        asking = replace(asking, image=image, images=())
+    site, failures = observe.observe(requested.cluster, scheduler.ask, asking)
+    said = folded(failures)
+    if said:
+        gravest = errors.gravest(said)
+        for failure in said:
+            if failure is not gravest:
+                voice.line(str(failure))
+        raise gravest
+    before = requested.known.provisioned if requested.known else ()
+    return replace(site, findings=(*site.findings, *_provisioned(requested)), provisioned=before)
+
+
+def _provisioned(requested: Requested) -> tuple[Finding, ...]:
+    """What the last provisioning found where a sweep does not look again."""
+    names = {node.name for node in requested.cluster.members}
+    known = requested.known.provisioned if requested.known else ()
+    return tuple(
+        replace(each, fix=f"{each.fix}; then provision again")
+        for each in known
+        if each.node in names or each.node == "all"
+    )

@@ -1,0 +1,129 @@
+"""The sweep that a playbook on a cluster goes on with, or a new one, its plan written first."""
+
+import difflib
+import hashlib
+import json
+from dataclasses import dataclass, replace
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.model.plan import Plan
+from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
+from orchestrator.planning import bind, plan
+from orchestrator.planning.plan import Recipe
+from orchestrator.state.store import SWEEP_ID, Store, Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a user may say of the sweep to go on with.
+
+    Args:
+        new: start a new one although one could go on.
+        wanted: what to run now; a sweep only grows by it.
+    """
+
+    new: bool
+    wanted: Plan
+
+
+class Opened:
+    """The sweep that goes on, or a new one, under its lock and with its plan written."""
+
+    def __init__(
+        self, store: Store, recipe: Recipe, site: Site, choice: Choice, voice: Voice
+    ) -> None:
+        self._store, self._recipe, self._site = store, recipe, site
+        self._choice, self._voice = choice, voice
+
+    def __enter__(self) -> Sweep:
+        now = self._now()
+        before = self._before(now.identity)
+        same = before is not None and before.record().identity == now.identity
+        if not same and not self._choice.new:
+            self._pass_over_unreadable()
+        if before is not None and not same and not self._choice.new:
+            self._differs(before, now)
+        if before is not None and same and not self._choice.new:
+            opened = before
+            self._voice.line(f"sweep {opened.id} goes on")
+        else:
+            opened = self._store.new_sweep(now)
+            self._voice.line(f"new sweep {opened.id} in {opened.folder}")
+        self._lock = opened.lock()
+        self._lock.__enter__()
+        opened.remove_unfinished()
+        self._grow(opened, now)
+        return opened
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.__exit__(*error)
+
+    def _pass_over_unreadable(self) -> None:
+        """Say which sweeps of this playbook are of another version.
+
+        Raises:
+            StoreError: the sweep to go on with may be one whose record is damaged.
+        """
+        for sweep_id, error in self._store.unreadable().items():
+            named = SWEEP_ID.fullmatch(sweep_id)
+            if not named or named[1] != self._recipe.name:
+                continue
+            if error.code == "STORE-VERSION":
+                self._voice.line(f"{error.cause}: it is kept as it is and does not go on")
+            else:
+                raise errors.StoreError(
+                    f"sweep {sweep_id} may be the one to go on with, and {error.cause}",
+                    code=error.code,
+                    fix="restore the file, or start anew with sweep --new; the logs are untouched",
+                )
+
+    def _before(self, identity: str) -> Sweep | None:
+        """The sweep of the same inputs, else the newest of this playbook on this cluster."""
+        name, cluster = self._recipe.name, self._recipe.cluster.name
+        found = [
+            each
+            for each in self._store.sweeps()
+            if (each.record().experiment, each.record().cluster) == (name, cluster)
+        ]
+        same = [each for each in found if each.record().identity == identity]
+        return next(iter((*same, *found)), None)
+
+    def _now(self) -> SweepRecord:
+        """What a new sweep would be recorded as."""
+        inputs = bind.identity(self._recipe)
+        return SweepRecord(
+            experiment=self._recipe.name,
+            cluster=self._recipe.cluster.name,
+            identity=hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest(),
+            inputs=inputs,
+            inventory=self._recipe.cluster,
+            plan=self._choice.wanted,
+            site=self._site,
+        )
+
+    def _grow(self, opened: Sweep, now: SweepRecord) -> None:
+        """Write what has been requested of the sweep, now and before, until anything starts."""
+        before = opened.record()
+        trials = (*before.plan.trials, *self._choice.wanted.trials)
+        repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
+        whole = plan.build(plan.repeated(self._recipe, repeats))
+        requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
+        first = before.site.nodes  # reports show what it began on, and the nodes that came later
+        later = {name: facts for name, facts in now.site.nodes.items() if name not in first}
+        site = replace(before.site, nodes={**first, **later})
+        kept = replace(now, id=before.id, created=before.created, site=site)
+        if any(history.open for history in opened.histories().values()):
+            kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
+        opened.keep_record(replace(kept, plan=requested))
+
+    def _differs(self, before: Sweep, now: SweepRecord) -> None:
+        self._voice.line(f"differs from sweep {before.id}, which is kept:")
+        old, new = _lines(before.record()), _lines(now)
+        for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
+            self._voice.line(f"  {line}")
+
+
+def _lines(record: SweepRecord) -> list[str]:
+    return json.dumps(record.inputs, indent=1, sort_keys=True).splitlines()

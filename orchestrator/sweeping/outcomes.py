@@ -1,0 +1,245 @@
+"""What an attempt came to: its reason, its measurement, and the outcome that is kept."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.collecting import causes, evidence, fabric, logs
+from orchestrator.collecting.evidence import Kept
+from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
+from orchestrator.inputs import yaml_files
+from orchestrator.measuring import proof
+from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
+from orchestrator.model.event import Ended
+from orchestrator.model.log import Fabric
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.plan import Trial
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Measurement
+from orchestrator.model.site import NodeFacts
+from orchestrator.planning import bind
+from orchestrator.state.store import now
+from orchestrator.sweeping.campaign import Campaign
+
+LAST_SIGNAL = 64
+BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
+# Words of a supervisor or a runtime for an end that says nothing of the program.
+LOST = {
+    "lost": ("LOST", "its supervisor was ended from outside"),
+    "stopped": ("LOST", "its supervisor was ended from outside"),
+    "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
+    "killed": ("KILLED", "its container was killed from outside"),
+    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was restarted meanwhile"),
+    "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
+    "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
+    "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
+    "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
+}
+# Those for an end that says enough of it: to try again would end alike.
+FAILED = {
+    "oom": ("OOM", "out of memory: the kernel ended it"),
+    "log-too-large": (
+        "LOG-TOO-LARGE",
+        "its log reached max_log_size, of which the beginning is kept; needed a program that"
+        " prints less, or a larger max_log_size in the inventory",
+    ),
+    "log-replaced": (
+        "LOG-REPLACED",
+        "its program removed its log, or put something else in its place, which is not read",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an attempt came to; ``found`` where its log was measured."""
+
+    state: str
+    problems: tuple[Problem, ...]
+    gang: GangEnd | None = None
+    found: Measurement | None = None
+
+
+def is_done(campaign: Campaign, trial: Trial) -> bool:
+    """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
+    return _kept(campaign, trial).valid
+
+
+def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
+    """Say of each trial that has an outcome which does not count that it is measured again."""
+    for trial in trials:
+        for problem in _kept(campaign, trial).problems:
+            campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
+
+
+def _kept(campaign: Campaign, trial: Trial) -> Kept:
+    return evidence.kept(campaign.sweep, trial, campaign.history(trial))
+
+
+def supervisors_words(campaign: Campaign, attempt: Attempt) -> str:
+    """What the supervisors of an attempt complained of."""
+    words = []
+    for task in attempt.tasks:
+        path = _file(campaign, attempt, task.node_rank, "err")
+        if path.exists() and path.stat().st_size:
+            words.append(f"{task.node}: {path.read_text(errors='replace').strip()[-500:]}")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+    """State and reason of a gang that did not end well."""
+    method = campaign.recipe.experiment.method
+    if gang.reason == "stopped":
+        return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
+    if gang.reason == "stalled":
+        said = f"no task printed anything for {method.stall_limit_s:g} s"
+        return "infra-lost", Problem("STALLED", f"{said}, which is method.stall_limit_s")
+    if gang.reason == "deadline":
+        said = f"it ran longer than {method.time_limit_s:g} s"
+        return "infra-lost", Problem("DEADLINE", f"{said}, which is method.time_limit_s")
+    if gang.reason in FAILED and gang.first is not None:
+        code, words = FAILED[gang.reason]
+        return "failed", Problem(code, f"{_where(gang.first)}: {words}")
+    if gang.first is not None and gang.reason != "failed":
+        code, words = LOST.get(gang.first.why, LOST["lost"])
+        return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")
+    return _failed_program(campaign, attempt, gang)
+
+
+def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Verdict:
+    """The verdict over a gang that ended well: what its log gives, judged; the log is kept."""
+    source = _file(campaign, attempt, trial.log_rank, "log")
+    method = campaign.recipe.experiment.method
+    log = logs.read(source, campaign.recipe.workload, method.window)
+    found = logs.judged(log, trial, method, f"logs/{trial.log}")
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
+    ends = evidence.taken(folder, gang.ends)
+    changed = (*evidence.changed_logs(folder, ends), *_changed_code(campaign))
+    if changed:
+        found = replace(found, state="invalid", problems=(*found.problems, *changed))
+    if len(attempt.tasks) > 1:
+        found = fabric.proved(found, attempt, _seen(campaign, attempt))
+    campaign.sweep.keep_log(trial.log, source)
+    return Verdict(found.state, found.problems, gang, found)
+
+
+def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+    """Write an attempt's outcome beside its log, then the event that makes it count."""
+    outcome = _outcome(campaign, trial, attempt, verdict)
+    sha256 = campaign.sweep.keep_outcome(trial.log, outcome)
+    first = verdict.problems[0] if verdict.problems else Problem("", "")
+    ended = Ended(
+        at=now(),
+        trial=trial.name,
+        attempt=attempt.number,
+        state=verdict.state,
+        code=first.code,
+        message=first.message,
+        sha256=outcome.sha256,
+        outcome=sha256,
+    )
+    campaign.sweep.append(ended)
+    campaign.history(trial).add(ended)
+    if outcome.throughput is not None and not first.code:
+        return verdict.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
+    return verdict.state, first.code
+
+
+def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> Outcome:
+    found, gang = verdict.found, verdict.gang
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
+    read = found.evidence if found else None
+    return Outcome(
+        trial=trial.name,
+        attempt=attempt.number,
+        state=verdict.state,
+        problems=verdict.problems,
+        throughput=found.throughput if found else None,
+        sha256=read.sha256 if read else None,
+        lines=read.lines if read else None,
+        transport=found.transport if found else None,
+        provenance=_provenance(campaign, trial, attempt),
+        port=attempt.port,
+        start_skew_s=gang.start_skew_s if gang else None,
+        tasks=evidence.taken(folder, gang.ends) if gang else (),
+    )
+
+
+def _failed_program(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
+    # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    last = {end.node_rank: _said_last(campaign, attempt, end) for end in failed}
+    if any(word in lines for word in BUSY_WORDS for lines in last.values()):
+        return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
+    words = "\n".join(
+        f"{_where(end)}: exit status {end.status}; " + last[end.node_rank].decode(errors="replace")
+        for end in failed
+    )
+    troubles = proof.troubles(_seen(campaign, attempt))
+    if troubles:
+        state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
+        reasons = "; ".join(each.message for each in troubles)
+        return state, Problem(troubles[0].code, f"{reasons}\n{words}")
+    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
+        return "infra-lost", Problem("KILLED", words)
+    return "failed", Problem("PROGRAM-FAILED", words)
+
+
+def _seen(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
+    return fabric.seen(folder, attempt.tasks, campaign.recipe.workload)
+
+
+def _where(end: TaskEnd) -> str:
+    return f"node {end.node}, node_rank {end.node_rank}"
+
+
+def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:
+    return campaign.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
+
+
+def _said_last(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
+    return causes.words(_file(campaign, attempt, end.node_rank, "log"))
+
+
+def _changed_code(campaign: Campaign) -> Iterable[Problem]:
+    """A program that lies in a folder here can be edited while it is measured.
+
+    An image cannot, and what was pushed to nodes lies in a folder of ours named by its digest.
+    """
+    program = campaign.recipe.program
+    cluster = campaign.recipe.cluster
+    if cluster.in_containers or not cluster.is_here:
+        return
+    digest = yaml_files.folder_digest(Path(program.code))
+    if digest != program.digest:
+        words = f"the program's folder is {digest} now; the sweep is of {program.digest}"
+        yield Problem("CODE-CHANGED", words)
+
+
+def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
+    """What must agree before trials share a median: what the nodes are and start, not which."""
+    started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
+    known = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
+    return {
+        "image": campaign.recipe.program.digest,
+        "tasks": bind.fingerprint(started),
+        "cpus": _alike(str(facts.host.cpus) for facts in known),
+        "gpu": _alike(_gpus(facts) for facts in known),
+        "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
+        "kernel": _alike(facts.host.kernel for facts in known),
+        "torch": _alike(facts.host.torch for facts in known),
+        "driver": _alike(_driver(facts) for facts in known),
+    }
+
+
+def _alike(said: Iterable[str]) -> str:
+    return ",".join(sorted(set(said) - {""}))
+
+
+def _gpus(facts: NodeFacts) -> str:
+    return " + ".join(dict.fromkeys(facts.gpu.models)) if facts.gpu else ""
+
+
+def _driver(facts: NodeFacts) -> str:
+    return str(facts.gpu.driver) if facts.gpu else ""

@@ -1,0 +1,147 @@
+"""What a command line requests of a sweep: its words, and everything that they stand for."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors, words
+from orchestrator.console import Voice
+from orchestrator.inputs import sites, yaml_files
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.site import Site
+from orchestrator.planning import bind, matrix, plan
+from orchestrator.planning.plan import Recipe
+from orchestrator.state.store import Store
+from orchestrator.sweeping import programs
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks of a sweep.
+
+    Args:
+        cases: globs over placements, trial names and names of cases, with commas; none for all.
+        repeats: instead of the playbook's; a sweep only grows by it.
+        new: start a new sweep although one could go on.
+        max_fail: trials without a valid outcome after which no further one is started.
+        nodes: names and globs of the nodes to use; None for all.
+    """
+
+    playbook: str
+    inventory: str | None
+    cases: tuple[str, ...]
+    repeats: int | None
+    new: bool
+    max_fail: int | None
+    nodes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """Everything that the command line's words stand for.
+
+    Args:
+        cluster: the nodes to use; the recipe has all of them.
+        inventory: its file.
+        digest: of the whole inventory.
+        known: what provisioning found out; None if it never ran on this inventory.
+        plan: the trials to run.
+        too_big: placements that were requested and need more nodes.
+    """
+
+    options: Options
+    recipe: Recipe
+    playbook: yaml_files.Playbook
+    cluster: Cluster
+    inventory: Path
+    digest: str
+    known: Site | None
+    plan: Plan
+    too_big: tuple[str, ...]
+
+    def say_too_big(self, voice: Voice) -> None:
+        """Say which placements are left out."""
+        if self.too_big:
+            voice.line(
+                f"skipped, since they need more than"
+                f" {words.count(len(self.cluster.nodes), 'node')}: {', '.join(self.too_big)}"
+            )
+
+
+def requested(store: Store, options: Options, voice: Voice) -> Requested:
+    """What these options stand for.
+
+    Raises:
+        ConfigError, UsageError: they stand for nothing that can be run.
+    """
+    found = yaml_files.playbook(options.playbook)
+    own = found.experiment.inventory
+    whole, inventory = sites.inventory(store, options.inventory, own, voice)
+    cluster = sites.narrowed(whole, options.nodes)
+    yaml_files.refuse_on(found, whole)
+    known, digest = sites.of(store, whole), sites.digest(whole)
+    if known is not None and known.cluster_digest != digest:
+        known = None  # the inventory was edited since: what was prepared may be for other nodes
+    program = programs.of(found, cluster, known)
+    recipe = Recipe(found.name, found.experiment, found.workload, whole, program)
+    chosen = _chosen(recipe, options)
+    fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
+    if not fitting:
+        raise errors.UsageError(
+            f"every case of {found.name} needs more than {words.count(len(cluster.nodes), 'node')}",
+            code="NO-CASE",
+            fix="leave fewer nodes out",
+        )
+    _refuse_unfit(recipe, fitting, cluster)
+    return Requested(
+        options=options,
+        recipe=recipe,
+        playbook=found,
+        cluster=cluster,
+        inventory=inventory,
+        digest=digest,
+        known=known,
+        plan=chosen.only(fitting),
+        too_big=tuple(
+            dict.fromkeys(trial.case.placement for trial in chosen.trials if trial not in fitting)
+        ),
+    )
+
+
+def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
+    seats = [node.seat("") for node in cluster.members]
+    for trial in trials:
+        needed = bind.request(recipe, trial, 1)
+        found = len(needed.seated(seats))
+        if found < needed.nodes:
+            raise errors.UsageError(
+                f"{trial.case.placement} needs {words.count(needed.nodes, 'node')} with"
+                f" {words.count(needed.gpus_per_node, 'GPU')} and its data sets; of the nodes to"
+                f" use {found} fit",
+                code="NO-NODES",
+                fix="leave fewer nodes out, or choose other cases with --case",
+            )
+
+
+def _chosen(recipe: Recipe, options: Options) -> Plan:
+    grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
+    trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.repeats
+    if trials > matrix.MOST_TRIALS:
+        raise errors.UsageError(
+            f"{trials} trials; needed at most {matrix.MOST_TRIALS}",
+            code="TOO-MANY",
+            fix="ask for fewer repeats",
+        )
+    whole = plan.build(grown)
+    patterns = plan.patterns(whole.trials, options.cases)
+    unfit = [word for word in patterns if not plan.selected(whole.trials, (word,))]
+    if unfit:
+        named = (trial.name_of_case or trial.case.placement for trial in whole.trials)
+        known = ", ".join(dict.fromkeys(named))
+        raise errors.UsageError(
+            f"no case fits {', '.join(map(repr, unfit))}; there are {known}",
+            code="NO-CASE",
+            fix="a pattern such as 2x*, 4n8g-* or one of these names",
+        )
+    return whole.only(plan.selected(whole.trials, patterns))

@@ -1,0 +1,104 @@
+"""What sweeps that did not end in good order have on nodes: nothing that `clean` may take away."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator import errors, nodeset
+from orchestrator.deadlines import COMMAND_S
+from orchestrator.fleet import Fleet
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.schedulers import strays
+from orchestrator.state.store import Store
+from orchestrator.sweeping.running import Running
+
+# $1: the node's folder; then sweeps. Prints those that have a folder in it.
+FOLDERS = (
+    'cd -- "$1" 2>/dev/null || exit 0; shift; for id; do [ -d "$id" ] && echo "$id"; done; true'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a node has of such sweeps: names of tasks, ended or not, and folders."""
+
+    tasks: tuple[str, ...]
+    folders: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.tasks or self.folders)
+
+
+def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
+    """Sweeps that are settled; and of others, unless they run, why they are not, and what to do.
+
+    A sweep whose record does not read may be of this cluster.
+    """
+    settled: list[str] = []
+    why = {each: _mend(error) for each, error in store.unreadable().items()}
+    for sweep in store.sweeps():
+        if sweep.record().cluster != cluster.name:
+            continue
+        try:
+            attempts = Running.from_sweep(sweep).open_attempts()
+        except errors.DlperfError as error:
+            why[sweep.id] = _mend(error)
+            continue
+        if sweep.lock().holder():
+            continue  # it runs: what it has is in use
+        if not attempts:
+            settled.append(sweep.id)
+            continue
+        names = ", ".join(f"{each.trial} a{each.number}" for each in attempts)
+        fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
+        why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
+    return tuple(settled), why
+
+
+def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
+    """What a node has of these sweeps.
+
+    Raises:
+        NodeError: it does not answer.
+    """
+    tasks = {*strays.running(fleet, node.name, sweep_ids)}
+    if node.name in fleet.engines:
+        labelled = fleet.containers[node.name].labelled(strays.LABEL)
+        tasks |= {each.name for each in labelled if each.labels[strays.LABEL] in sweep_ids}
+    if node.is_here or not sweep_ids:
+        return Left(tuple(sorted(tasks)), ())
+    words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweep_ids)
+    done = fleet.transports[node.name].run(words, timeout_s=COMMAND_S)
+    names = done.stdout.decode(errors="replace").splitlines()
+    return Left(tuple(sorted(tasks)), tuple(f"{node.folder}/{name}" for name in names))
+
+
+def leftovers(
+    why: Mapping[str, tuple[str, str]], left: Mapping[str, Left]
+) -> list[errors.LeftoverError]:
+    """One error for each sweep that has something on nodes, which names all of it."""
+    found: list[errors.LeftoverError] = []
+    for sweep_id, (cause, fix) in why.items():
+        names = {
+            node: [*_of(sweep_id, each.tasks), *_of(sweep_id, each.folders)]
+            for node, each in left.items()
+        }
+        words = "; ".join(f"{', '.join(said)} on {node}" for node, said in names.items() if said)
+        if words:
+            where = nodeset.fold(node for node, said in names.items() if said)
+            found.append(
+                errors.LeftoverError(
+                    f"{cause}; kept: {words}", code="LEFTOVER", fix=fix, node=where
+                )
+            )
+    return found
+
+
+def _of(sweep_id: str, names: Sequence[str]) -> list[str]:
+    return [name for name in names if f"dlp-{sweep_id}-" in name or name.endswith(f"/{sweep_id}")]
+
+
+def _mend(error: errors.DlperfError) -> tuple[str, str]:
+    mend = "restore the file, then clean again"
+    if error.code == "STORE-VERSION":
+        mend = "clean with the dlperf-orch that wrote it"
+    return error.cause, f"{mend}; or remove by hand what is kept"
