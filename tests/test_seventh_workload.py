@@ -1,4 +1,4 @@
-"""A workload is added by a module, a playbook and a sample: with those of CONTRIBUTING.md."""
+"""A workload is added by a module, a playbook and a sample: with those of its page."""
 
 import json
 import os
@@ -19,8 +19,8 @@ PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 
 
 def block(language: str) -> str:
-    """The example in CONTRIBUTING.md in this language."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    """The page's example in this language."""
+    text = (ROOT / "docs/adding-a-workload.md").read_text(encoding="utf-8")
     (found,) = re.findall(rf"^   ```{language}\n(.*?)^   ```$", text, re.DOTALL | re.MULTILINE)
     return "".join(line.removeprefix("   ") for line in found.splitlines(keepends=True))
 

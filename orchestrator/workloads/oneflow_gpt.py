@@ -34,9 +34,13 @@ class Params(Noun):
     """What a playbook may say of this program."""
 
     num_layers: Count
+    """Transformer layers."""
     hidden_size: Count
+    """Width of each layer."""
     num_attention_heads: Count
+    """Attention heads of each layer."""
     seq_length: Count = 2048
+    """Tokens of a sequence."""
     group: Literal["DP", "MP", "2D", "PP"] | None = None
     """The report's group of cases; two of them measure the same shape. Else by how it is split."""
     log_interval: Count = 10

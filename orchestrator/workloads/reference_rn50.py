@@ -24,7 +24,9 @@ class Params(Noun):
     image_size: int = Field(default=224, ge=32, le=4096)
     """Height and width of the images, in pixels."""
     num_classes: Count = 1000
+    """Classes that the network tells apart."""
     memory_format: Literal["nhwc", "nchw"] = "nhwc"
+    """How tensors lie in memory; nhwc is PyTorch's channels-last."""
     threads: Count = 1
     """Threads of each process, on CPUs."""
 

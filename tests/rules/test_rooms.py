@@ -1,4 +1,4 @@
-"""The promises of the picture in CONTRIBUTING: they are kept, and breaking one is seen."""
+"""The promises of the picture in docs/architecture.md: they are kept, and breaking one is seen."""
 
 import ast
 import subprocess

@@ -1,0 +1,1 @@
+"""The README and docs/ are true: their commands run, their codes, fields and links exist."""

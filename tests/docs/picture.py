@@ -1,0 +1,70 @@
+"""The picture in the README: what `collect` prints about logs that were really recorded.
+
+``python -m tests.docs.picture`` draws it anew into docs/collect.svg.
+"""
+
+import io
+import os
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tests.docs.pages import ROOT
+from tests.docs.recorded import lay
+from tests.terminal import on_terminal
+
+PICTURE = ROOT / "docs/collect.svg"
+COLUMNS = 100
+COMMAND = "collect --logs logs --workload ngc_pytorch_rn50 --window 20:60"
+PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
+# rich's own form without its web font: whoever looks at it asks no server.
+FORM = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: monospace; font-size: {char_height}px;
+    line-height: {line_height}px; }}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+def shown(folder: Path) -> str:
+    """What a person sees who types the command where the recorded logs are."""
+    lay(folder / "logs")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+    words = (*PROGRAM, *shlex.split(COMMAND))
+    env |= {"PYTHONPATH": str(ROOT)}
+    said = on_terminal(words, columns=COLUMNS, cwd=folder, env=env)
+    return f"$ dlperf-orch {COMMAND}\n{said}"
+
+
+def drawn(text: str) -> str:
+    """The text as a picture."""
+    console = Console(record=True, file=io.StringIO(), width=COLUMNS, highlight=False)
+    console.print(Text(f"{text.rstrip()}\n"), soft_wrap=False)  # or its last line is cut off below
+    svg = console.export_svg(title="dlperf-orch", code_format=FORM, unique_id="collect")
+    return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        PICTURE.write_text(drawn(shown(Path(place))), encoding="utf-8")

@@ -1,0 +1,79 @@
+"""Every code that the program can say is explained in docs/codes-*.md, and no other."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from tests.docs.pages import ROOT, called, rows
+
+SOURCE = Path(errors.__file__).parent
+CODES = sorted((ROOT / "docs").glob("codes-*.md"))
+CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
+# A code may come to its place by a table, a condition or a variable; so every word in capitals
+# counts as one, unless it is known to be something else.
+OTHER_WORDS = {
+    "environment of tasks, and values": "HOME LANG LOGNAME PATH TMPDIR USER INFO PARALLEL"
+    " PYTHONUNBUFFERED",
+    "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
+    "capabilities and signals": "ALL SETGID SETUID SIGTERM",
+    "what nvidia-smi prints": "CPU GPU ID NODE NUMA PHB PIX PXB SOC SYS V100-SXM2",
+    "titles of reports": "CUDA OFED",
+    "transports as NCCL calls them": "IB",
+    "words of YAML": "FALSE NULL TRUE",
+    "groups of GPT's cases": "DP MP PP",
+    "placeholders": "ADDRESS GLOB PROGRAM",
+    "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
+    "names of holes": "CVE-2024-21626 CVE-2025-23266",
+    "names of Python": "LANGUAGES",
+}
+
+
+def said() -> set[str]:
+    """All words in capitals that stand alone in a text of the source."""
+    found = set()
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return {text for text in found if CODE.fullmatch(text)}
+
+
+def others() -> set[str]:
+    """The words that are no codes."""
+    return {word for words in OTHER_WORDS.values() for word in words.split()}
+
+
+def explained() -> list[str]:
+    """The codes of the pages."""
+    return [cells[0].strip("`").split("`")[0] for cells in all_rows()]
+
+
+def all_rows() -> list[tuple[str, ...]]:
+    """The rows of the pages of codes."""
+    return [cells for path in CODES for cells in rows(path.read_text(encoding="utf-8"))]
+
+
+def test_every_code_is_explained_and_nothing_else() -> None:
+    """A new word in capitals belongs into docs/codes-*.md, or into OTHER_WORDS above."""
+    assert set(explained()) == said() - others()
+    assert others() <= said()
+
+
+@pytest.mark.parametrize("path", CODES, ids=called)
+def test_a_code_has_one_row_on_a_page(path: Path) -> None:
+    """Code, what it means, usual cause, what to do: none of them repeated or left out."""
+    found = [*rows(path.read_text(encoding="utf-8"))]
+    assert max(Counter(cells[0] for cells in found).values()) == 1
+    for cells in found:
+        assert len(cells) == 4, cells
+        assert all(cells), cells
+
+
+def test_codes_are_found_in_the_source() -> None:
+    """Of each kind: finding, problem, mark, error, and what a parser says."""
+    kinds = {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "GLUED", "CONFIG", "LABELS"}
+    assert kinds <= said()

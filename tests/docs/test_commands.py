@@ -1,0 +1,123 @@
+"""Every command of README and docs/ is run, or at least read by the program's own parser."""
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from orchestrator.cli.app import app
+from tests.cluster import stubs
+from tests.conftest import Place
+from tests.docs import running
+from tests.docs.pages import PAGES, ROOT, Block, blocks, called
+from tests.docs.recorded import lay
+
+# Their commands start gangs.
+SWEEPING = [ROOT / "README.md", ROOT / "docs/commands.md"]
+STILL = [page for page in PAGES if page not in SWEEPING]
+ALL = [block for page in PAGES for block in blocks(page) if block.language == "sh"]
+TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+# Programs of others that pages call, whose options are their own matter.
+OTHERS = {"pip", "test", "nvidia-smi", "ibstat", "ls", ".venv/bin/python"}
+
+
+def lines(block: Block) -> Iterator[list[str]]:
+    """The words of each command of a block."""
+    for line in block.text.replace("\\\n", " ").splitlines():
+        command = re.sub(r"\s#.*|>\s*\S+", "", line)
+        for part in re.split(r"\|\|?|&&", command):
+            yield shlex.split(part)
+
+
+def parse(words: list[str]) -> None:
+    """Read a command line as the program does, and do nothing."""
+    command = get_command(app)
+    context = None
+    while isinstance(command, TyperGroup):
+        name, found, words = command.resolve_command(typer.Context(command), words)
+        assert found is not None, name
+        command = found
+    context = command.make_context(str(command.name), words)
+    assert context.command is command
+
+
+@pytest.mark.parametrize("block", ALL, ids=lambda block: block.name)
+def test_commands_are_read_by_the_parser(block: Block) -> None:
+    """An option or a command that is not there fails; so does a target that Makefile has not."""
+    for words in lines(block):
+        if words[0] == "dlperf-orch":
+            parse(words[1:])
+        elif words[0] == "make":
+            assert set(words[1:]) <= TARGETS, words
+        else:
+            assert words[0] in OTHERS, words
+
+
+@pytest.mark.parametrize("words", [["swep", "smoke"], ["sweep", "smoke", "--case-s", "1x1"]])
+def test_what_is_not_there_is_no_command(words: list[str]) -> None:
+    """Neither a misspelt command nor a misspelt option gets through."""
+    with pytest.raises(typer.BadParameter.__bases__[0]):
+        parse(words)
+
+
+def test_exceptions_are_named_by_blocks_that_are_there() -> None:
+    """A block that was rewritten is run, unless it is named anew."""
+    names = [block.name for block in ALL]
+    assert len(set(names)) == len(names)
+    assert {*running.ONLY_PARSED, *running.ON_THE_CLUSTER} <= set(names)
+
+
+@pytest.fixture
+def desk(place: Place) -> Place:
+    """Where a reader works: recorded logs, and the toy program in place of the demo's."""
+    folder = place.folder
+    quick = (folder / "playbooks/toy.yaml").read_text().replace("[1x1, 2x2]", "[1x1, 1x2, 2x1]")
+    (folder / "playbooks/smoke.yaml").write_text(quick.replace(": two", ": local"))
+    shutil.copytree(ROOT / "images/reference-rn50", folder / "images/reference-rn50")
+    shutil.copy(ROOT / "inventory/v100x4.yaml", folder / "inventory")
+    lay(folder / "logs")
+    return place
+
+
+def run_page(page: Path, desk: Place) -> int:
+    """Run what runs on any machine, with stubs that replay what programs of a node printed."""
+    folder = desk.folder.parent
+    stubs.write(folder / "stubs")
+    path = f"{folder / 'stubs'}:{running.program(folder / 'bin')}"
+    run = running.shell(desk.folder, {**desk.env(), "PATH": path})
+    return running.read(page, desk.folder, run, running.runs_here)
+
+
+@pytest.mark.parametrize("page", STILL, ids=called)
+def test_the_commands_of_a_page_run(page: Path, desk: Place) -> None:
+    """From top to bottom, in one folder; none fails."""
+    run_page(page, desk)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("page", SWEEPING, ids=called)
+def test_the_sweeps_of_a_page_run(page: Path, desk: Place) -> None:
+    """With the toy program behind the demo's name, and nothing is left running."""
+    assert run_page(page, desk) > 1
+    assert desk.pids() == []
+
+
+def test_files_of_pages_are_good(tmp_path: Path) -> None:
+    """Every inventory and playbook that a page shows passes `check`."""
+    found = [block for page in PAGES for block in blocks(page) if block.file]
+    paths = [tmp_path / block.page / block.file for block in found]
+    for block, path in zip(found, paths, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text)
+    words = " ".join(map(str, paths))
+    assert len(paths) > 6
+    env = {**os.environ, "PATH": running.program(tmp_path / "bin"), "PYTHONPATH": str(ROOT)}
+    done = running.shell(tmp_path, env)(f"dlperf-orch check {words}")
+    assert done.returncode == 0, done.stdout + done.stderr

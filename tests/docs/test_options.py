@@ -1,0 +1,63 @@
+"""docs/commands.md has every command with every option, and docs/exit-codes.md every exit code."""
+
+import re
+from collections.abc import Iterator
+
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from orchestrator import errors
+from orchestrator.cli.app import app
+from tests.docs.pages import ROOT, rows
+
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+# Told once, at the top of the page.
+COMMON = {"--json", "--state", "--verbose", "--help"}
+OPTION = re.compile(r"--[a-z][a-z-]*")
+CLOSED_PIPE = 141  # no error of ours: nobody reads what would say it
+
+
+def commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCommand]]:
+    """Every command by its words."""
+    for name, command in group.commands.items():
+        words = f"{prefix}{name}"
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{words} ")
+        elif isinstance(command, TyperCommand):
+            yield words, command
+
+
+def sections() -> dict[str, set[str]]:
+    """By command, the options of its table; several commands may share a heading."""
+    found: dict[str, set[str]] = {}
+    for part in COMMANDS.split("\n## ")[1:]:
+        title, _, text = part.partition("\n")
+        options = {word for cells in rows(text) for word in OPTION.findall(cells[0])}
+        found |= dict.fromkeys(title.split(", "), options)
+    return found
+
+
+def test_every_command_is_there_with_its_options() -> None:
+    """And no command or option that the program has not."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    having = {
+        words: {name for param in command.params for name in param.opts if name.startswith("--")}
+        for words, command in commands(group)
+    }
+    assert {words: options - COMMON for words, options in having.items()} == sections()
+
+
+def test_common_options_are_told_at_the_top() -> None:
+    """With their short forms."""
+    top = COMMANDS.partition("\n## ")[0]
+    assert {word for cells in rows(top) for word in OPTION.findall(cells[0])} == COMMON
+
+
+def test_every_exit_code_is_told() -> None:
+    """And in which order they count, in the page's first lines."""
+    text = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    told = [int(cells[0].strip("`")) for cells in rows(text)]
+    assert told == sorted({*errors.PRECEDENCE, CLOSED_PIPE})
+    order = [int(code) for code in re.findall(r"\d+", text.partition("\n|")[0])]
+    assert order == [code for code in errors.PRECEDENCE if code > 2]
