@@ -79,15 +79,15 @@ class ConfigError(DlperfError):
         return [
             {
                 "code": self.code,
-                "file": each.file,
-                "line": each.line,
-                "column": each.column,
-                "path": each.path,
-                "message": each.text,
+                "file": complaint.file,
+                "line": complaint.line,
+                "column": complaint.column,
+                "path": complaint.path,
+                "message": complaint.text,
                 "fix": "correct the file",
-                "where": {"file": each.file, "line": each.line},
+                "where": {"file": complaint.file, "line": complaint.line},
             }
-            for each in self.complaints
+            for complaint in self.complaints
         ]
 
 

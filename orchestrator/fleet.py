@@ -133,7 +133,7 @@ def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
     pool = Pool(min(MOST_AT_ONCE, len(nodes)))
     try:
         asked = [pool.submit(partial(answer, node)) for node in nodes]
-        return [each.result() for each in asked]
+        return [answer.result() for answer in asked]
     finally:
         pool.close()
 
@@ -141,11 +141,13 @@ def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
     """Errors that say the same of several nodes as one, its node such as ``vs[001-004]``."""
     groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
-    for each in failures:
-        groups.setdefault((type(each), each.code, each.cause), []).append(each)
+    for failure in failures:
+        groups.setdefault((type(failure), failure.code, failure.cause), []).append(failure)
     for first, *others in groups.values():
         for key in first.where if others else ():
-            first.where[key] = nodeset.fold(each.where.get(key, "?") for each in (first, *others))
+            first.where[key] = nodeset.fold(
+                failure.where.get(key, "?") for failure in (first, *others)
+            )
     return [group[0] for group in groups.values()]
 
 
@@ -159,9 +161,9 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     if not failed:
         return
     gravest = errors.gravest(failed)
-    others = [each for each in failed if each is not gravest]
+    others = [failure for failure in failed if failure is not gravest]
     if others:
-        nodes = ", ".join(each.where.get("node", "?") for each in others)
+        nodes = ", ".join(other.where.get("node", "?") for other in others)
         gravest.cause += f" (also failed: {nodes})"
     raise gravest
 

@@ -40,7 +40,7 @@ def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
     Args:
         found: by node name, in rank order.
     """
-    for odd in deviants({node: _content(each) for node, each in found.items()}):
+    for odd in deviants({node: _content(digest) for node, digest in found.items()}):
         yield Finding(
             "error",
             "DATA-DIFF",
@@ -49,8 +49,8 @@ def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
             f"{odd.expected}",
             f"copy data set {name} anew, with rsync --checksum",
         )
-    for node, each in found.items():
-        counted = (each.train_files, each.train_folders)
+    for node, digest in found.items():
+        counted = (digest.train_files, digest.train_folders)
         whole = (None, IMAGENET_FILES), (None, IMAGENET_FOLDERS)
         if _is_imagenet(name) and not all(
             count in allowed for count, allowed in zip(counted, whole, strict=True)
@@ -59,7 +59,8 @@ def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
                 "warning",
                 "DATA-INCOMPLETE",
                 node,
-                f"{each.train_files} files in {each.train_folders} folders of {each.path}/train",
+                f"{digest.train_files} files in {digest.train_folders} folders"
+                f" of {digest.path}/train",
                 f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}",
                 "say so beside the result; throughput hardly depends on it, accuracy does",
             )
@@ -70,5 +71,5 @@ def _is_imagenet(name: str) -> bool:
     return "imagenet" in name.casefold() and not name.endswith("record")
 
 
-def _content(each: DataDigest) -> str:
-    return f"{each.files} files, {each.size_bytes} bytes, digest {each.digest[:16]}"
+def _content(digest: DataDigest) -> str:
+    return f"{digest.files} files, {digest.size_bytes} bytes, digest {digest.digest[:16]}"

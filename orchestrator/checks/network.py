@@ -108,7 +108,7 @@ def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bo
     wanted = _ip(address)
     if any_will_do or wanted is None:  # a name stands for an address that only a resolver knows
         return bool(addresses)
-    held = [_ip(each) for each in addresses]
+    held = [_ip(address) for address in addresses]
     return wanted in held or (wanted.is_loopback and any(ip and ip.is_loopback for ip in held))
 
 

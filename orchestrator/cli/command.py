@@ -176,9 +176,9 @@ def _signed(
     _, *own = inspect.signature(body, eval_str=True).parameters.values()
     functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
     del called.__dict__["__wrapped__"]
-    parameters = [*(each.replace(kind=_KEYWORD) for each in own), *more]
+    parameters = [*(parameter.replace(kind=_KEYWORD) for parameter in own), *more]
     called.__dict__["__signature__"] = inspect.Signature(parameters)
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
 
 

@@ -91,7 +91,11 @@ def _folder_report(
         for case, group in by_case.items()
     ]
     results.sort(
-        key=lambda each: (each.case.precision, each.case.micro_batch_size, each.case.world_size)
+        key=lambda result: (
+            result.case.precision,
+            result.case.micro_batch_size,
+            result.case.world_size,
+        )
     )
     return Report(
         source=_shown(folder),

@@ -88,8 +88,8 @@ def judged(log: TrainingLog, trial: Trial, method: Method, path: str) -> Measure
 
 
 def of_case(log: TrainingLog, case: Case, method: Method | None, who: Named) -> Measurement:
-    marks = tuple(each for each in log.problems if not measure.keeps_out(each))
-    problems = [each for each in log.problems if measure.keeps_out(each)]
+    marks = tuple(problem for problem in log.problems if not measure.keeps_out(problem))
+    problems = [problem for problem in log.problems if measure.keeps_out(problem)]
     problems += measure.mismatches(log, case, method)
     throughput, more = value(log, case.global_batch_size, method.rule if method else None)
     if measure.global_batch_size(log) not in (None, case.global_batch_size):
@@ -121,7 +121,7 @@ def value(
     try:
         value = measure.throughput(log, batch, asked)
     except errors.LogError as error:
-        said = {each.code for each in log.problems}
+        said = {problem.code for problem in log.problems}
         cause = {"NO-CLOCK", "NOT-FINITE"} & said
         again = error.code in said or (error.code == "WINDOW" and cause)
         return None, [] if again else [Problem(error.code, error.cause)]

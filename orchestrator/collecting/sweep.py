@@ -102,7 +102,10 @@ def _trial(
     found = logs.judged(log, trial, method, str(path.relative_to(sweep.folder)))
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         found = _proved(sweep, found, workload, outcome)
-    more = (*kept.problems, *(each for each in outcome.problems if each.code in NOT_IN_LOGS))
+    more = (
+        *kept.problems,
+        *(problem for problem in outcome.problems if problem.code in NOT_IN_LOGS),
+    )
     return replace(
         found,
         state="invalid" if more else found.state,

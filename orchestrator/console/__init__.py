@@ -148,9 +148,9 @@ class Voice:
     def findings(self, findings: Sequence[Finding]) -> None:
         """What checks found, equal findings of several nodes in one row."""
         folded: dict[tuple[str, ...], list[str]] = {}
-        for each in findings:
-            key = (each.severity, each.code, each.seen, each.expected, each.fix)
-            folded.setdefault(key, []).append(each.node)
+        for finding in findings:
+            key = (finding.severity, finding.code, finding.seen, finding.expected, finding.fix)
+            folded.setdefault(key, []).append(finding.node)
         rows = [
             (severity, code, nodeset.fold(nodes), seen, expected, fix)
             for (severity, code, seen, expected, fix), nodes in folded.items()

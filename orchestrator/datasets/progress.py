@@ -70,5 +70,5 @@ def told(by_node: Mapping[str, Progress], rate: float, left: str) -> str:
     return f"{where}: {now.done}{of} done{behind}, {rate:.0f} files/s{end}"
 
 
-def _share(each: Progress) -> float:
-    return each.done / each.total if each.total else 0.0
+def _share(progress: Progress) -> float:
+    return progress.done / progress.total if progress.total else 0.0

@@ -53,12 +53,12 @@ def actions(recipe: Recipe, there: Mapping[str, Mapping[str, Held]]) -> tuple[Ac
     if name is None:
         return (*_unknown(recipe), *_made(recipe, recipe.image.name, tuple(there), {}))
     held = {node: has[name] for node, has in there.items() if name in has}
-    ours = {node: each for node, each in held.items() if each.inputs == recipe.inputs}
+    ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
     if name in recipe.bundled:
         kind, where, wanted = "load", "the bundle", Held(recipe.bundled[name], recipe.inputs)
     elif ours:
-        known = (node for node, each in ours.items() if each.id == recipe.known_id)
+        known = (node for node, image in ours.items() if image.id == recipe.known_id)
         where = next(known, next(iter(ours)))
         wanted = ours[where]
     else:

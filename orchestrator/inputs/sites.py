@@ -90,7 +90,7 @@ def _newest_first(store: Store) -> Iterator[Site]:
 
 
 def _is_fit(site: Site) -> bool:
-    return not any(each.severity == "error" for each in (*site.findings, *site.provisioned))
+    return not any(finding.severity == "error" for finding in (*site.findings, *site.provisioned))
 
 
 def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:

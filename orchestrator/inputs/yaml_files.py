@@ -149,7 +149,9 @@ def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
     Raises:
         ConfigError: there are some.
     """
-    complaints = [document.complaint(each.path, each.text) for each in found]
+    complaints = [
+        document.complaint(contradiction.path, contradiction.text) for contradiction in found
+    ]
     if complaints:
         raise errors.ConfigError(complaints)
 
@@ -199,7 +201,9 @@ def _judged(
     except errors.ConfigError as error:
         rest = salvage.salvaged(document, model, stand_ins)
         also = rest.sure(wrong(rest.model)) if rest else ()
-        told = [document.complaint(each.path, each.text) for each in also]
+        told = [
+            document.complaint(contradiction.path, contradiction.text) for contradiction in also
+        ]
         raise errors.ConfigError([*error.complaints, *told]) from error
     refuse(document, wrong(found))
     return found

@@ -32,7 +32,7 @@ def completed(
         step_flops=_each(workload.step_flops, asked),
         published=_published(workload, asked, publications, report.image),
     )
-    return replace(found, results=tuple(_doubted(found, each) for each in found.results))
+    return replace(found, results=tuple(_doubted(found, result) for result in found.results))
 
 
 def _doubted(report: Report, result: Result) -> Result:
@@ -46,7 +46,7 @@ def _doubted(report: Report, result: Result) -> Result:
 
 def _of_the_program(workload: Workload, case: Case) -> Case | None:
     """The case as the workload knows it; None if it has parameters of something else."""
-    params = tuple(each for each in case.params if each[0] not in NOT_OF_THE_PROGRAM)
+    params = tuple(param for param in case.params if param[0] not in NOT_OF_THE_PROGRAM)
     if any(name not in workload.params.model_fields for name, _ in params):
         return None
     return replace(case, params=params)

@@ -201,9 +201,9 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
         if trial.state == "valid" and trial.throughput is not None
     ]
     said = summary(values) if values else None
-    seen = {mark.code: 0 for each in agreed if each.state == "valid" for mark in each.marks}
+    seen = {mark.code: 0 for trial in agreed if trial.state == "valid" for mark in trial.marks}
     for code in seen:
-        seen[code] = sum(code in {mark.code for mark in each.marks} for each in agreed)
+        seen[code] = sum(code in {mark.code for mark in trial.marks} for trial in agreed)
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if said is not None and said.spread is not None and said.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
@@ -221,11 +221,11 @@ def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
     """The results with speedup and efficiency where the 1x1 case that they need is there."""
     baselines = {
-        each.case.comparable: each
-        for each in results
-        if each.case.world_size == 1 and each.statistics is not None
+        result.case.comparable: result
+        for result in results
+        if result.case.world_size == 1 and result.statistics is not None
     }
-    return tuple(_compared(each, baselines.get(each.case.comparable)) for each in results)
+    return tuple(_compared(result, baselines.get(result.case.comparable)) for result in results)
 
 
 def summary(values: Sequence[float]) -> Statistics:
@@ -263,36 +263,36 @@ def _interval(ordered: Sequence[float]) -> Interval:
     return Interval(ordered[best], ordered[n - 1 - best], coverage)
 
 
-def _compared(each: Result, baseline: Result | None) -> Result:
-    if each.statistics is None or baseline is None or baseline.statistics is None:
-        return each
-    here, there = _provenance(each), _provenance(baseline)
+def _compared(result: Result, baseline: Result | None) -> Result:
+    if result.statistics is None or baseline is None or baseline.statistics is None:
+        return result
+    here, there = _provenance(result), _provenance(baseline)
     differs = [key for key in ALIKE if key in here and key in there and here[key] != there[key]]
     if differs:
         seen = "; ".join(f"{key} is {here[key]}, in the 1x1 case {there[key]}" for key in differs)
-        return replace(each, marks=(*each.marks, Problem("BASELINE-DIFFERS", seen)))
-    speedup = each.statistics.median / baseline.statistics.median
-    efficiency = speedup / each.case.world_size
-    marks = each.marks
+        return replace(result, marks=(*result.marks, Problem("BASELINE-DIFFERS", seen)))
+    speedup = result.statistics.median / baseline.statistics.median
+    efficiency = speedup / result.case.world_size
+    marks = result.marks
     if efficiency > PLAUSIBLE_EFFICIENCY:
         marks += (
             Problem(
                 "IMPLAUSIBLE",
-                f"efficiency {efficiency:.3f}: more than {each.case.world_size} ranks can give;"
+                f"efficiency {efficiency:.3f}: more than {result.case.world_size} ranks can give;"
                 " look at the 1x1 case",
             ),
         )
-    return replace(each, speedup=speedup, efficiency=efficiency, marks=marks)
+    return replace(result, speedup=speedup, efficiency=efficiency, marks=marks)
 
 
 def _provenance(result: Result) -> Mapping[str, str]:
     """What the trials behind a median agree on."""
-    return next((each.provenance for each in result.trials if each.state == "valid"), {})
+    return next((trial.provenance for trial in result.trials if trial.state == "valid"), {})
 
 
 def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
     """The trials; where provenance differs, all that differ from the first valid one are out."""
-    valid = next((each for each in trials if each.state == "valid" and each.throughput), None)
+    valid = next((trial for trial in trials if trial.state == "valid" and trial.throughput), None)
     for trial in trials:
         here, there = _circumstances(trial), _circumstances(valid or trial)
         if valid is None or trial.state != "valid" or here == there:

@@ -48,17 +48,17 @@ def transport(seen: Mapping[str, Fabric]) -> str:
 def troubles(seen: Mapping[str, Fabric]) -> tuple[Problem, ...]:
     """What the libraries of a gang complain of: the likely reason where it failed."""
     return tuple(
-        Problem(each.code, f"node {node}: {each.message}")
+        Problem(problem.code, f"node {node}: {problem.message}")
         for node, fabric in seen.items()
-        for each in fabric.problems
+        for problem in fabric.problems
     )
 
 
 def _lacking(node: str, hcas: Sequence[str], fabric: Fabric) -> Iterable[Problem]:
     wish = f"node {node}: the case asks for InfiniBand on {','.join(hcas)};"
-    for each in fabric.problems:
-        if each.code == "IB-NO-DRIVER":
-            yield Problem(each.code, f"{wish} {each.message}")
+    for problem in fabric.problems:
+        if problem.code == "IB-NO-DRIVER":
+            yield Problem(problem.code, f"{wish} {problem.message}")
     lines = ", ".join(map(str, fabric.lines))
     if fabric.no_device is not None:
         took = f" and took {fabric.label}" if fabric.networks else ""

@@ -26,7 +26,7 @@ class Lock(Noun):
 
     def missing(self, images: Iterable[Image]) -> tuple[str, ...]:
         """Base references and URLs that these images need and that nothing is known of."""
-        needed = [name for each in images for name in (each.base, *each.downloads)]
+        needed = [name for image in images for name in (image.base, *image.downloads)]
         known = self.images.keys() | self.downloads.keys()
         return tuple(name for name in dict.fromkeys(needed) if name not in known)
 

@@ -98,19 +98,19 @@ class Result:
     @property
     def latency_s(self) -> float | None:
         """Median seconds per optimizer step over the valid trials; None where logs say none."""
-        said = [each.latency_s for each in self.trials if each.state == "valid"]
-        known = [each for each in said if each is not None]
+        said = [trial.latency_s for trial in self.trials if trial.state == "valid"]
+        known = [latency for latency in said if latency is not None]
         return median(known) if known else None
 
     @property
     def memory_mib(self) -> int | None:
         """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
-        said = [each.memory_mib for each in self.trials if each.state == "valid"]
-        return max((each for each in said if each is not None), default=None)
+        said = [trial.memory_mib for trial in self.trials if trial.state == "valid"]
+        return max((memory for memory in said if memory is not None), default=None)
 
     @property
     def transport(self) -> str:
         """What its valid trials ran over; without a valid one, what any of them ran over."""
         valid = [trial for trial in self.trials if trial.state == "valid"]
         said = dict.fromkeys(trial.transport for trial in valid or self.trials)
-        return " or ".join(each for each in said if each != "-") or "-"
+        return " or ".join(transport for transport in said if transport != "-") or "-"

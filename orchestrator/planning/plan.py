@@ -68,7 +68,7 @@ def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
     """What ``given`` asks for, split at commas; what is a name as it stands stays whole."""
     names = {name for trial in trials for name in _names(trial)}
     words = ((text,) if text in names else text.split(",") for text in given)
-    return tuple(word.strip() for each in words for word in each)
+    return tuple(word.strip() for text in words for word in text)
 
 
 def selected(trials: Iterable[Trial], wanted: Sequence[str]) -> tuple[Trial, ...]:

@@ -42,11 +42,11 @@ def verdict(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Verdict:
     """Each node's data set looked at anew, file by file, and compared with the others'."""
     nodes = {node.name: node for node in fleet.cluster.members}
     answers = ask_all(names, lambda name: _ask(fleet, dataset, nodes[name]))
-    held = {each.node: each.value for each in answers if each.value}
-    found = [finding for each in held.values() for finding in each.found]
-    between = checks.digests(dataset.name, {name: each.digest for name, each in held.items()})
+    held = {answer.node: answer.value for answer in answers if answer.value}
+    found = [finding for seen in held.values() for finding in seen.found]
+    between = checks.digests(dataset.name, {name: seen.digest for name, seen in held.items()})
     # Which parts a set may lack is this data set's own to say, and was said.
-    found += [each for each in between if each.code != "DATA-INCOMPLETE"]
+    found += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
     failures: list[errors.DlperfError] = []
     for answer in answers:
         if isinstance(answer.error, errors.UnfitError):
@@ -90,7 +90,7 @@ def row(dataset: Dataset, path: str, held: Held | None) -> tuple[str, ...]:
 
 def document(verdict: Verdict) -> dict[str, JSON]:
     """By node name what it holds, for programs."""
-    return {name: _plain(each) for name, each in verdict.held.items()}
+    return {name: _plain(seen) for name, seen in verdict.held.items()}
 
 
 def _plain(held: Held) -> JSON:

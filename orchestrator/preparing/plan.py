@@ -70,7 +70,7 @@ def planned(fleet: Fleet, asked: Asked, name: str) -> Planned:
     Raises:
         NodeError, UnfitError: it gave no answer that can be read.
     """
-    node = next(each for each in asked.cluster.members if each.name == name)
+    node = next(member for member in asked.cluster.members if member.name == name)
     wanted = Wanted(node.data[asked.dataset.name], asked.source, home(node, asked.dataset))
     question = look.probe(asked.dataset, wanted)
     found = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
@@ -78,7 +78,7 @@ def planned(fleet: Fleet, asked: Asked, name: str) -> Planned:
         return Planned(node, found, "there", None, 0, ())
     refusals = list(look.refusals(asked.dataset, name, wanted, found))
     open_ways = look.ways(asked.dataset, found, _beside(fleet, asked.dataset, node))
-    fit = [each for each in open_ways if _lack(asked, node, each[0]) is None]
+    fit = [way for way in open_ways if _lack(asked, node, way[0]) is None]
     if not open_ways:
         refusals.append(look.unmet(asked.dataset, name, wanted, found))
     elif not fit:
@@ -95,12 +95,16 @@ def home(node: Node, dataset: Dataset) -> str:
     return f"{node.folder}/prepare/{dataset.name}-{node.name}"
 
 
-def words(each: Planned) -> str:
+def words(planned: Planned) -> str:
     """What is to be done, for a person."""
-    if each.way is None:
-        return {"there": "is there; nothing is overwritten"}.get(each.state, "cannot be prepared")
-    begun = f", {each.found.have_bytes >> 20} MiB of it begun" if each.found.have_bytes else ""
-    return f"{each.way.title}; needs {each.needed_bytes >> 20} MiB of free disk{begun}"
+    if planned.way is None:
+        return {"there": "is there; nothing is overwritten"}.get(
+            planned.state, "cannot be prepared"
+        )
+    begun = (
+        f", {planned.found.have_bytes >> 20} MiB of it begun" if planned.found.have_bytes else ""
+    )
+    return f"{planned.way.title}; needs {planned.needed_bytes >> 20} MiB of free disk{begun}"
 
 
 def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:

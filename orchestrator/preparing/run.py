@@ -38,8 +38,8 @@ def run(work: Work, found: Plans, voice: Voice) -> dict[str, Outcome]:
     live, outcomes = _found(work, plans)
     todo = {name: planned for name, planned in plans.items() if name not in outcomes}
     claims = _claims(work, todo, live)
-    outcomes |= {each.node: _of(each.error) for each in claims if each.error}
-    owners = {each.node: each.value for each in claims if each.value}
+    outcomes |= {claim.node: _of(claim.error) for claim in claims if claim.error}
+    owners = {claim.node: claim.value for claim in claims if claim.value}
     mine = {name: todo[name] for name, owner in owners.items() if owner == name}
     outcomes |= _worked(work, mine, live, voice)
     for name, owner in owners.items():
@@ -57,9 +57,9 @@ def _found(
     others = [name for name in plans if name not in there]
     # In a tuple: nothing found is an answer too.
     answers = ask_all(others, lambda name: (left(work, plans[name]),))
-    live = {each.node: each.value[0] for each in answers if each.value and each.value[0]}
+    live = {answer.node: answer.value[0] for answer in answers if answer.value and answer.value[0]}
     outcomes = {name: Outcome("there", "nothing is overwritten") for name in there}
-    outcomes |= {each.node: _of(each.error) for each in answers if each.error}
+    outcomes |= {answer.node: _of(answer.error) for answer in answers if answer.error}
     for name in others:
         if name not in live and name not in outcomes and plans[name].refusals:
             outcomes[name] = Outcome("refused", plans[name].refusals[0].code)
@@ -97,7 +97,7 @@ def _worked(
         while pending:
             _, pending = futures.wait(pending, SHOW_S)
             show.now()
-        return {name: each.result() for name, each in asked.items()}
+        return {name: future.result() for name, future in asked.items()}
     finally:
         voice.rested()
         pool.close()
@@ -146,8 +146,8 @@ class _Show:
     def now(self) -> None:
         at = time.monotonic()
         shown = dict(self._work.progress)
-        for name, each in shown.items():
-            self._first.setdefault(name, (each, at))
+        for name, progress_now in shown.items():
+            self._first.setdefault(name, (progress_now, at))
         name = self._work.asked.dataset.name
         line = progress.told(shown, self._rate(shown, at), self._left(shown, at))
         self._voice.working(f"data set {name}: {line}")
@@ -155,16 +155,17 @@ class _Show:
     def _rate(self, shown: Mapping[str, Progress], at: float) -> float:
         """Files per second of all nodes together."""
         rates = [
-            (each.files - self._first[name][0].files) / max(at - self._first[name][1], SHOW_S)
-            for name, each in shown.items()
+            (progress_now.files - self._first[name][0].files)
+            / max(at - self._first[name][1], SHOW_S)
+            for name, progress_now in shown.items()
         ]
         return sum(rates)
 
     def _left(self, shown: Mapping[str, Progress], at: float) -> str:
         """The time that the last node will take, as far as it can be known of any."""
         lefts: Sequence[float | None] = [
-            progress.left_s(self._first[name][0], each, at - self._first[name][1])
-            for name, each in shown.items()
+            progress.left_s(self._first[name][0], progress_now, at - self._first[name][1])
+            for name, progress_now in shown.items()
         ]
         known = [left for left in lefts if left is not None]
         return duration(max(known)) if known else ""

@@ -53,11 +53,11 @@ def plans(voice: Voice, asked: Asked, found: Plans) -> None:
     rows = [
         (
             name,
-            _path(each.node.data, asked),
-            str(each.found.free_bytes >> 20),
-            plan.words(each),
+            _path(planned.node.data, asked),
+            str(planned.found.free_bytes >> 20),
+            plan.words(planned),
         )
-        for name, each in found.nodes.items()
+        for name, planned in found.nodes.items()
     ]
     title = f"Data set {asked.dataset.name}: what is to be done"
     voice.table(title, ("node", "path", "free MiB", "what"), rows)
@@ -66,8 +66,8 @@ def plans(voice: Voice, asked: Asked, found: Plans) -> None:
 def dry_run(voice: Voice, asked: Asked, found: Plans) -> int:
     """Show what would be done, and what stands against it; exit code."""
     plans(voice, asked, found)
-    refusals = [each for planned in found.nodes.values() for each in planned.refusals]
-    said: dict[str, JSON] = {name: _plan(each) for name, each in found.nodes.items()}
+    refusals = [refusal for planned in found.nodes.values() for refusal in planned.refusals]
+    said: dict[str, JSON] = {name: _plan(node) for name, node in found.nodes.items()}
     wrong = Wrong(refusals, found.failures)
     return _end(voice, asked, wrong, {"dry_run": True, "nodes": said})
 
@@ -90,7 +90,7 @@ def outcomes(
         for finding in planned.refusals
         if outcomes[name].state == "refused"
     ]
-    failures = [each.error for each in outcomes.values() if each.error]
+    failures = [outcome.error for outcome in outcomes.values() if outcome.error]
     said: dict[str, JSON] = {
         "nodes": {name: {"state": e.state, "message": e.words} for name, e in outcomes.items()},
         "held": held.document(found),
@@ -111,13 +111,13 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
         failures = [*failures, errors.Interrupted(number)]
     for failure in folded(failures):
         voice.line(str(failure))
-    unfit = 5 if any(each.severity == "error" for each in findings) else 0
-    code = errors.joined((unfit, *(each.exit_code for each in failures)))
+    unfit = 5 if any(finding.severity == "error" for finding in findings) else 0
+    code = errors.joined((unfit, *(failure.exit_code for failure in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,
         "data": asked.dataset.name,
         **said,
-        "findings": [dataclasses.asdict(each) for each in findings],
+        "findings": [dataclasses.asdict(finding) for finding in findings],
         "errors": [{"code": e.code, "message": e.cause, **e.where} for e in failures],
     }
     voice.document(document)
@@ -129,11 +129,11 @@ def _table(voice: Voice, asked: Asked, outcomes: Mapping[str, Outcome], found: V
     rows = [
         (
             name,
-            each.state,
-            each.words,
+            outcome.state,
+            outcome.words,
             *held.row(asked.dataset, paths[name], found.held.get(name)),
         )
-        for name, each in outcomes.items()
+        for name, outcome in outcomes.items()
     ]
     voice.table(f"Data set {asked.dataset.name}", ("node", "outcome", "why", *HELD), rows)
 
@@ -142,10 +142,10 @@ def _path(data: Mapping[str, str], asked: Asked) -> str:
     return data[asked.dataset.name]
 
 
-def _plan(each: Planned) -> JSON:
+def _plan(planned: Planned) -> JSON:
     return {
-        "state": each.state,
-        "what": plan.words(each),
-        "needed_bytes": each.needed_bytes,
-        "free_bytes": each.found.free_bytes,
+        "state": planned.state,
+        "what": plan.words(planned),
+        "needed_bytes": planned.needed_bytes,
+        "free_bytes": planned.found.free_bytes,
     }

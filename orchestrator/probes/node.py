@@ -136,7 +136,7 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         verbs=sections.read(said.get(VERBS), ibverbs.parse),
         ofed=ofed.version(said[OFED].out) if OFED in said else None,
         docker=docker.parse(said),
-        data={name[len(DATA) :]: _data(each) for name, each in said.items() if name[:5] == DATA},
+        data={name[len(DATA) :]: _data(text) for name, text in said.items() if name[:5] == DATA},
     )
 
 
@@ -151,10 +151,10 @@ def _gpu_summary(fact: DriverFacts) -> GpuSummary:
     return GpuSummary(
         driver=fact.driver,
         cuda=fact.cuda,
-        models=tuple(each.model or "?" for each in fact.gpus),
-        bus_ids=tuple(each.bus_id for each in fact.gpus),
-        memory_mib=tuple(each.memory_mib for each in fact.gpus),
-        power_limits_w=tuple(each.power_limit_w for each in fact.gpus),
+        models=tuple(gpu.model or "?" for gpu in fact.gpus),
+        bus_ids=tuple(gpu.bus_id for gpu in fact.gpus),
+        memory_mib=tuple(gpu.memory_mib for gpu in fact.gpus),
+        power_limits_w=tuple(gpu.power_limit_w for gpu in fact.gpus),
     )
 
 

@@ -29,7 +29,7 @@ def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, Held]]:
         NodeError, UnfitError: the first node that could not say.
     """
     answers = ask_all(list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {})
-    return {each.node: each.checked() for each in answers}
+    return {answer.node: answer.checked() for answer in answers}
 
 
 def held(engine: "Images", tag: str) -> dict[str, Held]:
@@ -69,7 +69,7 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
     has = there(preparing.fleet, what.tag)
     if left := images.actions(what, has):
         raise _skew(what, left)
-    (found,) = {each[what.tag].id for each in has.values()}
+    (found,) = {images_there[what.tag].id for images_there in has.values()}
     image = what.image
     return ImageRecord(
         name=image.name,

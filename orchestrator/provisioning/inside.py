@@ -69,8 +69,8 @@ def _forget(fleet: Fleet) -> None:
     """Remove containers that looked around, of this provisioning or of one that was killed."""
 
     def remove(node: str) -> None:
-        for each in fleet.containers[node].labelled(LABEL):
-            fleet.containers[node].remove(each.name)
+        for leftover in fleet.containers[node].labelled(LABEL):
+            fleet.containers[node].remove(leftover.name)
 
     ask_all(list(fleet.engines), remove)
 
@@ -87,7 +87,7 @@ def _found(
         answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
         settled(answers)
         for answer in answers:
-            node = next(each for each in fleet.cluster.members if each.name == answer.node)
+            node = next(member for member in fleet.cluster.members if member.name == answer.node)
             outside = facts.get(answer.node)
             found += checks.container(
                 node,
@@ -99,7 +99,7 @@ def _found(
 
 
 def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
-    node = next(each for each in fleet.cluster.members if each.name == name)
+    node = next(member for member in fleet.cluster.members if member.name == name)
     runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, image_id))
     asked = container.questions(node)
     question = container.probe(asked, nonce=secrets.token_hex(8))

@@ -45,7 +45,7 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     """What the nodes say now, checked; and the errors of those that said nothing."""
     members = {node.name: node for node in cluster.members}
     answers = _answers(cluster, ask, asking)
-    said = {each.node: each.value for each in answers if each.value}
+    said = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in said.items()}
     demands = checks.Demands(
         extra=asking.image.extra if asking.image else None, driver=_driver(asking.images)
@@ -53,8 +53,8 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     findings: list[Finding] = []
     for name, answer in said.items():
         findings += checks.alone(cluster, members[name], answer, demands)
-    hosts = {name: each.host for name, each in facts.items()}
-    findings += checks.together(cluster, hosts, {each.node: each.at_s for each in answers})
+    hosts = {name: node.host for name, node in facts.items()}
+    findings += checks.together(cluster, hosts, {answer.node: answer.at_s for answer in answers})
     findings += checks.alike(cluster, facts)
     if asking.known is not None:
         findings += checks.since(asking.known, facts)
@@ -69,7 +69,7 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
         images=asking.known.images if asking.known else {},
         data=asking.known.data if asking.known else {},
     )
-    return site, [each.error for each in answers if each.error]
+    return site, [answer.error for answer in answers if answer.error]
 
 
 def _driver(images: Iterable[Image]) -> str | None:

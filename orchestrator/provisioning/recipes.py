@@ -32,8 +32,10 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe
         for url in image.downloads
         if url in preparing.lock.downloads
     }
-    cached = frozenset(each for each in checksums.values() if preparing.downloads.cached(each))
-    bundled = {each.tag: each.id for each in preparing.bundle.images} if preparing.bundle else {}
+    cached = frozenset(
+        checksum for checksum in checksums.values() if preparing.downloads.cached(checksum)
+    )
+    bundled = {image.tag: image.id for image in preparing.bundle.images} if preparing.bundle else {}
     contents = context.files(folder, shipped.SCRIPTS)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
@@ -68,6 +70,6 @@ def resolved(preparing: Preparing, known: Recipe) -> Recipe:
 
 def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
     """Rows of a table: image, kind, node, what, reason."""
-    for name, each in actions.items():
-        for action in each:
+    for name, of_image in actions.items():
+        for action in of_image:
             yield name, action.kind, action.node or "this machine", action.what, action.reason

@@ -23,7 +23,9 @@ def ids(path: Path) -> dict[str, str]:
     try:
         listed, small = _read(path)
         images = json.loads(listed)
-        return {name: small[each["Config"]] for each in images for name in each["RepoTags"] or ()}
+        return {
+            name: small[image["Config"]] for image in images for name in image["RepoTags"] or ()
+        }
     except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise _unfit(path, f"cannot be read: {error}") from error
     except (ValueError, TypeError, KeyError) as error:

@@ -35,7 +35,7 @@ def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
         found += _reachable(fleet, elsewhere)
     digests, wrong = _data(fleet, voice, fresh=recount)
     said = _judged(digests)
-    if any(each.severity == "error" for each in said) and not recount:
+    if any(finding.severity == "error" for finding in said) and not recount:
         # What a node remembers may be of before it was mended.
         digests, wrong = _data(fleet, voice, fresh=True)
         said = _judged(digests)
@@ -62,13 +62,13 @@ def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
     answers = ask_all(names, lambda name: _listen(fleet, name, len(names) - 1))
     try:
         settled(answers)
-        listening = {each.node: each.checked() for each in answers}
+        listening = {answer.node: answer.checked() for answer in answers}
         calls = _calls(fleet, listening)
     finally:
         for answer in answers:
             if answer.value is not None:
                 answer.value.stream.close()
-    heard = {name: each.heard for name, each in listening.items()}
+    heard = {name: listener.heard for name, listener in listening.items()}
     return list(checks.reachable(PORT, heard, calls))
 
 
@@ -86,7 +86,7 @@ def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
 
 def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
     addresses = {node.name: node.address for node in fleet.cluster.members}
-    open_at = [name for name, each in listening.items() if each.heard.state == "open"]
+    open_at = [name for name, listener in listening.items() if listener.heard.state == "open"]
 
     def call_all(caller: str) -> dict[str, Heard]:
         return {
@@ -97,7 +97,9 @@ def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Hear
 
     answers = ask_all(list(listening), call_all)
     settled(answers)
-    return {(each.node, name): heard for each in answers for name, heard in each.checked().items()}
+    return {
+        (answer.node, name): heard for answer in answers for name, heard in answer.checked().items()
+    }
 
 
 def _call(fleet: Fleet, caller: str, address: str, word: str) -> Heard:
@@ -117,14 +119,14 @@ def _data(
         paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
         voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
         answers = ask_all(list(paths), _counting(fleet, paths, fresh=fresh))
-        digests[name] = {each.node: each.value for each in answers if each.value}
-        wrong += [_unread(name, each.node, each.error) for each in answers if each.error]
+        digests[name] = {answer.node: answer.value for answer in answers if answer.value}
+        wrong += [_unread(name, answer.node, answer.error) for answer in answers if answer.error]
     voice.rested()
     return digests, wrong
 
 
 def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
-    return [each for name, by_node in digests.items() for each in checks.digests(name, by_node)]
+    return [digest for name, by_node in digests.items() for digest in checks.digests(name, by_node)]
 
 
 def _counting(

@@ -21,7 +21,7 @@ def final(page: Page) -> str:
     return "\n\n".join(
         (
             page.say("by_gpus", unit=escaped(page.report.unit)),
-            _table(page, columns, lambda each: _throughput(each, decimals)),
+            _table(page, columns, lambda result: _throughput(result, decimals)),
             page.say("speedups"),
             _table(page, columns, _speedup),
             page.heading("details"),
@@ -32,7 +32,7 @@ def final(page: Page) -> str:
 
 def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Result], str]) -> str:
     heads = [escaped(_label(column[0].case, page)) for column in columns]
-    by_place = [{each.case.placement: each for each in column} for column in columns]
+    by_place = [{result.case.placement: result for result in column} for column in columns]
     rows = [
         (label, *(cell(found[place]) if place in found else ABSENT for found in by_place))
         for place, label in _rows(page)
@@ -52,7 +52,9 @@ def _speedup(result: Result) -> str:
 
 def _rows(page: Page) -> list[tuple[str, str]]:
     """Placement and label, fewest GPUs first; two placements of as many GPUs are told apart."""
-    cases = sorted((each.case for each in page.report.results), key=lambda each: each.world_size)
+    cases = sorted(
+        (result.case for result in page.report.results), key=lambda case: case.world_size
+    )
     sizes = {case.placement: case.world_size for case in cases}
     times = Counter(sizes.values())
     return [
@@ -63,7 +65,7 @@ def _rows(page: Page) -> list[tuple[str, str]]:
 
 def _label(case: Case, page: Page) -> str:
     """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
-    others = [each.case.document() for each in page.report.results]
+    others = [result.case.document() for result in page.report.results]
     own = case.document()
     names: tuple[str, ...] = (
         "device",

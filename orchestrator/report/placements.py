@@ -50,15 +50,15 @@ def _final(page: Page, group: Sequence[Result]) -> str:
     head = (layout.nodes, layout.gpus, layout.batch, layout.throughput)
     rows = [
         (
-            *_place(each),
+            *_place(result),
             numbers.fixed(
-                each.statistics.median if each.statistics else None, page.report.layout.decimals
+                result.statistics.median if result.statistics else None, page.report.layout.decimals
             ),
-            _speedup(page, each),
-            numbers.share(each.efficiency),
-            *cells.further(page, each),
+            _speedup(page, result),
+            numbers.share(result.efficiency),
+            *cells.further(page, result),
         )
-        for each in group
+        for result in group
     ]
     further = cells.further_heads(page, ("speedup", "efficiency"))
     return f"{_title(page, group)}\n\n{table((*head, *further), rows)}"

@@ -116,7 +116,7 @@ def _published(report: Report, result: Result) -> tuple[Cell, ...]:
 def _lone(lone: LoneLog) -> tuple[Cell, ...]:
     config = lone.log.config
     said = (config.get(key, "") for key in ("world_size", "micro_batch_size", "precision"))
-    return (_cell(lone.path), *(_cell(str(each)) for each in said), _or_empty(lone.throughput))
+    return (_cell(lone.path), *(_cell(str(value)) for value in said), _or_empty(lone.throughput))
 
 
 def _or_empty(value: float | None) -> Cell:

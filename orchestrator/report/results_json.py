@@ -102,8 +102,10 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "memory_mib": trial.memory_mib,
         "transport": known_transport(trial.transport),
         "nodes": list(trial.nodes),
-        "problems": [{"code": each.code, "message": each.message} for each in trial.problems],
-        "marks": [{"code": each.code, "message": each.message} for each in trial.marks],
+        "problems": [
+            {"code": problem.code, "message": problem.message} for problem in trial.problems
+        ],
+        "marks": [{"code": mark.code, "message": mark.message} for mark in trial.marks],
         "log": evidence.log if evidence else None,
         "lines": list(evidence.lines) if evidence and evidence.lines else None,
         "sha256": evidence.sha256 if evidence else None,
@@ -128,5 +130,7 @@ def _lone(lone: LoneLog) -> dict[str, JSON]:
         "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
         "lines": list(log.evidence) if log.evidence else None,
         "sha256": log.sha256,
-        "problems": [{"code": each.code, "message": each.message} for each in lone.problems],
+        "problems": [
+            {"code": problem.code, "message": problem.message} for problem in lone.problems
+        ],
     }

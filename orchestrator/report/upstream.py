@@ -32,7 +32,7 @@ def exports(report: Report) -> dict[str, JSON]:
 
 def _groups(report: Report) -> Sequence[Sequence[Result]]:
     """The results that go into one file: no two of them have one key."""
-    named = {report.names.get(each.case) for each in report.results}
+    named = {report.names.get(result.case) for result in report.results}
     if report.layout.kind == "groups" and None not in named and len(named) == len(report.results):
         return [report.results] if report.results else []
     return placements.series(report)
@@ -40,14 +40,14 @@ def _groups(report: Report) -> Sequence[Sequence[Result]]:
 
 def _places(report: Report, group: Sequence[Result]) -> Mapping[str, JSON]:
     return {
-        _key(report, each.case): {
-            "average_speed": round(each.statistics.mean, 2),
-            "batch_size_per_device": each.case.micro_batch_size,
-            "median_speed": round(each.statistics.median, 2),
-            "speedup": None if each.speedup is None else round(each.speedup, 2),
+        _key(report, result.case): {
+            "average_speed": round(result.statistics.mean, 2),
+            "batch_size_per_device": result.case.micro_batch_size,
+            "median_speed": round(result.statistics.median, 2),
+            "speedup": None if result.speedup is None else round(result.speedup, 2),
         }
-        for each in group
-        if each.statistics
+        for result in group
+        if result.statistics
     }
 
 

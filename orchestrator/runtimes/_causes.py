@@ -100,9 +100,9 @@ CAUSES = (
 def refusal(said: str, node: str, otherwise: str) -> errors.DlperfError:
     """The error behind an engine's words; those without a meaning known here get a code given."""
     cause = " ".join(said.split()).rstrip(".")
-    for each in CAUSES:
-        if re.search(each.words, cause, re.IGNORECASE):
-            return each.kind(cause, code=each.code, node=node, fix=each.fix)
+    for known in CAUSES:
+        if re.search(known.words, cause, re.IGNORECASE):
+            return known.kind(cause, code=known.code, node=node, fix=known.fix)
     return errors.UnfitError(cause or "no reason given", code=otherwise, node=node)
 
 

@@ -81,12 +81,12 @@ class Containers:
         )
         return tuple(
             ContainerFacts(
-                id=each["Id"],
-                name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
-                labels=each.get("Labels") or {},
-                state=each["State"],
+                id=answer["Id"],
+                name=answer["Names"][0].removeprefix("/") if answer.get("Names") else "",
+                labels=answer.get("Labels") or {},
+                state=answer["State"],
             )
-            for each in found
+            for answer in found
         )
 
     def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
@@ -172,7 +172,7 @@ class Containers:
         not among them, they are those of another life.
         """
         events = self._engine.ask(_events)
-        started = {each.get("id") for each in events if each.get("status") == "start"}
+        started = {event.get("id") for event in events if event.get("status") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
 
 

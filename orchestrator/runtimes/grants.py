@@ -46,7 +46,7 @@ class Grants:
         config: dict[str, Any] = {
             "NetworkMode": "host",
             "LogConfig": LOG,
-            "Mounts": [_mount(each) for each in mounts],
+            "Mounts": [_mount(mount) for mount in mounts],
             "Ulimits": [
                 {"Name": name, "Soft": value, "Hard": value}
                 for name, value in self._settings.ulimits.items()

@@ -70,7 +70,7 @@ class Images:
         One whose name another image was given has none left, and is named by its id.
         """
         found = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
-        return tuple(name for each in found for name in _names(each))
+        return tuple(name for image in found for name in _names(image))
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
         """The digest that the registry has for a name now, asked by the node's engine.

@@ -16,7 +16,9 @@ def no_other_gang(fleet: Fleet, ours: Collection[str]) -> None:
     def look(name: str) -> list[str]:
         found = fleet.containers[name].labelled("dlperf.sweep")
         alive = [container for container in found if container.state == "running"]
-        return [each.name for each in alive if each.labels["dlperf.sweep"] not in ours]
+        return [
+            container.name for container in alive if container.labels["dlperf.sweep"] not in ours
+        ]
 
     answers = ask_all(list(fleet.engines), look)
     settled(answers)

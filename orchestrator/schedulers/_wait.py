@@ -55,15 +55,15 @@ class Wait:
         self._insisted_at = self._began
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
-        while any(each.end is None for each in self._watched):
+        while any(watched.end is None for watched in self._watched):
             young = time.monotonic() - self._began < YOUNG_S
             pause_s = QUICK_S if young or self._reason or self._served else CALM_S
-            for each in self._watched:
-                if each.end is None:
-                    self._look(each, watch, pause_s)
+            for watched in self._watched:
+                if watched.end is None:
+                    self._look(watched, watch, pause_s)
             self._judge(stopping)
             self._rest(pause_s)
-        ends = tuple(each.end for each in self._watched if each.end is not None)
+        ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
         return GangEnd(
@@ -75,30 +75,32 @@ class Wait:
 
     def _rest(self, pause_s: float) -> None:
         """Wait until an answer comes, or for so long."""
-        asked = [each.asked for each in self._watched if each.asked and each.end is None]
+        asked = [
+            watched.asked for watched in self._watched if watched.asked and watched.end is None
+        ]
         if asked:
             futures.wait(asked, pause_s, futures.FIRST_COMPLETED)
         else:
             time.sleep(pause_s)
 
-    def _look(self, each: _Watched, watch: Watch, pause_s: float) -> None:
+    def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
         """Take an answer that has come, or ask; no node waits for another."""
         now = time.monotonic()
-        if each.asked is None and now > each.rests_until:
-            each.asked = self._pool.submit(partial(self._ask, each.task, each.read))
-        elif each.asked is not None and each.asked.done():
-            answer, each.asked = each.asked, None
+        if watched.asked is None and now > watched.rests_until:
+            watched.asked = self._pool.submit(partial(self._ask, watched.task, watched.read))
+        elif watched.asked is not None and watched.asked.done():
+            answer, watched.asked = watched.asked, None
             error = answer.exception()
             if error is None:
-                each.heard_at, each.rests_until, each.silence = now, now + pause_s, ""
-                self._take(each, answer.result(), watch)
+                watched.heard_at, watched.rests_until, watched.silence = now, now + pause_s, ""
+                self._take(watched, answer.result(), watch)
             elif not isinstance(error, errors.NodeError):
                 raise error
             else:
-                each.rests_until = now + AGAIN_S
-                each.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
-        if each.end is None and now - each.heard_at > _patience_s(each):
-            self._end(each, _unknown(each.task, each.silence or "unreachable"))
+                watched.rests_until = now + AGAIN_S
+                watched.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
+        if watched.end is None and now - watched.heard_at > _patience_s(watched):
+            self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
     def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:
         """The state before the log: what an ended task has written is then there."""
@@ -106,23 +108,23 @@ class Wait:
         state = runtime.inspect(self._attempt, task)
         return runtime.output(self._attempt, task, offset), state
 
-    def _take(self, each: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
+    def _take(self, watched: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
         piece, state = answer
         if piece:
-            each.read += len(piece)
+            watched.read += len(piece)
             self._grew = time.monotonic()
-            if each.task.node_rank == self._attempt.log_rank:
+            if watched.task.node_rank == self._attempt.log_rank:
                 watch(piece)
         if state.phase == "absent":
-            self._end(each, _unknown(each.task, "lost"))
-        elif state.end is not None and (not piece or _is_read(each, state.end)):
-            self._end(each, state.end)
+            self._end(watched, _unknown(watched.task, "lost"))
+        elif state.end is not None and (not piece or _is_read(watched, state.end)):
+            self._end(watched, state.end)
 
-    def _end(self, each: _Watched, end: TaskEnd) -> None:
-        each.end = end
-        if self._reason or (each.task.service and self._served):
+    def _end(self, watched: _Watched, end: TaskEnd) -> None:
+        watched.end = end
+        if self._reason or (watched.task.service and self._served):
             return
-        if end.status == 0 and end.why == "exited" and not each.task.service:
+        if end.status == 0 and end.why == "exited" and not watched.task.service:
             return
         # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
         self._first = end
@@ -133,7 +135,7 @@ class Wait:
         now = time.monotonic()
         if self._reason or self._served:
             self._insist(now)
-        elif all(each.end or each.task.service for each in self._watched):
+        elif all(watched.end or watched.task.service for watched in self._watched):
             self._served = True  # of services alone nobody needs anything
             self._ask_to_end()
         elif stopping():
@@ -159,20 +161,20 @@ class Wait:
 
     def _tell(self, say: Callable[[Task], None]) -> None:
         """Say something to every task that runs; whether it heard is seen by looking."""
-        for each in self._watched:
-            if each.end is None:
-                self._pool.submit(partial(say, each.task))
+        for watched in self._watched:
+            if watched.end is None:
+                self._pool.submit(partial(say, watched.task))
 
 
-def _patience_s(each: _Watched) -> float:
-    return ENGINE_LOST_S if each.silence else NODE_LOST_S
+def _patience_s(watched: _Watched) -> float:
+    return ENGINE_LOST_S if watched.silence else NODE_LOST_S
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:
     return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
 
 
-def _is_read(each: _Watched, end: TaskEnd) -> bool:
+def _is_read(watched: _Watched, end: TaskEnd) -> bool:
     """Whether the log is here, or too far behind, by the size that a supervisor took, if it did."""
-    left = end.size_bytes - each.read
+    left = end.size_bytes - watched.read
     return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

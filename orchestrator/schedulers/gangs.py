@@ -147,7 +147,7 @@ class Gangs:
 
         pool = self._pool(attempt)
         asked = [pool.submit(partial(answer, task)) for task in attempt.tasks]
-        return [each.result() for each in asked]
+        return [future.result() for future in asked]
 
     def _pool(self, attempt: Attempt) -> Pool:
         """The threads of an attempt alone: a node that is silent holds up no other's end."""

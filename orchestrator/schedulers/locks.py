@@ -56,7 +56,7 @@ class Locks:
             NodeError: a node does not answer.
         """
         answers = ask_all(list(self._folders), self._lock)
-        self._streams = {each.node: each.value for each in answers if each.value}
+        self._streams = {answer.node: answer.value for answer in answers if answer.value}
         settled(answers)
         for name in self._streams:
             threading.Thread(target=self._keep, args=(name,), daemon=True).start()

@@ -23,16 +23,18 @@ def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...
     Raises:
         NodeError: the node does not answer.
     """
-    ids = [each for each in sweep_ids if SWEEP_ID.fullmatch(each)]
+    ids = [sweep_id for sweep_id in sweep_ids if SWEEP_ID.fullmatch(sweep_id)]
     if not ids:
         return ()
     names: set[str] = set()
     if node in fleet.engines:
         labelled = fleet.containers[node].labelled(LABEL)
         names = {
-            each.name for each in labelled if each.labels[LABEL] in ids and each.state == "running"
+            container.name
+            for container in labelled
+            if container.labels[LABEL] in ids and container.state == "running"
         }
-    pattern = "|".join(each.replace(".", "[.]") for each in ids)
+    pattern = "|".join(sweep_id.replace(".", "[.]") for sweep_id in ids)
     done = fleet.transports[node].run(("sh", "-c", TASKS, "sh", pattern), timeout_s=COMMAND_S)
     return tuple(sorted(names | set(done.stdout.decode(errors="replace").split())))
 

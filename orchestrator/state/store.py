@@ -310,11 +310,11 @@ class Store:
             return Sweep(Path(name).resolve())
         known, unreadable = self.sweeps(), self.unreadable()
         playbook = Path(name).stem if name.endswith(".yaml") else name
-        exact = [each for each in known if name == each.id or playbook == each.playbook]
+        exact = [sweep for sweep in known if name == sweep.id or playbook == sweep.playbook]
         of_it = {it: why for it, why in unreadable.items() if self._at(it).playbook == playbook}
         _refuse_newer(next(iter(exact), None), of_it)
-        ids = [*(each.id for each in known), *unreadable]
-        fitting = [each.id for each in exact[:1]] or [
+        ids = [*(sweep.id for sweep in known), *unreadable]
+        fitting = [sweep.id for sweep in exact[:1]] or [
             it for it in ids if name and it.startswith(name)
         ]
         if len(fitting) == 1:

@@ -47,20 +47,21 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
 
 def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
     """What is new, each in a line; of warnings that were there before, their codes in one."""
-    before = {(each.code, each.node) for each in (known.findings if known else ())}
+    before = {(finding.code, finding.node) for finding in (known.findings if known else ())}
     old = [
-        each
-        for each in site.findings
-        if each.severity != "error" and (each.code, each.node) in before
+        finding
+        for finding in site.findings
+        if finding.severity != "error" and (finding.code, finding.node) in before
     ]
-    fresh = [each for each in site.findings if each not in old]
-    for new in dict.fromkeys(replace(each, node="") for each in fresh):
-        nodes = nodeset.fold(each.node for each in fresh if replace(each, node="") == new)
+    fresh = [finding for finding in site.findings if finding not in old]
+    for new in dict.fromkeys(replace(finding, node="") for finding in fresh):
+        nodes = nodeset.fold(finding.node for finding in fresh if replace(finding, node="") == new)
         seen = f"{new.severity} {new.code} {nodes}: {new.seen}"
         voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
-    codes = dict.fromkeys(each.code for each in old)
+    codes = dict.fromkeys(finding.code for finding in old)
     said = [
-        f"{code} {nodeset.fold(each.node for each in old if each.code == code)}" for code in codes
+        f"{code} {nodeset.fold(finding.node for finding in old if finding.code == code)}"
+        for code in codes
     ]
     if said:
         voice.line(f"warnings as before: {', '.join(said)}")
@@ -90,7 +91,7 @@ def _provisioned(requested: Requested) -> tuple[Finding, ...]:
     names = {node.name for node in requested.cluster.members}
     known = requested.known.provisioned if requested.known else ()
     return tuple(
-        replace(each, fix=f"{each.fix}; then provision again")
-        for each in known
-        if each.node in names or each.node == "all"
+        replace(finding, fix=f"{finding.fix}; then provision again")
+        for finding in known
+        if finding.node in names or finding.node == "all"
     )

@@ -45,9 +45,9 @@ def bring(
             answer.error.where.pop("node", None)  # it is this machine that cannot keep it
             raise answer.error
     return tuple(
-        Problem("LOG-COPY", f"node {each.node}: {each.error.cause}")
-        for each in answers
-        if each.error is not None
+        Problem("LOG-COPY", f"node {answer.node}: {answer.error.cause}")
+        for answer in answers
+        if answer.error is not None
     )
 
 

@@ -83,11 +83,11 @@ class Opened:
         """The sweep of the same inputs, else the newest of this playbook on this cluster."""
         name, cluster = self._recipe.name, self._recipe.cluster.name
         found = [
-            each
-            for each in self._store.sweeps()
-            if (each.record().experiment, each.record().cluster) == (name, cluster)
+            sweep
+            for sweep in self._store.sweeps()
+            if (sweep.record().experiment, sweep.record().cluster) == (name, cluster)
         ]
-        same = [each for each in found if each.record().identity == identity]
+        same = [sweep for sweep in found if sweep.record().identity == identity]
         return next(iter((*same, *found)), None)
 
     def _now(self) -> SweepRecord:

@@ -178,7 +178,7 @@ def _failed_program(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tupl
     troubles = proof.troubles(_seen(campaign, attempt))
     if troubles:
         state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
-        reasons = "; ".join(each.message for each in troubles)
+        reasons = "; ".join(trouble.message for trouble in troubles)
         return state, Problem(troubles[0].code, f"{reasons}\n{words}")
     if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
         return "infra-lost", Problem("KILLED", words)

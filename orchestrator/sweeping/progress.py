@@ -56,7 +56,7 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
         NodeError: its node does not answer.
     """
     workload = workloads.find(running.plan.workload)
-    task = next((each for each in attempt.tasks if each.node_rank == attempt.log_rank), None)
+    task = next((task for task in attempt.tasks if task.node_rank == attempt.log_rank), None)
     if workload is None or task is None:
         return None
     log, begin = f"r{task.node_rank}.log", max(0, log_bytes - TAIL_BYTES)
@@ -64,7 +64,7 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
     found = workload.progress(tail[: tail.rfind(b"\n") + 1])
     if found is None:
         return None
-    (case,) = (each.case for each in running.plan.trials if each.name == attempt.trial)
+    (case,) = (trial.case for trial in running.plan.trials if trial.name == attempt.trial)
     (iteration, rate), last = found, workload.last_iteration(running.plan.method.iterations)
     left = (last - iteration) * case.global_batch_size / rate if rate > 0 else None
     return Progress(attempt.trial, attempt.number, iteration, last, rate, left)
@@ -76,7 +76,7 @@ def results(running: Running) -> tuple[Result, ...]:
         found = measured(running.sweep).results
     except errors.StoreError:  # collect says why; a sweep that runs is to be seen all the same
         return ()
-    return tuple(each for each in found if each.statistics)
+    return tuple(result for result in found if result.statistics)
 
 
 def row(result: Result) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
     A sweep whose record does not read may be of this cluster.
     """
     settled: list[str] = []
-    why = {each: _mend(error) for each, error in store.unreadable().items()}
+    why = {sweep_id: _mend(error) for sweep_id, error in store.unreadable().items()}
     for sweep in store.sweeps():
         if sweep.record().cluster != cluster.name:
             continue
@@ -48,7 +48,7 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
         if not attempts:
             settled.append(sweep.id)
             continue
-        names = ", ".join(f"{each.trial} a{each.number}" for each in attempts)
+        names = ", ".join(f"{attempt.trial} a{attempt.number}" for attempt in attempts)
         fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
         why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
     return tuple(settled), why
@@ -63,7 +63,9 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
     tasks = {*strays.running(fleet, node.name, sweep_ids)}
     if node.name in fleet.engines:
         labelled = fleet.containers[node.name].labelled(strays.LABEL)
-        tasks |= {each.name for each in labelled if each.labels[strays.LABEL] in sweep_ids}
+        tasks |= {
+            container.name for container in labelled if container.labels[strays.LABEL] in sweep_ids
+        }
     if node.is_here or not sweep_ids:
         return Left(tuple(sorted(tasks)), ())
     words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweep_ids)
@@ -79,8 +81,8 @@ def leftovers(
     found: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
         names = {
-            node: [*_of(sweep_id, each.tasks), *_of(sweep_id, each.folders)]
-            for node, each in left.items()
+            node: [*_of(sweep_id, tokens.tasks), *_of(sweep_id, tokens.folders)]
+            for node, tokens in left.items()
         }
         words = "; ".join(f"{', '.join(said)} on {node}" for node, said in names.items() if said)
         if words:

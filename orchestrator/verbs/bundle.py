@@ -41,7 +41,9 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
         parts = [_image(fleet, record, folder, voice) for record in records]
     voice.rested()
     # A base's archive is not among them: its layers are in the image that was built from it.
-    urls = dict.fromkeys(url for each in records for url in yaml_files.image(each.name)[0].parts)
+    urls = dict.fromkeys(
+        url for record in records for url in yaml_files.image(record.name)[0].parts
+    )
     files = [_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
     write(folder / FILE_NAME, made.text().encode())
@@ -75,8 +77,8 @@ def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[
 def _image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
     """Save an image from the first node that has it, and not another one under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
-    found = ((each, each.find(record.tag)) for each in fleet.images.values())
-    source = next((each for each, seen in found if seen and seen.id == record.id), None)
+    found = ((engine, engine.find(record.tag)) for engine in fleet.images.values())
+    source = next((engine for engine, seen in found if seen and seen.id == record.id), None)
     if source is None:
         raise errors.ImageError(
             f"no node has {record.tag} of id {record.id[:19]}",

@@ -79,10 +79,10 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
 
         answers = ask_all(list(nodes), one)
         looked = ask_all(list(nodes), lambda name: unsettled.look(fleet, nodes[name], [*why]))
-    kept = {each.node: each.value for each in looked if each.value}
-    failures = [each.error for each in answers if each.error]
+    kept = {answer.node: answer.value for answer in looked if answer.value}
+    failures = [answer.error for answer in answers if answer.error]
     failures += unsettled.leftovers(why, kept)
-    found = {each.node: each.value for each in answers if each.value}
+    found = {answer.node: answer.value for answer in answers if answer.value}
     word = "would be removed" if what.dry_run else "removed"
     voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
     if not found and not failures:
@@ -91,7 +91,9 @@ def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
     said = {"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)}
-    voice.document({**said, "kept": {node: asdict(each) for node, each in kept.items() if each}})
+    voice.document(
+        {**said, "kept": {node: asdict(leftovers) for node, leftovers in kept.items() if leftovers}}
+    )
     return code
 
 
@@ -120,19 +122,19 @@ def _look(
     folders = tuple(_lines(transport, sections.STALE))
     if not node.is_here:
         left = _lines(transport, FOLDERS, node.folder, *sweeps)
-        folders += tuple(f"{node.folder}/{each}" for each in left)
+        folders += tuple(f"{node.folder}/{folder}" for folder in left)
     if node.name not in fleet.engines:
         return _Found(folders, (), ())
     engine = fleet.containers[node.name]
     tasks = [
-        each
-        for each in engine.labelled(SWEEP_LABEL)
-        if each.labels[SWEEP_LABEL] in sweeps
-        or (each.labels[SWEEP_LABEL] == "data" and each.state != "running")
+        container
+        for container in engine.labelled(SWEEP_LABEL)
+        if container.labels[SWEEP_LABEL] in sweeps
+        or (container.labels[SWEEP_LABEL] == "data" and container.state != "running")
     ]
     # Those that looked around for a provisioning that was killed; the lock says that none runs.
     looked = engine.labelled(inside.LABEL)
-    containers = tuple(each.name for each in (*tasks, *looked))
+    containers = tuple(task.name for task in (*tasks, *looked))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
 
@@ -163,11 +165,11 @@ def _remove(fleet: Fleet, node: Node, found: _Found) -> None:
 def _rows(found: Mapping[str, _Found]) -> list[tuple[str, str, str]]:
     return [
         (node, kind, name)
-        for node, each in found.items()
+        for node, leftovers in found.items()
         for kind, names in (
-            ("folder", each.folders),
-            ("container", each.containers),
-            ("image", each.images),
+            ("folder", leftovers.folders),
+            ("container", leftovers.containers),
+            ("image", leftovers.images),
         )
         for name in names
     ]
@@ -176,9 +178,9 @@ def _rows(found: Mapping[str, _Found]) -> list[tuple[str, str, str]]:
 def _json(found: Mapping[str, _Found]) -> dict[str, dict[str, list[str]]]:
     return {
         node: {
-            "folders": list(each.folders),
-            "containers": list(each.containers),
-            "images": list(each.images),
+            "folders": list(leftovers.folders),
+            "containers": list(leftovers.containers),
+            "images": list(leftovers.images),
         }
-        for node, each in found.items()
+        for node, leftovers in found.items()
     }

@@ -140,8 +140,8 @@ def _source(named: str | None) -> str | None:
 def _plans(fleet: Fleet, asked: Asked, given: bytes | None) -> Plans:
     names = [node.name for node in asked.cluster.members]
     answers = ask_all(names, lambda name: plan.planned(fleet, asked, name))
-    nodes = {each.node: each.value for each in answers if each.value}
-    failures = [each.error for each in answers if each.error]
+    nodes = {answer.node: answer.value for answer in answers if answer.value}
+    failures = [answer.error for answer in answers if answer.error]
     known: dict[str, bytes] = {}
     for name, planned in nodes.items():
         if planned.way is None or not planned.way.labels:
@@ -159,7 +159,7 @@ def _afterwards(
     fleet: Fleet, asked: Asked, outcomes: Mapping[str, Outcome], signals: Signals
 ) -> Verdict:
     """What nodes that have the data set now hold; nothing once a signal has come."""
-    good = [name for name, each in outcomes.items() if each.state in GOOD]
+    good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
     nothing = Verdict({}, (), ())
     if signals.received:
         return nothing

@@ -65,7 +65,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     found = tuple(dict.fromkeys((*log.problems, *problems)))
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
-    if any(measure.keeps_out(each) and each.code not in answered for each in found):
+    if any(measure.keeps_out(problem) and problem.code not in answered for problem in found):
         value = None
     voice.document(log_document(how.name, log, value, found) | {"unit": how.unit})
     return 3 if found else 0
@@ -95,7 +95,7 @@ def log_document(
         "rate": rate,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
-        "problems": [{"code": each.code, "message": each.message} for each in problems],
+        "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
     }
 
 
@@ -106,7 +106,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
     batch = given if said is None else said
     # A log without a clock gives no number by any batch, and says so already.
-    timed = all(each.code != "NO-CLOCK" for each in log.problems)
+    timed = all(problem.code != "NO-CLOCK" for problem in log.problems)
     needs_batch = log.rule in ("clock", "latency") and log.runs == 1 and log.steps > 0
     if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"

@@ -67,7 +67,7 @@ def _attempt(running: Running, wanted: Wanted) -> Attempt:
             code="NO-TRIAL",
             fix=f"begun are {names}",
         )
-    trial = next((each for each in chosen if known[each.name].open), chosen[-1])
+    trial = next((trial for trial in chosen if known[trial.name].open), chosen[-1])
     most = known[trial.name].attempts
     number = wanted.attempt or most
     if number > most or wanted.node_rank >= trial.case.nodes:

@@ -62,7 +62,9 @@ def dry_run(store: Store, options: Options, voice: Voice) -> int:
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     _show(voice, site)
     for node in asked.cluster.members:
-        names = [each.name for each in node_probe.questions(node, observe.wanted(node, store))]
+        names = [
+            question.name for question in node_probe.questions(node, observe.wanted(node, store))
+        ]
         voice.result(
             f"{node.name} ({node.transport}, {node.runtime}) was asked: {', '.join(names)}"
         )
@@ -108,7 +110,7 @@ def provision(store: Store, options: Options, voice: Voice) -> int:
         voice.result(
             f"Fit to measure: {words.count(len(names), 'node')}. Facts and findings: {kept}"
         )
-    elif any(not isinstance(each, errors.UnfitError) for each in said):
+    elif any(not isinstance(failure, errors.UnfitError) for failure in said):
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
@@ -139,11 +141,11 @@ def _asking(store: Store, asked: _Asked) -> "observe.Asking":
 def _blocks_images(site: Site) -> bool:
     """Whether nodes lack what images need: an engine that answers, and room."""
     codes = {"DISK-FULL", *(code for code in _codes(site) if code.startswith("DOCKER-"))}
-    return any(each.severity == "error" and each.code in codes for each in site.findings)
+    return any(finding.severity == "error" and finding.code in codes for finding in site.findings)
 
 
 def _codes(site: Site) -> set[str]:
-    return {each.code for each in site.findings}
+    return {finding.code for finding in site.findings}
 
 
 def _prepared(
@@ -216,8 +218,8 @@ def _show(voice: Voice, site: Site) -> None:
     ]
     voice.table(f"Cluster {site.cluster}", head, rows)
     records = [
-        (name, each.tag, each.id[:19], "locked" if each.locked else "UNLOCKED")
-        for name, each in site.images.items()
+        (name, image.tag, image.id[:19], "locked" if image.locked else "UNLOCKED")
+        for name, image in site.images.items()
     ]
     if records:
         voice.table("Images, the same on every node", ("image", "tag", "id", "base"), records)
@@ -241,7 +243,7 @@ def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
 
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
-    said = [each for failure in failures for each in failure.documents()]
+    said = [document for failure in failures for document in failure.documents()]
     return {"site": sites.SITE.dump_python(site, mode="json"), "errors": said}
 
 

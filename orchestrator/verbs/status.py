@@ -44,9 +44,9 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "controller": str(holder) if holder else None,
             "trials": dict(states),
             "tasks": [_json(row) for row in rows],
-            "running": [each.document() for each in going],
-            "medians": [progress.document(each) for each in medians],
-            "errors": [each for failure in failures for each in failure.documents()],
+            "running": [progress_now.document() for progress_now in going],
+            "medians": [progress.document(median) for median in medians],
+            "errors": [document for failure in failures for document in failure.documents()],
         }
     )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
@@ -61,8 +61,8 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
 
 
 def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[progress.Progress]) -> None:
-    for each in going:
-        voice.result(each.words())
+    for progress_now in going:
+        voice.result(progress_now.words())
     if rows:
         head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
         voice.table("Tasks", head, [_cells(row) for row in rows])
@@ -71,7 +71,7 @@ def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[progress.Progress]
 def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
     if medians:
         head = ("case", "batch", "precision", "median", "trials")
-        voice.table("Medians so far", head, [progress.row(each) for each in medians])
+        voice.table("Medians so far", head, [progress.row(median) for median in medians])
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
@@ -93,8 +93,8 @@ def _rows(
     with running.scheduler() as scheduler:
         for attempt in open_attempts:
             answers = scheduler.seen(attempt)
-            failures += [each.error for each in answers if each.error]
-            own = [_row(attempt, each.node, each.value) for each in answers]
+            failures += [answer.error for answer in answers if answer.error]
+            own = [_row(attempt, answer.node, answer.value) for answer in answers]
             rows += own
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
@@ -105,14 +105,18 @@ def _rows(
                 else:
                     going += [found] if found else []
     # What ended while we looked has left its node: only that it has an outcome is true of it.
-    still = {(each.trial, each.number) for each in running.open_attempts()}
+    still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
     rows = [row for row in rows if (row.trial, row.attempt) in still]
-    going = [each for each in going if (each.trial, each.attempt) in still]
+    going = [
+        progress_now
+        for progress_now in going
+        if (progress_now.trial, progress_now.attempt) in still
+    ]
     return rows, going, failures
 
 
 def _row(attempt: Attempt, node: str, seen: Seen | None) -> _Row:
-    (task,) = (each for each in attempt.tasks if each.node == node)
+    (task,) = (task for task in attempt.tasks if task.node == node)
     seen = seen or Seen("unreachable", 0)
     rank, name = task.node_rank, attempt.token(task)
     return _Row(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)

@@ -34,7 +34,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
             left = running.open_attempts()
             if left:
                 _clear(running, left, voice)
-    ended = [f"{each.trial} a{each.number}" for each in left]
+    ended = [f"{attempt.trial} a{attempt.number}" for attempt in left]
     if pid:
         voice.result(f"controller {pid} of sweep {sweep.id} has ended")
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")

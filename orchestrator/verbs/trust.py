@@ -51,14 +51,16 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
         seen, failed = _seen(some)
         shown += _settled(seen, voice, fingerprints)
         failures += failed
-    failures += [_unknown(each) for each in shown if each.state == "not trusted"]
+    failures += [_unknown(host_key) for host_key in shown if host_key.state == "not trusted"]
     for target in pinned:
         voice.result(f"{target.name}: the inventory gives its host key, {target.host_key}")
     for failure in failures:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
-    said = [{"code": each.code, "message": each.cause, **each.where} for each in failures]
-    keys = [_document(each) for each in shown]
+    said = [
+        {"code": failure.code, "message": failure.cause, **failure.where} for failure in failures
+    ]
+    keys = [_document(host_key) for host_key in shown]
     voice.document({"exit_code": code, "keys": keys, "errors": said})
     return code
 
@@ -87,16 +89,25 @@ def _look(target: SshTarget) -> _Shown:
 def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
     """The same keys, none of them new any more."""
     rows = [
-        (each.target.name, each.name, each.key.kind, each.key.fingerprint, each.state)
-        for each in shown
+        (
+            host_key.target.name,
+            host_key.name,
+            host_key.key.kind,
+            host_key.key.fingerprint,
+            host_key.state,
+        )
+        for host_key in shown
     ]
     if rows:
         voice.table("Host keys", ("node", "known as", "kind", "fingerprint", "state"), rows)
-    new = [each for each in shown if each.state == "new"]
-    vouched = {each.key.fingerprint for each in new} & set(fingerprints)
+    new = [host_key for host_key in shown if host_key.state == "new"]
+    vouched = {host_key.key.fingerprint for host_key in new} & set(fingerprints)
     if new and not fingerprints and _yes(voice, len(new)):
-        vouched = {each.key.fingerprint for each in new}
-    return [_decided(each, vouched, voice) if each.state == "new" else each for each in shown]
+        vouched = {host_key.key.fingerprint for host_key in new}
+    return [
+        _decided(host_key, vouched, voice) if host_key.state == "new" else host_key
+        for host_key in shown
+    ]
 
 
 def _yes(voice: Voice, count: int) -> bool:
