@@ -72,7 +72,7 @@ CAUSES = (
     _Cause(
         r"client version .* is too (?:new|old)|requires API version|not supported by server",
         "DOCKER-API",
-        "bring Docker on the node to 19.03 or later",
+        "bring Docker on the node to 18.09 or later",
         errors.UnfitError,
     ),
     _Cause(
