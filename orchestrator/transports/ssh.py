@@ -15,7 +15,7 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports import Completed, Stream, _jump
 from orchestrator.transports._kept import Kept
 from orchestrator.transports._session import Session
-from orchestrator.transports._sftp import NO_SUCH_FILE, Refused, Sftp
+from orchestrator.transports._sftp import Refused, Sftp
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports.known_hosts import HostKey
 
@@ -122,7 +122,7 @@ class SshTransport:
                     return sftp.read(path, offset, MOST_BYTES)
                 except Refused as refused:
                     # What is under /proc may go away between being opened and being read.
-                    if refused.code == NO_SUCH_FILE or not sftp.exists(path):
+                    if refused.is_absent or not sftp.exists(path):
                         return None
                     raise
         except Refused as refused:
@@ -171,7 +171,7 @@ def _create(sftp: Sftp, content: bytes, path: str) -> None:
         try:
             sftp.create(path, content, 0o600)
         except Refused as refused:
-            if refused.code != NO_SUCH_FILE:
+            if not refused.is_absent:
                 raise
             _make_folder(sftp, os.path.dirname(path))
             sftp.create(path, content, 0o600)
@@ -186,7 +186,7 @@ def _make_folder(sftp: Sftp, path: str) -> None:
     try:
         sftp.make_folder(path, 0o700)
     except Refused as refused:
-        if refused.code == NO_SUCH_FILE:
+        if refused.is_absent:
             _make_folder(sftp, os.path.dirname(path))
             sftp.make_folder(path, 0o700)
         elif not sftp.exists(path):
