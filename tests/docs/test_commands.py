@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from orchestrator.cli.app import app
 from tests.cluster import stubs
 from tests.conftest import Place
 from tests.docs import running
-from tests.docs.pages import PAGES, ROOT, Block, blocks, called
+from tests.docs.pages import PAGES, ROOT, Block, blocks, called, prose
 from tests.docs.recorded import lay
 
 # Their commands start gangs.
@@ -36,16 +36,21 @@ def lines(block: Block) -> Iterator[list[str]]:
             yield shlex.split(part)
 
 
-def parse(words: list[str]) -> None:
-    """Read a command line as the program does, and do nothing."""
+def resolved(words: list[str]) -> tuple[TyperCommand | TyperGroup, list[str]]:
+    """The command that words begin with, and the words for it; a group stands for itself."""
     command = get_command(app)
-    context = None
-    while isinstance(command, TyperGroup):
+    while isinstance(command, TyperGroup) and words:
         name, found, words = command.resolve_command(typer.Context(command), words)
         assert found is not None, name
         command = found
-    context = command.make_context(str(command.name), words)
-    assert context.command is command
+    assert isinstance(command, TyperCommand | TyperGroup)
+    return command, words
+
+
+def parse(words: list[str]) -> None:
+    """Read a command line as the program does, and do nothing."""
+    command, rest = resolved(words)
+    assert command.make_context(str(command.name), rest).command is command
 
 
 @pytest.mark.parametrize("block", ALL, ids=lambda block: block.name)
@@ -65,6 +70,23 @@ def test_what_is_not_there_is_no_command(words: list[str]) -> None:
     """Neither a misspelt command nor a misspelt option gets through."""
     with pytest.raises(typer.BadParameter.__bases__[0]):
         parse(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=called)
+def test_commands_in_a_sentence_are_there(page: Path) -> None:
+    """With the options that a sentence or a table names; arguments may be left out there."""
+    for found in re.findall(r"`dlperf-orch ([^`-][^`]*)`", " ".join(prose(page).split())):
+        if not found.startswith("COMMAND "):
+            command, rest = resolved(shlex.split(found))
+            known = {name for param in command.params for name in param.opts}
+            assert {word for word in rest if word.startswith("-")} <= known, found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=called)
+def test_no_command_stands_where_it_is_not_run(page: Path) -> None:
+    """Each block says what it is, and what is only indented is no command."""
+    assert {block.language for block in blocks(page)} <= {"sh", "yaml", "python"}
+    assert not re.search(r"^    +(\$ |dlperf-orch |make |pip )", prose(page), re.MULTILINE)
 
 
 def test_exceptions_are_named_by_blocks_that_are_there() -> None:

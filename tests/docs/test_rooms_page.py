@@ -5,6 +5,7 @@ import re
 import tomllib
 
 import orchestrator
+from orchestrator.schedulers import Scheduler
 from tests.docs.pages import ROOT, rows
 
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -35,3 +36,11 @@ def test_the_picture_has_the_rooms_of_the_contract() -> None:
     layers = " ".join(CONTRACTS[0]["layers"]).replace(":", " ").split()
     picture = set(re.findall("[a-z_]+", PAGE.partition("## The life")[0]))
     assert set(layers) - {"__main__"} <= picture
+
+
+def test_the_page_of_schedulers_has_every_method() -> None:
+    """Of the protocol that one keeps to."""
+    text = (ROOT / "docs/adding-a-scheduler.md").read_text(encoding="utf-8")
+    told = re.findall(r"^   \| (`.*?) \|", text, re.MULTILINE)
+    methods = {name for name in vars(Scheduler) if not name.startswith("_")}
+    assert sorted(re.findall("`([a-z]+)`", " ".join(told))) == sorted(methods)
