@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.runtimes.engine import Engine
+from tests import TESTS
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
@@ -23,7 +24,6 @@ from tests.evidence import pytest_runtest_makereport as pytest_runtest_makerepor
 from tests.virtual import Desk
 from tests.waiting import PATIENCE_S
 
-TESTS = Path(__file__).parent
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
 # Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster or an

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TESTS, Place
+from tests import TESTS
+from tests.conftest import Place
 
 BEGIN = "import tiny_scheduler as t; t.install(); from orchestrator.__main__ import main; main()"
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from tests.test_left_out import (  # noqa: F401 - run here again
+from tests.sweeping.test_left_out import (  # noqa: F401 - run here again
     test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts,
     test_stop_ends_what_runs_on_a_node_that_the_inventory_has_no_more,
 )
-from tests.test_signals import (  # noqa: F401 - run here again
+from tests.sweeping.test_signals import (  # noqa: F401 - run here again
     test_a_detached_sweep_runs_to_its_end_and_is_found,
     test_two_hangups_are_one_request,
 )
-from tests.test_stop import (  # noqa: F401 - run here again
+from tests.sweeping.test_stop import (  # noqa: F401 - run here again
     test_stop_ends_no_process_that_only_has_the_controllers_pid,
     test_stop_ends_the_controller_and_what_it_runs,
 )
-from tests.test_sweep import (  # noqa: F401 - run here again
+from tests.sweeping.test_sweep import (  # noqa: F401 - run here again
     test_a_container_that_lost_its_gpus_is_tried_again,
     test_a_failing_rank_ends_the_gang_and_is_reported,
     test_a_gang_of_another_sweep_is_ended_before_anything_is_measured,

@@ -1,0 +1,219 @@
+"""Checks of GPUs and InfiniBand: each finding has its code, and what is well has none."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import checks
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, Topology, VerbsFacts
+from orchestrator.model.problem import Problem
+from orchestrator.model.site import Finding
+from orchestrator.probes import infiniband, topology
+from tests import SAMPLES
+
+SEED = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
+SOME_DOWN = infiniband.parse((SAMPLES / "ibstat/gpud_ibstat.47.0.some.down.0.txt").read_text())
+# The seeds' table, cut to its GPUs 3 and 4: PIX to one of them, SYS to the other.
+TABLE = "\tGPU0\tGPU1\tmlx5_0\nGPU0\tX\tSYS\tPIX\nGPU1\tSYS\tX\tSYS\nmlx5_0\tPIX\tSYS\tX\n"
+WIRES = topology.parse(TABLE)
+WARNING = "no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0"
+
+
+def member(*hcas: dict[str, object], runtime: str = "process", **gpus: object) -> Node:
+    """A node that declares these adapters and GPUs."""
+    said = {
+        "name": "testers",
+        "defaults": {"hcas": hcas, "runtime": runtime, "gpus": gpus},
+        "nodes": [{"name": "n1", "address": "10.0.0.1"}],
+    }
+    return Cluster.model_validate_json(json.dumps(said)).members[0]
+
+
+def hca(name: str = "mlx5_0", rate_gbps: int = 100, **more: object) -> dict[str, object]:
+    """An adapter as inventories declare it."""
+    return {"name": name, "rate_gbps": rate_gbps, **more}
+
+
+def codes(findings: Iterable[Finding]) -> list[str]:
+    """Severity and code of each."""
+    return [f"{each.severity} {each.code}" for each in findings]
+
+
+@pytest.mark.parametrize(
+    ("silent", "code"),
+    [
+        (Silent("HUNG", ""), "GPU-QUERY-HUNG"),
+        (Silent("ABSENT", "sh: 1: nvidia-smi: not found"), "GPU-NO-DRIVER"),
+        (
+            Silent(
+                "NO-XML",
+                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            ),
+            "GPU-NO-DRIVER",
+        ),
+        (
+            Silent("NO-XML", "Failed to initialize NVML: Driver/library version mismatch"),
+            "GPU-DRIVER-MISMATCH",
+        ),
+        (
+            Silent(
+                "NO-XML",
+                "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost."
+                "  Reboot the system to recover this GPU",
+            ),
+            "GPU-LOST",
+        ),
+        (
+            Silent(
+                "NO-XML",
+                "Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error",
+            ),
+            "GPU-LOST",
+        ),
+        (Silent("NO-XML", "No devices were found"), "GPU-COUNT"),
+        (Silent("XML", "<?xml version="), "GPU-QUERY-FAILED"),
+    ],
+)
+def test_driver_that_gives_no_answer_is_told_apart(silent: Silent, code: str) -> None:
+    """Its own words are shown; the remedy differs."""
+    (found,) = checks.gpus(member(count=8), silent)
+    assert (found.severity, found.code) == ("error", code)
+    assert found.seen == (silent.said or "no answer in 20 s")
+
+
+def test_gpus_that_were_not_asked_for_are_not_judged() -> None:
+    """A node without GPUs has none to be wrong."""
+    assert list(checks.gpus(member(), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "old"),
+    [
+        ("440.33.01", False),
+        ("440.100", False),
+        ("440.33", True),
+        ("418.87.00", True),
+        (None, False),
+    ],
+)
+def test_driver_older_than_the_images_need_is_found(driver: str | None, old: bool) -> None:
+    """By its numbers: 440.100 is newer than 440.33.01."""
+    facts = DriverFacts(driver, "10.2", (), ())
+    found = codes(checks.gpus(member(), facts, driver="440.33.01"))
+    assert found == (["error GPU-DRIVER-OLD"] if old else [])
+
+
+def test_adapter_as_declared_is_fit() -> None:
+    """The seeds' own adapter, at the rate of EDR; the names of two libraries for one layer."""
+    assert list(checks.adapters(member(hca()), SEED)) == []
+    (adapter,) = SEED.hcas
+    ib = replace(adapter, ports=(replace(adapter.ports[0], link_layer="IB"),))
+    assert list(checks.adapters(member(hca()), InfinibandFacts((ib,), ()))) == []
+    assert list(checks.adapters(member(), SOME_DOWN)) == []
+    assert list(checks.adapters(member(hca()), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "code", "seen"),
+    [
+        (hca("mlx5_2", 40), "IB-PORT", "mlx5_2/1 State=Down"),
+        (hca("mlx5_0", 200), "IB-RATE", "mlx5_0/1 runs at 400 Gb/s"),
+        (hca("mlx5_1", 100), "IB-LAYER", "mlx5_1/1 speaks Ethernet"),
+    ],
+)
+def test_adapter_that_differs_from_the_inventory_is_found(
+    declared: dict[str, object], code: str, seen: str
+) -> None:
+    """A port that is down, a rate and a layer that are others."""
+    (found,) = checks.adapters(member(declared), SOME_DOWN)
+    assert (found.severity, found.code, found.seen) == ("error", code, seen)
+
+
+def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
+    """A name that another driver would give it; an adapter without a port."""
+    (found,) = checks.adapters(member(hca("mlx4_0")), SEED)
+    assert (found.code, found.seen) == ("IB-PORT", "adapters mlx5_0")
+    bare = InfinibandFacts((replace(SEED.hcas[0], ports=()),), ())
+    (found,) = checks.adapters(member(hca()), bare)
+    assert found.seen == "mlx5_0 without a port"
+
+
+def test_rate_that_cannot_be_read_is_no_rate() -> None:
+    """What was not understood is not taken for good; the reason stands beside it."""
+    (adapter,) = SEED.hcas
+    port = replace(adapter.ports[0], rate_gbps=None)
+    problem = Problem("UNREADABLE", "mlx5_0 port 1: Rate: cannot read 'fast'")
+    facts = InfinibandFacts((replace(adapter, ports=(port,)),), (problem,))
+    found = checks.adapters(member(hca()), facts)
+    assert codes(found) == ["warning UNREADABLE", "error IB-RATE"]
+
+
+@pytest.mark.parametrize(
+    ("silent", "runtime", "code"),
+    [
+        (Silent("ABSENT", "sh: 1: ibstat: not found"), "process", "error IB-TOOLS"),
+        (Silent("ABSENT", "sh: 1: ibstat: not found"), "docker", "warning IB-TOOLS"),
+        (Silent("HUNG", ""), "docker", "error IB-QUERY-HUNG"),
+        (Silent("EMPTY", "the text is empty: ibstat saw no HCA"), "docker", "error IB-PORT"),
+    ],
+)
+def test_adapters_that_give_no_answer_are_told_apart(
+    silent: Silent, runtime: str, code: str
+) -> None:
+    """Where containers bring the program, the node itself may lack it."""
+    assert codes(checks.adapters(member(hca(), runtime=runtime), silent)) == [code]
+
+
+def test_adapter_that_no_program_can_open_is_found() -> None:
+    """Whatever ibstat says; the library's own complaint is shown."""
+    assert list(checks.openable(member(hca()), None)) == []
+    assert list(checks.openable(member(hca()), VerbsFacts(("mlx5_0",), ("oh",)))) == []
+    (found,) = checks.openable(member(hca()), VerbsFacts((), (WARNING,)))
+    assert (found.severity, found.code) == ("error", "IB-NO-DRIVER")
+    assert found.seen == f"ibv_devinfo lists none ({WARNING})"
+    (found,) = checks.openable(member(hca(), runtime="docker"), VerbsFacts(("mlx4_0",), ()))
+    assert (found.severity, found.seen) == ("warning", "ibv_devinfo lists mlx4_0")
+    (found,) = checks.openable(member(hca()), Silent("HUNG", ""))
+    assert found.seen == "ibv_devinfo: HUNG"
+    absent = Silent("ABSENT", "sh: 1: ibv_devinfo: not found")
+    assert codes(checks.openable(member(hca()), absent)) == ["error IB-NO-DRIVER"]
+    assert list(checks.openable(member(hca(), runtime="docker"), absent)) == []
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [([1], ["warning HCA-FAR"]), ([0, 1], []), ([0], []), (None, [])],
+)
+def test_adapter_far_from_every_gpu_in_use_is_found(
+    use: list[int] | None, found: list[str]
+) -> None:
+    """One near GPU is enough; GPUs that no case may use do not count."""
+    assert codes(checks.distances(member(hca(), use=use), WIRES)) == found
+
+
+def test_distance_that_is_not_known_is_not_far() -> None:
+    """An adapter that the table does not name, a GPU without a row."""
+    assert list(checks.distances(member(hca("mlx5_9")), WIRES)) == []
+    assert list(checks.distances(member(hca()), None)) == []
+    empty = Topology((), (), {}, {}, {}, ())
+    assert list(checks.distances(member(hca()), empty)) == []
+
+
+def test_wiring_that_cannot_be_read_is_said() -> None:
+    """It is then not compared, which nobody should take for equal."""
+    (found,) = checks.distances(member(), Silent("HUNG", ""))
+    assert (found.severity, found.code, found.seen) == ("warning", "TOPO-UNREADABLE", "HUNG")
+    doubted = replace(WIRES, problems=(Problem("ASYMMETRIC", "GPU0 to GPU1"),))
+    (found,) = checks.distances(member(), doubted)
+    assert found.seen == "ASYMMETRIC: GPU0 to GPU1"
+
+
+def test_package_of_ofed_that_counts_must_be_installed() -> None:
+    """neohost-backend alone may fail, as the benchmark's notes say."""
+    assert list(checks.ofed_installed("n1", ("neohost-backend",), "log")) == []
+    (found,) = checks.ofed_installed("n1", ("neohost-backend", "libibverbs"), "a\nlast\n")
+    assert (found.severity, found.code) == ("error", "OFED-INSTALL")
+    assert found.seen == "package libibverbs was not installed: a\nlast"

@@ -1,0 +1,127 @@
+"""Reports and published results on the real command line."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import csv
+import json
+
+import pytest
+
+from tests import ROOT, SAMPLES
+from tests.conftest import Place
+
+GPT = SAMPLES / "logs-oneflow-gpt"
+CUT = GPT.parent / "logs-pytorch-rn50" / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
+CASE = "2D_PP_2x4x4_512_2304x24"
+COLLECT = ("collect", "--logs", str(GPT), "--workload", "oneflow_gpt")
+
+
+def test_a_printed_log_gives_what_was_published_of_it(place: Place) -> None:
+    """The whole GPT log that DLPerf prints: latency, memory, samples/s, TFLOP/s, no difference."""
+    done = place.run(*COLLECT, "--json")
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["name"] == CASE
+    assert case["latency_s"] == pytest.approx(13.117188, abs=5e-7)
+    assert (case["memory_mib"], round(case["median"], 2)) == (11958, 39.03)
+    assert round(case["tflops_per_gpu"], 2) == 36.85
+    first, second = case["published"]
+    assert (first["framework"], first["throughput"]) == ("oneflow-0.3.5", 39.03)
+    assert first["difference"] == pytest.approx(0, abs=2e-4)
+    assert (second["framework"], second["throughput"]) == ("megatron", 33.4)
+
+
+def test_the_table_shows_the_published_value_and_its_source(place: Place) -> None:
+    """Below the table of medians; others of the same case are in the report."""
+    done = place.run(*COLLECT)
+    assert CASE in done.stdout
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(" oneflow-0.3.5"))
+    assert line.split()[:6] == ["oneflow-0.3.5", "4x8", "gbs=512", "fp16", "39.03", "+0.0%"]
+    assert "oneflow_gpt_report_0512.md" in line
+    assert "(and 1 more in the report)" in done.stdout
+
+
+def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
+    """report.md in Chinese or English; the other files are the same in both."""
+    written = []
+    for language, heading in (("zh", "## 测试用例"), ("en", "## Test Cases")):
+        out = place.folder / language
+        done = place.run(*COLLECT, "--out", str(out), "--lang", language)
+        assert done.returncode == 0, done.stderr
+        assert heading in (out / "report.md").read_text(encoding="utf-8")
+        names = ("results.json", "results.csv", "_result.json")
+        written.append([(out / name).read_bytes() for name in names])
+    assert written[0] == written[1]
+    document = json.loads((place.folder / "en" / "_result.json").read_text())
+    assert document == {
+        "pretrain_gpt": {
+            CASE: {
+                "average_speed": 39.03,
+                "batch_size_per_device": 8,
+                "median_speed": 39.03,
+                "speedup": None,
+            }
+        }
+    }
+
+
+def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
+    """Beside the code in the table and in the list; the message stays as the reader said it."""
+    out = place.folder / "zh"
+    words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
+    done = place.run(*words, "--out", str(out), "--lang", "zh")
+    assert done.returncode == 3, done.stderr
+    text = (out / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    assert f"- {CUT.name}：TRUNCATED（日志不完整）：have 63 of 99 steps" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
+    assert "| 时钟 25-125 | - | TRUNCATED（日志不完整） GAP（窗口内有异常慢的迭代） " in row
+
+
+def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
+    """Other logs into the same folder: what they do not give is gone, what is not ours stays."""
+    out = place.folder / "out"
+    place.run(*COLLECT, "--out", str(out))
+    assert (out / "_result.json").exists()
+    (out / "mine_result.json").write_text("{}")
+    logs = GPT.parent / "logs-pytorch-rn50"
+    words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "20:60")
+    place.run("collect", *words, "--out", str(out))
+    names = ["mine_result.json", "report.md", "results.csv", "results.json"]
+    assert sorted(path.name for path in out.iterdir()) == names
+    (out / "results.json").write_text("[1]")
+    assert place.run(*COLLECT, "--out", str(out)).returncode == 0
+    assert sorted(path.name for path in out.iterdir()) == ["_result.json", *names]
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        ((*COLLECT, "--lang", "zh"), "needs --out DIR"),
+        (("collect", "--lang", "fr"), "fr"),
+        (("published", "--framework", "none"), "nothing published fits framework none"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    place: Place, words: tuple[str, ...], needed: str
+) -> None:
+    """Exit 2, and what would do."""
+    done = place.run(*words)
+    assert (done.returncode, needed in done.stderr) == (2, True), done.stderr
+
+
+def test_published_results_are_listed(place: Place) -> None:
+    """Every one of the shipped file, or those that fit, as a table and as JSON."""
+    rows = json.loads(place.run("published", "--json").stdout)
+    shipped = ROOT / "orchestrator" / "published.csv"
+    with shipped.open(encoding="utf-8") as file:
+        expected = [float(row["median_throughput"]) for row in csv.DictReader(file)]
+    assert [row["throughput"] for row in rows] == expected
+    words = ("--framework", "oneflow-0.1.9", "--model", "resnet*", "--precision", "fp32")
+    done = place.run("published", *words)
+    assert done.returncode == 0
+    lines = [line.split()[:6] for line in done.stdout.splitlines() if "resnet50v1.5" in line]
+    assert lines == [
+        ["oneflow-0.1.9", "resnet50v1.5", "fp32", "128", placement, throughput]
+        for placement, throughput in (
+            *(("1x1", "384.9"), ("1x8", "2969.5"), ("2x8", "5906.6"), ("4x8", "11711.2")),
+        )
+    ]

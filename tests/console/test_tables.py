@@ -1,0 +1,90 @@
+"""Tables on terminals of every width: no number, name or fingerprint is ever broken."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.collecting.test_documents_from_logs import SEED_000, rn50
+from tests.terminal import on_terminal
+
+PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+ENV = {
+    **{key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")},
+    "PYTHONPATH": str(ROOT),
+}
+WIDTHS = (40, 60, 80, 100, 200)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The 28 logs of a published report, and one more case with a single trial."""
+    folder = tmp_path_factory.mktemp("logs")
+    trials = {**SEED_000, "1n4g": (1500.25,)}
+    for number, (token, throughputs) in enumerate(trials.items()):
+        (folder / token).mkdir()
+        for repeat, throughput in enumerate(throughputs, 1):
+            began = 1597933942.9863544 + 1000 * (10 * number + repeat)
+            name = f"rn50_b128_fp32_{repeat}.log"
+            (folder / token / name).write_text(rn50(token, throughput, began))
+    return folder
+
+
+def seen(*words: str, columns: int, cwd: Path) -> str:
+    """What a person sees of a command."""
+    return on_terminal((*PROGRAM, *words), columns=columns, cwd=cwd, env=ENV)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_numbers_of_results_are_whole_at_every_width(
+    logs: Path, tmp_path: Path, columns: int
+) -> None:
+    """Each median stands in one piece beside its speedup; no line is wider than the terminal."""
+    words = ("collect", "--logs", str(logs), "--workload", "oneflow_rn50")
+    text = seen(*words, columns=columns, cwd=tmp_path)
+    words_seen = text.replace(": ", " ").split()
+    for number in ("384.90", "1500.25", "2969.50", "5906.60", "11711.20", "images/s"):
+        assert number in words_seen, text
+    for case, speedup in (("1x8", "7.71"), ("4x8", "30.43")):
+        assert speedup in text.partition(case)[2].replace(": ", " ").split()[:14], text
+    table = text.partition("Published")[0].splitlines()[1:]
+    assert all(len(line.rstrip()) <= columns for line in table if "columns hidden" not in line), (
+        text
+    )
+    assert text.count("+0.0%") == 4
+
+
+def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path) -> None:
+    """The least needed first; which are missing is said, and a wide terminal shows all."""
+    words = ("collect", "--logs", str(logs), "--workload", "oneflow_rn50")
+    narrow = seen(*words, columns=80, cwd=tmp_path)
+    assert "columns hidden at this width: interval, CI coverage" in narrow
+    wide = seen(*words, columns=200, cwd=tmp_path)
+    assert "columns hidden" not in wide
+    assert "CI coverage" in wide
+
+
+def test_a_single_trial_shows_no_spread(logs: Path, tmp_path: Path) -> None:
+    """It has none, and no interval; the others of the table have."""
+    words = ("collect", "--logs", str(logs), "--workload", "oneflow_rn50")
+    text = seen(*words, columns=200, cwd=tmp_path)
+    (single,) = [line.split() for line in text.splitlines() if "1500.25" in line]
+    (several,) = [line.split() for line in text.splitlines() if "11711.20" in line]
+    assert "1/1" in single
+    assert len([word for word in single if "%" in word]) == 1  # its efficiency
+    assert len([word for word in several if "%" in word]) == 3
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_findings_keep_their_codes_in_one_piece(tmp_path: Path, columns: int) -> None:
+    """Codes are what people search for, and commands what they copy."""
+    inventory = tmp_path / "two.yaml"
+    inventory.write_text(
+        "name: two\n"
+        "defaults: {transport: local, runtime: process, gpus: {count: 8}}\n"
+        "nodes: [{name: node1, address: 127.0.0.1}]\n"
+    )
+    text = seen("provision", str(inventory), columns=columns, cwd=tmp_path)
+    assert {"GPU-NO-DRIVER", "node1"} <= set(text.split()), text

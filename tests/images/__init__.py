@@ -1,0 +1,1 @@
+"""Tests of container images: their recipes, and the scripts that ship."""

@@ -1,0 +1,278 @@
+"""What goes into an image, what it is called, and what is done until every node has it."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import images
+from orchestrator.files import load
+from orchestrator.images import Action, Held, Recipe, Reference
+from orchestrator.model.image import Apt, Image, Ofed, Source
+from tests import ROOT
+
+SHIPPED = ROOT / "images"
+BASE, DIGEST = "nvcr.io/nvidia/pytorch:20.03-py3", f"sha256:{'a' * 64}"
+URL, SUM = "http://files.example/4.9/ofed.tar", f"sha256:{'b' * 64}"
+COMMIT = "5cc03caa153faab7a2c3b1b5b5d63663f06ce1b4"
+IMAGE = Image(
+    name="mine",
+    base=BASE,
+    code="/workspace/mine",
+    infiniband="mlnx_ofed",
+    ofed=Ofed(url=URL, version="4.9-0.1.7.0", packages=("tk", "tcl")),
+    apt=Apt(packages=("git",), mirror="http://mirror.example/ubuntu"),
+    pip=("numpy==1.18.1",),
+    source=Source(url="https://git.example/it.git", commit=COMMIT, path="a/b"),
+)
+WHEEL = "http://files.example/of-1%2Bcu112-py3-none-any.whl"
+WITH_WHEEL = IMAGE.model_copy(update={"wheels": (WHEEL,)})
+ARCHIVE = "http://files.example/base.tar.gz"
+LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
+RECIPE = Recipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
+ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+FIRST, SECOND = Held(ONE, RECIPE.inputs), Held(TWO, RECIPE.inputs)
+FOREIGN = (Held(TWO, None), Held(TWO, SUM))
+
+
+@pytest.mark.parametrize(
+    ("base", "parts"),
+    [
+        (BASE, Reference("nvcr.io", "nvidia/pytorch", "20.03-py3")),
+        ("10.11.0.1:5000/a/b:c", Reference("10.11.0.1:5000", "a/b", "c")),
+        ("localhost/a:b", Reference("localhost", "a", "b")),
+        ("pytorch/pytorch:2.1", Reference("docker.io", "pytorch/pytorch", "2.1")),
+        ("docker.io/debian:12", Reference("docker.io", "library/debian", "12")),
+        ("debian:12", Reference("docker.io", "library/debian", "12")),
+        ("cuda11.2:0.1", Reference("docker.io", "library/cuda11.2", "0.1")),
+    ],
+)
+def test_base_is_taken_apart_as_docker_does(base: str, parts: Reference) -> None:
+    """What begins with no registry lies on Docker Hub, and without a name in its library."""
+    assert images.reference(base) == parts
+
+
+def test_base_is_pulled_by_digest_from_mirror_or_origin() -> None:
+    """The mirror changes the host alone: the bytes are named by their digest."""
+    assert images.pinned(BASE, DIGEST, None) == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+    mirrored = images.pinned(BASE, DIGEST, "10.11.0.1:5000")
+    assert mirrored == f"10.11.0.1:5000/nvidia/pytorch@{DIGEST}"
+
+
+def test_build_takes_every_value_from_the_image_file() -> None:
+    """One argument for each; packages and requirements with blanks between them."""
+    assert images.build_args(IMAGE, base="nvcr.io/x@y") == {
+        "BASE": "nvcr.io/x@y",
+        "PYTHON": "python",
+        "CODE": "/workspace/mine",
+        "INFINIBAND": "mlnx_ofed",
+        "OFED_TAR": "ofed.tar",
+        "OFED_VERSION": "4.9-0.1.7.0",
+        "APT_PACKAGES": "git tk tcl",
+        "APT_MIRROR": "http://mirror.example/ubuntu",
+        "PIP_PACKAGES": "numpy==1.18.1",
+        "SOURCE_URL": "https://git.example/it.git",
+        "SOURCE_COMMIT": COMMIT,
+        "SOURCE_PATH": "a/b",
+    }
+
+
+def test_value_that_is_not_there_is_no_argument() -> None:
+    """A Dockerfile's own defaults hold for what image.yaml does not say."""
+    plain = Image(name="mine", base=BASE)
+    assert set(images.build_args(plain, base=BASE)) == {*("BASE", "PYTHON", "CODE", "INFINIBAND")}
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
+def test_shipped_dockerfile_uses_what_its_image_says(name: str) -> None:
+    """No value of a shipped image.yaml is without effect."""
+    image = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+    assert images.ignored(image, (SHIPPED / name / "Dockerfile").read_text()) == ()
+
+
+def test_value_without_effect_is_named() -> None:
+    """Who asks for InfiniBand in an image whose Dockerfile has no word of it, is told so."""
+    dockerfile = "ARG BASE\nFROM ${BASE}\nARG CODE=/x\nARG APT_PACKAGES\nRUN ARG\n\n"
+    light = Image(name="mine", base=BASE, infiniband="distribution")
+    assert images.ignored(light, dockerfile) == ("INFINIBAND",)
+    assert images.ignored(light.model_copy(update={"infiniband": "none"}), dockerfile) == ()
+
+
+CHANGED = (
+    replace(RECIPE, base_digest=SUM),
+    replace(RECIPE, files={"Dockerfile": DIGEST}),
+    replace(RECIPE, files={"dockerfile": SUM}),
+    replace(RECIPE, downloads={URL: DIGEST}),
+    replace(RECIPE, image=IMAGE.model_copy(update={"name": "other"})),
+    replace(RECIPE, image=IMAGE.model_copy(update={"code": "/workspace/other"})),
+    replace(RECIPE, image=IMAGE.model_copy(update={"pip": ()})),
+    replace(RECIPE, image=IMAGE.model_copy(update={"infiniband": "none"})),
+    replace(RECIPE, image=IMAGE.model_copy(update={"apt": Apt(packages=("git",))})),
+    replace(RECIPE, image=IMAGE.model_copy(update={"source": None})),
+    replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: SUM}),
+    replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: DIGEST}),
+)
+
+
+def test_everything_that_goes_in_changes_the_name() -> None:
+    """Two images that differ in one input never share a tag; the same inputs always do."""
+    tags = [recipe.tag for recipe in (RECIPE, *CHANGED)]
+    assert None not in tags
+    assert len(set(tags)) == len(tags)
+    assert replace(RECIPE, downloads={"http://other.example/x": DIGEST, URL: SUM}).tag == tags[0]
+
+
+def test_what_does_not_go_in_leaves_the_name() -> None:
+    """A description, and what the program needs where it runs without an image."""
+    same = IMAGE.model_copy(update={"description": "words", "requires": ("torch",)})
+    assert replace(RECIPE, image=same).tag == RECIPE.tag
+
+
+def test_tag_is_the_name_and_the_beginning_of_the_hash() -> None:
+    """Sixteen digits of the hash that the label holds whole."""
+    inputs = images.inputs_digest(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
+    assert RECIPE.tag == images.tag(IMAGE, inputs) == f"dlperf/mine:{inputs[7:23]}"
+
+
+def test_image_that_no_node_has_is_built_once_and_carried() -> None:
+    """On the first node, from a tarball that this machine fetches first; the others get it."""
+    tag = str(RECIPE.tag)
+    there: dict[str, dict[str, Held]] = {"vs001": {}, "vs002": {"other:1": FIRST}, "vs003": {}}
+    assert images.actions(RECIPE, there) == (
+        Action("download", "", URL, "this machine does not have it yet"),
+        Action("build", "vs001", tag, "no node has it"),
+        Action("carry", "vs002", tag, "vs001 will have it"),
+        Action("carry", "vs003", tag, "vs001 will have it"),
+    )
+    cached = replace(RECIPE, cached=frozenset({SUM}))
+    assert images.actions(cached, there) == images.actions(RECIPE, there)[1:]
+
+
+def test_second_run_does_nothing() -> None:
+    """Every node has the image under its name, and it is one image: no action."""
+    tag = str(RECIPE.tag)
+    assert images.actions(RECIPE, {"vs001": {tag: FIRST}, "vs002": {tag: FIRST}}) == ()
+
+
+def test_image_is_carried_from_a_node_that_has_it() -> None:
+    """Nothing is built or downloaded again; another image under the same name is replaced."""
+    tag = str(RECIPE.tag)
+    there = {"vs001": {}, "vs002": {tag: FIRST}, "vs003": {tag: SECOND}}
+    assert images.actions(RECIPE, there) == (
+        Action("carry", "vs001", tag, "the node has none; vs002 has it"),
+        Action("carry", "vs003", tag, f"the node has {'2' * 12}; vs002 has {'1' * 12}"),
+    )
+
+
+def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
+    """Several were built from the same inputs: the known id decides, else the first node's."""
+    tag = str(RECIPE.tag)
+    there = {"vs001": {tag: FIRST}, "vs002": {tag: SECOND}}
+    assert images.actions(replace(RECIPE, known_id=TWO), there) == (
+        Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
+    )
+    assert [each.node for each in images.actions(replace(RECIPE, known_id=SUM), there)] == ["vs002"]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: Held) -> None:
+    """Without the label or with another one it is replaced, even where its id is the known one."""
+    tag = str(RECIPE.tag)
+    recipe = replace(RECIPE, known_id=TWO)
+    why = f"the node has {'2' * 12}, which was not built from these inputs; "
+    assert images.actions(recipe, {"vs001": {tag: foreign}, "vs002": {tag: FIRST}}) == (
+        Action("carry", "vs001", tag, f"{why}vs002 has {'1' * 12}"),
+    )
+    bundled = replace(recipe, bundled={tag: TWO})
+    assert images.actions(bundled, {"vs001": {tag: foreign}, "vs002": {tag: SECOND}}) == (
+        Action("load", "vs001", tag, f"{why}the bundle has {'2' * 12}"),
+    )
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_image_is_built_where_only_others_have_its_tag(foreign: Held) -> None:
+    """On the first node, and carried over the others'."""
+    tag = str(RECIPE.tag)
+    cached = replace(RECIPE, cached=frozenset({SUM}))
+    assert images.actions(cached, {"vs001": {}, "vs002": {tag: foreign}}) == (
+        Action("build", "vs001", tag, "no node has it; another image has that name on vs002"),
+        Action("carry", "vs002", tag, "vs001 will have it"),
+    )
+
+
+def test_image_is_labelled_with_its_name_and_inputs() -> None:
+    """By the first its names are found again, by the second it is known for what it is."""
+    assert images.labels(IMAGE, SUM) == {"dlperf.image": "mine", images.INPUTS_LABEL: SUM}
+
+
+def test_bundle_is_loaded_instead_of_built() -> None:
+    """What the bundle holds counts, also where a node has another image under its name."""
+    tag = str(RECIPE.tag)
+    bundled = replace(RECIPE, bundled={tag: ONE})
+    there = {"vs001": {tag: SECOND}, "vs002": {}, "vs003": {tag: FIRST}}
+    assert images.actions(bundled, there) == (
+        Action("load", "vs001", tag, f"the node has {'2' * 12}; the bundle has {'1' * 12}"),
+        Action("load", "vs002", tag, "the node has none; the bundle has it"),
+    )
+
+
+def test_what_is_not_known_is_found_out_first() -> None:
+    """Without a lock the base is resolved and the tarball fetched before a name can be given."""
+    unknown = replace(RECIPE, base_digest=None, downloads={})
+    assert unknown.tag is None
+    assert images.actions(unknown, {"vs001": {}, "vs002": {}}) == (
+        Action("resolve", "", BASE, "its digest is not known"),
+        Action("download", "", URL, "its sha256 is not known"),
+        Action("build", "vs001", "mine", "no node has it"),
+        Action("carry", "vs002", "mine", "vs001 will have it"),
+    )
+    half = replace(RECIPE, downloads={})
+    assert half.tag is None
+    assert [action.kind for action in images.actions(half, {"vs001": {}})] == ["download", "build"]
+    other = replace(RECIPE, base_digest=None)
+    assert [action.kind for action in images.actions(other, {"vs001": {}})] == [
+        *("resolve", "download", "build")
+    ]
+
+
+def test_wheels_are_an_argument_by_their_names() -> None:
+    """As they lie in the build, with the + that their URLs write as %2B."""
+    args = images.build_args(WITH_WHEEL, base=BASE)
+    assert args["WHEELS"] == "of-1+cu112-py3-none-any.whl"
+    assert args["OFED_TAR"] == "ofed.tar"
+    assert replace(RECIPE, image=WITH_WHEEL).tag is None
+    light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
+    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.build_args(light, base=BASE))
+
+
+def test_base_of_an_archive_is_built_from_by_its_id() -> None:
+    """No registry and no mirror has it; the engine knows it once it is loaded."""
+    assert images.base_to_build_from(LOADED, ONE, "10.11.0.1:5000") == ONE
+    assert images.base_to_build_from(IMAGE, DIGEST, None) == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+
+
+def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
+    """Its image's id is what goes into the name, wherever the archive lay."""
+    unknown = Recipe(LOADED, None, {"Dockerfile": SUM}, {})
+    assert unknown.wanted == (ARCHIVE,)
+    assert images.actions(unknown, {"vs001": {}}) == (
+        Action("download", "", ARCHIVE, "its sha256 is not known"),
+        Action("resolve", "", "docker.io/library/base:1", "its archive has not been looked into"),
+        Action("build", "vs001", "mine", "no node has it"),
+    )
+    known = replace(unknown, base_digest=ONE, downloads={ARCHIVE: SUM})
+    assert images.actions(known, {"vs001": {}}) == (
+        Action("download", "", ARCHIVE, "this machine does not have it yet"),
+        Action("build", "vs001", str(known.tag), "no node has it"),
+    )
+    elsewhere = LOADED.model_copy(update={"archive": "http://other.example/base.tar"})
+    assert replace(known, image=elsewhere, downloads={}).tag == known.tag
+
+
+def test_archive_is_not_missed_where_its_image_is_known() -> None:
+    """Nodes that have the image, or a bundle of it, need no base."""
+    known = Recipe(LOADED, ONE, {"Dockerfile": SUM}, {})
+    assert known.wanted == ()
+    tag = str(known.tag)
+    assert images.actions(known, {"vs001": {tag: Held(TWO, known.inputs)}}) == ()
+    bundled = replace(known, bundled={tag: TWO})
+    assert [each.kind for each in images.actions(bundled, {"vs001": {}})] == ["load"]

@@ -1,0 +1,16 @@
+"""The lowest versions that are allowed are those that are tested."""
+
+import tomllib
+
+from tests import ROOT
+
+
+def test_lower_bounds_are_the_versions_that_make_lowest_installs() -> None:
+    """A bound that nobody has tried is no promise."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    tested = [
+        line.replace("==", ">=")
+        for line in (ROOT / "tests/lowest.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    assert declared == tested

@@ -1,0 +1,162 @@
+"""The promises of the picture in docs/architecture.md: they are kept, and breaking one is seen."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+
+import pytest
+
+from tests import ROOT
+
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+LAYERS, PURE, *_ = TOOLS["importlinter"]["contracts"]
+FACE = {"__main__", "cli", "verbs", "console"}
+WORK = {"sweeping", "provisioning", "preparing", "collecting", "inputs"}
+MOST_LOOSE = 12  # modules that live in no room
+# What reads or writes, waits or asks the machine although no import shows it.
+NAMES = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
+METHODS = {
+    *("read_text", "read_bytes", "write_text", "write_bytes", "open", "touch", "mkdir", "rmdir"),
+    *("unlink", "iterdir", "glob", "rglob", "walk", "exists", "is_file", "is_dir", "is_symlink"),
+    *("stat", "lstat", "resolve", "absolute", "realpath", "abspath", "expanduser", "cwd", "home"),
+    *("sleep", "now", "utcnow", "today", "monotonic", "perf_counter", "system", "getenv"),
+}
+
+
+def modules(names: list[str]) -> set[str]:
+    """Without the package's name; those of Python fall away."""
+    return {name.removeprefix("orchestrator.") for name in names if "orchestrator." in name}
+
+
+def io(text: str) -> list[str]:
+    """The calls in a module that do IO, wait or ask the machine, with their lines."""
+    return [
+        f"line {call.lineno}: {ast.unparse(call.func)}"
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and _does_io(call.func)
+    ]
+
+
+def _does_io(called: ast.expr) -> bool:
+    if isinstance(called, ast.Attribute):
+        return called.attr in METHODS
+    return isinstance(called, ast.Name) and called.id in NAMES
+
+
+def pure() -> Iterator[Path]:
+    """The files of rules and nouns, and of what both sides may see."""
+    for name in sorted(modules(PURE["source_modules"])):
+        file = ROOT / "orchestrator" / f"{name}.py"
+        yield from [file] if file.is_file() else file.with_suffix("").rglob("*.py")
+
+
+def test_each_module_is_face_or_edge_or_pure() -> None:
+    """One list each, so that no module escapes the contract of its side."""
+    placed = [name.strip() for layer in LAYERS["layers"] for name in layer.split(":")]
+    edges, free = modules(PURE["forbidden_modules"]), modules(PURE["source_modules"])
+    assert sorted([*FACE, *WORK, *edges, *free]) == sorted(placed)
+
+
+def test_coverage_counts_every_rule_and_noun() -> None:
+    """A new rule is held to 100 % like the others."""
+    [rules] = [layer.split(" : ") for layer in LAYERS["layers"] if "measuring" in layer]
+    counted = TOOLS["coverage"]["report"]["include"]
+    names = [Path(pattern).relative_to("orchestrator").parts[0] for pattern in counted]
+    assert sorted([*rules, "report", "model"]) == sorted(name.removesuffix(".py") for name in names)
+
+
+def test_rules_and_nouns_call_nothing_that_does_io() -> None:
+    """Not by a builtin, nor by a method of a path or a clock that was passed to them."""
+    found = {str(file.relative_to(ROOT)): io(file.read_text()) for file in pure()}
+    assert len(found) > 100
+    assert {file: calls for file, calls in found.items() if calls} == {}
+
+
+def strangers(text: str, room: str) -> list[str]:
+    """Modules with a leading underscore that a text imports although they live in other rooms."""
+    named = [
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    ]
+    return [
+        name
+        for name in named
+        if name.startswith("orchestrator.")
+        and any(part.startswith("_") and part[1:2] != "_" for part in name.split(".")[:3])
+        and name.split(".")[1] != room
+    ]
+
+
+def test_no_module_with_an_underscore_is_used_outside_its_room() -> None:
+    """What a room keeps to itself may change without looking elsewhere."""
+    package = ROOT / "orchestrator"
+    files = {file: file.relative_to(package).parts[0] for file in package.rglob("*.py")}
+    found = {str(file): strangers(file.read_text(), room) for file, room in files.items()}
+    assert {file: names for file, names in found.items() if names} == {}
+    assert strangers("from orchestrator.runtimes._files import script", "verbs")
+    assert strangers("from orchestrator.runtimes import _files", "verbs")
+    assert not strangers("from orchestrator.runtimes import _files", "runtimes")
+
+
+def test_few_modules_live_in_no_room() -> None:
+    """And each room says who lives there."""
+    package = ROOT / "orchestrator"
+    loose = [file.stem for file in package.glob("*.py") if file.stem != "__init__"]
+    assert len(loose) <= MOST_LOOSE
+    rooms = [folder / "__init__.py" for folder in package.iterdir() if any(folder.glob("*.py"))]
+    assert all(ast.get_docstring(ast.parse(room.read_text())) for room in rooms)
+    assert not [file.name for file in (package / "verbs").glob("_*.py") if file.stem != "__init__"]
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("open('log')", "open"),
+        ("pathlib.Path('log').read_text()", "pathlib.Path('log').read_text"),
+        ("folder.glob('*')", "folder.glob"),
+        ("time.sleep(1)", "time.sleep"),
+        ("datetime.now(UTC)", "datetime.now"),
+        ("posixpath.exists('log')", "posixpath.exists"),
+    ],
+)
+def test_io_without_an_import_is_seen(line: str, call: str) -> None:
+    """A file may be opened, and a path asked, by a module that imports nothing for it."""
+    assert io(f"def rule():\n    return {line}\n") == [f"line 2: {call}"]
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("state/store", "from orchestrator.measuring import measure", "face > verbs"),
+        ("verbs/stop", "from orchestrator.verbs import status", "no verb"),
+        ("runtimes/process", "from orchestrator.checks import gpu", "face > verbs"),
+        ("stray", "", "face > verbs"),
+        ("measuring/measure", "from orchestrator.state import store", "rules and nouns"),
+        ("probes/gpu", "from orchestrator import disk", "rules and nouns"),
+        ("workloads/_lines", "from pathlib import Path", "rules and nouns"),
+        ("model/log", "def stop():\n    import time", "rules and nouns"),
+        ("state/store", "import yaml", "each third-party"),
+    ],
+)
+def test_a_broken_promise_fails_the_check(
+    tmp_path: Path, module: str, line: str, broken: str
+) -> None:
+    """lint-imports, as ``make check`` runs it, on this package with one wrong line."""
+    copy(ROOT / "pyproject.toml", tmp_path)
+    copytree(
+        ROOT / "orchestrator", tmp_path / "orchestrator", ignore=ignore_patterns("__pycache__")
+    )
+    with (tmp_path / "orchestrator" / f"{module}.py").open("a") as file:
+        file.write(f"\n{line}\n")
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    [contract] = [row for row in ended.stdout.splitlines() if " BROKEN" in row]
+    assert contract.startswith(broken)

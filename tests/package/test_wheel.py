@@ -1,0 +1,109 @@
+"""The built wheel, installed in an empty place, does the whole job."""
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+
+pytestmark = pytest.mark.cluster
+
+
+def run(*words: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """A command of the fresh environment, without anything of this one; apart from real sweeps."""
+    lock = str(cwd / "machine.lock")
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment that holds the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=300)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", with_pip=True)
+    programs = folder / "venv" / "bin"
+    pip = [str(programs / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, str(wheel)], check=True, timeout=600)
+    return programs
+
+
+def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> None:
+    """`sweep smoke` in an empty folder says what to install and starts nothing, exit 5."""
+    done = run(installed / "dlperf-orch", "sweep", "smoke", cwd=tmp_path)
+    assert done.returncode == 5, done.stderr
+    assert "MODULE-MISSING" in done.stderr
+    assert "install torch, or from a checkout: pip install '.[demo]'" in done.stderr
+    assert not (tmp_path / ".dlperf" / "sweeps").exists()
+
+
+def test_shipped_files_are_found_by_name(installed: Path, tmp_path: Path) -> None:
+    """Inventories, playbooks and images come out of the wheel, and plans can be shown."""
+    names = json.loads(
+        run(installed / "dlperf-orch", "list", "playbooks", "--json", cwd=tmp_path).stdout
+    )
+    assert {row["name"] for row in names} >= {"smoke", "rn50-fp32", "rn50-amp", "rn50-amp-static"}
+    shown = run(
+        *(installed / "dlperf-orch", "sweep", "rn50-amp", "--dry-run"),
+        *("--inventory", "inventory/v100x4.yaml"),
+        cwd=tmp_path,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert '--master_addr", "10.11.0.2"' in shown.stdout
+
+
+PLAYBOOKS = {
+    *("rn50-fp32", "rn50-amp", "rn50-amp-static"),
+    *("tf-rn50-fp32", "tf-rn50-amp", "tf-rn50-fp32-perf", "tf-rn50-amp-perf"),
+    *("oneflow-rn50-fp32", "oneflow-rn50-amp", "oneflow-bert-fp32", "oneflow-bert-amp"),
+    *("oneflow-gpt", "smoke"),
+}
+
+
+def test_every_playbook_resolves_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """Workload, image and cases of each are found in the wheel, and planned on v100x4 or local."""
+    program = installed / "dlperf-orch"
+    listed = json.loads(run(program, "list", "playbooks", "--json", cwd=tmp_path).stdout)
+    assert {row["name"] for row in listed} == PLAYBOOKS
+    for name in sorted(PLAYBOOKS):
+        inventory = "local" if name == "smoke" else "v100x4"
+        words = ("sweep", name, "--inventory", inventory, "--dry-run", "--json")
+        done = run(program, *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["plan"]["trials"]
+    known = json.loads(run(program, "published", "--json", cwd=tmp_path).stdout)
+    assert "seed" not in json.dumps(known)
+
+
+@pytest.mark.usefixtures("machine")
+def test_with_the_extra_the_training_runs(installed: Path, tmp_path: Path) -> None:
+    """`sweep smoke` trains for real and gives a number."""
+    pip = [str(installed / "python"), "-m", "pip", "install", "--quiet"]
+    pip.append("--no-compile")  # Python does it for what is imported, half of PyTorch
+    extras = (ROOT / "pyproject.toml").read_text().split("demo = [")[1].split("]")[0]
+    subprocess.run([*pip, extras.strip('" \n')], check=True, timeout=900)
+    done = run(
+        *(installed / "dlperf-orch", "sweep", "smoke", "--json"),
+        *("--case", "2x1", "--repeats", "1"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    cases = json.loads(done.stdout)["cases"]
+    (trial,) = (trial for case in cases for trial in case["trials"] if trial["throughput"])
+    assert trial["state"] == "valid"
+    assert trial["throughput"] > 0

@@ -1,0 +1,1 @@
+"""Tests of from a playbook to command lines."""

@@ -1,0 +1,1 @@
+"""Tests of bringing data sets onto nodes."""

@@ -1,0 +1,130 @@
+"""The probe inside a container: the real script, and doctored answers that are refused."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import ContainerFacts, InfinibandFacts, Silent
+from orchestrator.probes import container
+from tests import SAMPLES
+
+NONCE = "n0nce"
+# The form of `nvidia-smi -L` on a node with MIG; the ids are made up.
+MIG = """\
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
+  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-37ff6d3e-0ac5-4d39-8d9e-16d8c1a0a5f1)
+"""
+LIMITS = """\
+uid 1000
+memlock 8192
+stack unlimited
+shm shm
+shm 16777216
+shm 0
+shm 16777216
+shm 0%
+shm /dev/shm
+device rdma_cm
+device uverbs0
+"""
+
+
+def member(**defaults: object) -> Node:
+    """The only node of an inventory that says these things."""
+    said = {"name": "testers", "defaults": defaults, "nodes": [{"name": "n1", "address": "::2"}]}
+    return Cluster.model_validate_json(json.dumps(said)).members[0]
+
+
+def read(limits: str) -> ContainerFacts:
+    """What a doctored answer means."""
+    probe = container.probe(container.questions(member()), nonce=NONCE)
+    text = f"{NONCE} limits 0\n{limits}\n{NONCE} limits said\n\n{NONCE} end 1.5\n"
+    return probe.parse(text)
+
+
+def test_container_is_asked_for_what_its_node_declares() -> None:
+    """GPUs and adapters only where there are some."""
+    assert [each.name for each in container.questions(member())] == ["limits"]
+    node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
+    names = [each.name for each in container.questions(node)]
+    assert names == ["limits", "gpu", "topology", "ibstat", "verbs", "ofed"]
+
+
+def test_real_script_answers_under_a_plain_shell(tmp_path: Path) -> None:
+    """Limits are this machine's; programs of the image come first in its PATH."""
+    stubs = {
+        "ibstat": f"exec cat {SAMPLES}/ibstat/dlperf_seed_vs002_mt4115.txt",
+        "ibv_devinfo": f"exec cat {SAMPLES}/ibverbs/pib_issue2_no_driver.txt",
+        "ofed_info": "echo MLNX_OFED_LINUX-4.9-0.1.7.0:",
+    }
+    for name, script in stubs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
+    probe = container.probe(container.questions(node), nonce=NONCE)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(
+        probe.argv, env=env, capture_output=True, text=True, timeout=60, check=True
+    )
+    facts = probe.parse(done.stdout)
+    assert facts.uid == os.getuid()
+    assert isinstance(facts.gpus, Silent)
+    assert facts.gpus.code == "ABSENT"
+    assert isinstance(facts.infiniband, InfinibandFacts)
+    assert facts.verbs is not None
+    assert facts.ofed == "4.9-0.1.7.0"
+
+
+def test_limits_are_read() -> None:
+    """KiB to MiB for memory that is shared; unlimited is None."""
+    assert read(LIMITS) == ContainerFacts(
+        uid=1000,
+        gpus=None,
+        topology=None,
+        infiniband=None,
+        verbs=None,
+        ofed=None,
+        devices=("rdma_cm", "uverbs0"),
+        memlock_kib=8192,
+        stack_kib=None,
+        shm_mib=16384,
+    )
+
+
+@pytest.mark.parametrize(
+    "shm", ["shm ", "shm /dev/sda1\nshm 5\nshm 1\nshm 4\nshm 5%\nshm /", "shm a\nshm b"]
+)
+def test_shared_memory_that_is_no_file_system_of_its_own_is_none(shm: str) -> None:
+    """The disk's size is not taken for it; nor is a device that is not there."""
+    facts = read(f"uid 0\nmemlock unlimited\nstack 8192\n{shm}\ndevice \n")
+    assert (facts.shm_mib, facts.devices, facts.memlock_kib) == (0, (), None)
+
+
+@pytest.mark.parametrize(
+    "limits", ["", "uid root\nmemlock 1\nstack 1\n", "uid 0\nuid 1\nmemlock 1\nstack 1\n"]
+)
+def test_limits_that_cannot_be_read_are_refused(limits: str) -> None:
+    """Missing, no number, said twice."""
+    with pytest.raises(errors.LogError, match="needed a number") as raised:
+        read(limits)
+    assert raised.value.code == "CONTAINER-FACTS"
+
+
+def test_gpus_are_counted_without_their_parts() -> None:
+    """A slice of a GPU is none."""
+    assert container.count_gpus(MIG) == 2
+    assert container.count_gpus("No devices found.\n") == 0
+
+
+@pytest.mark.parametrize("text", ["", "Failed to initialize NVML: Unknown Error\n"])
+def test_list_that_is_none_is_not_a_list_of_no_gpus(text: str) -> None:
+    """The first words are shown."""
+    with pytest.raises(errors.LogError, match=r"nothing|Unknown Error") as raised:
+        container.count_gpus(text)
+    assert raised.value.code == "NO-GPU-LIST"

@@ -1,0 +1,517 @@
+"""The GPU parser: what it makes of real `nvidia-smi -q -x` outputs and of broken ones."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+import tests
+from orchestrator import errors
+from orchestrator.model.facts import GpuFacts, GpuProcess
+from orchestrator.probes import gpu
+
+SAMPLES = tests.SAMPLES / "nvidia-smi"
+A100_40GB = GpuFacts(
+    index=0,
+    uuid="GPU-27b94a00-ed54-5c24-b1fd-1054085de32a",
+    bus_id="00000000:00:04.0",
+    model="NVIDIA A100-SXM4-40GB",
+    memory_mib=40960,
+    ecc_uncorrected=0,
+    ecc_volatile_uncorrected=None,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
+    persistence=False,
+    mig=True,
+    power_limit_w=400.0,
+    sm_clock_mhz=1410,
+    throttle_reasons=(),
+    processes=(),
+)
+A100_80GB = GpuFacts(
+    index=0,
+    uuid="GPU-513536b6-7d19-9063-b049-1e69664bb298",
+    bus_id="00000000:01:00.0",
+    model="NVIDIA A100-SXM4-80GB",
+    memory_mib=81920,
+    ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
+    persistence=False,
+    mig=True,
+    power_limit_w=500.0,
+    sm_clock_mhz=1275,
+    throttle_reasons=(),
+    processes=(),
+)
+T4 = GpuFacts(
+    index=0,
+    uuid="GPU-d37e67a5-91dd-3774-a5cb-99096249601a",
+    bus_id="00000000:00:1E.0",
+    model="Tesla T4",
+    memory_mib=15360,
+    ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=False,
+    persistence=False,
+    mig=None,
+    power_limit_w=70.0,
+    sm_clock_mhz=585,
+    throttle_reasons=(),
+    processes=(
+        GpuProcess(pid=675, name="/usr/lib/xorg/Xorg", memory_mib=22),
+        GpuProcess(pid=5762, name="python", memory_mib=1005),
+    ),
+)
+SILENT = GpuFacts(
+    index=0,
+    uuid=None,
+    bus_id="00000000:1A:00.0",
+    model=None,
+    memory_mib=None,
+    ecc_uncorrected=None,
+    ecc_volatile_uncorrected=None,
+    ecc_sram_uncorrected=None,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=None,
+    persistence=None,
+    mig=None,
+    power_limit_w=None,
+    sm_clock_mhz=None,
+    throttle_reasons=None,
+    processes=None,
+)
+# By sample: driver, CUDA, its one GPU and the codes of its problems.
+EXPECTED = {
+    "netdata_a100-sxm4-mig.xml": ("510.47.03", "11.6", A100_40GB, []),
+    "telegraf_a100-sxm4-v12.xml": ("535.54.03", "12.2", A100_80GB, ["ATTACHED-GPUS"]),
+    "telegraf_tesla-t4.xml": ("515.105.01", "11.7", T4, []),
+}
+# Other things that nvidia-smi prints, by the words of their first line.
+REFUSED = {
+    "netdata_tesla-p100.csv": "begins with 'name, uuid, fan.speed",
+    "sysuest_v100_4gpu_plain.txt": "begins with 'Tue May 11 12:08:26 2021'",
+}
+# A V100 as the driver 440 of the seeds prints it, cut down to what is read.
+V100 = """\
+<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v10.dtd">
+<nvidia_smi_log>
+\t<driver_version>440.33.01</driver_version>
+\t<cuda_version>10.2</cuda_version>
+\t<attached_gpus>1</attached_gpus>
+\t<gpu id="00000000:1A:00.0">
+\t\t<product_name>Tesla V100-SXM2-16GB</product_name>
+\t\t<persistence_mode>Enabled</persistence_mode>
+\t\t<uuid>GPU-1</uuid>
+\t\t<pci>
+\t\t\t<pci_bus_id>00000000:1A:00.0</pci_bus_id>
+\t\t</pci>
+\t\t<clocks_throttle_reasons>
+\t\t\t<clocks_throttle_reason_gpu_idle>Active</clocks_throttle_reason_gpu_idle>
+\t\t\t<clocks_throttle_reason_sw_power_cap>Not Active</clocks_throttle_reason_sw_power_cap>
+\t\t\t<clocks_throttle_reason_hw_slowdown>Active</clocks_throttle_reason_hw_slowdown>
+\t\t</clocks_throttle_reasons>
+\t\t<fb_memory_usage>
+\t\t\t<total>16160 MiB</total>
+\t\t</fb_memory_usage>
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<double_bit><device_memory>4</device_memory><total>4</total></double_bit>
+\t\t\t</volatile>
+\t\t\t<aggregate>
+\t\t\t\t<single_bit><device_memory>9</device_memory><total>9</total></single_bit>
+\t\t\t\t<double_bit><device_memory>2</device_memory><total>3</total></double_bit>
+\t\t\t</aggregate>
+\t\t</ecc_errors>
+\t\t<retired_pages>
+\t\t\t<pending_retirement>Yes</pending_retirement>
+\t\t</retired_pages>
+\t\t<power_readings>
+\t\t\t<power_limit>300.00 W</power_limit>
+\t\t\t<default_power_limit>250.00 W</default_power_limit>
+\t\t</power_readings>
+\t\t<clocks>
+\t\t\t<sm_clock>135 MHz</sm_clock>
+\t\t</clocks>
+\t\t<processes>
+\t\t\t<process_info>
+\t\t\t\t<pid>1</pid>
+\t\t\t\t<process_name>python3 &lt;train&gt;</process_name>
+\t\t\t\t<used_memory>2 MiB</used_memory>
+\t\t\t</process_info>
+\t\t</processes>
+\t</gpu>
+</nvidia_smi_log>
+"""
+ECC = V100[V100.index("\t\t\t\t<single_bit><device_memory>9") : V100.index("\t\t\t</aggregate>")]
+
+
+def only_gpu(text: str) -> tuple[GpuFacts, list[str]]:
+    """The one GPU of ``text``, and all problems as `CODE message`."""
+    fact = gpu.parse(text)
+    (one,) = fact.gpus
+    return one, [f"{problem.code} {problem.message}" for problem in fact.problems]
+
+
+def test_every_sample_has_an_expectation() -> None:
+    """A sample that is added without its values fails here."""
+    files = {path.name for path in SAMPLES.iterdir() if path.name != "SOURCES.md"}
+    assert files == EXPECTED.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_sample_says_what_is_printed(name: str) -> None:
+    """Every sample gives the values that a person reads in it."""
+    fact = gpu.parse((SAMPLES / name).read_text())
+    driver, cuda, one, problems = EXPECTED[name]
+    assert (fact.driver, fact.cuda, fact.gpus) == (driver, cuda, (one,))
+    assert [problem.code for problem in fact.problems] == problems
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_another_format_of_nvidia_smi_is_refused(name: str) -> None:
+    """The plain table and CSV are not read, and the message says what to record instead."""
+    with pytest.raises(errors.LogError, match=re.escape(REFUSED[name])) as caught:
+        gpu.parse((SAMPLES / name).read_text())
+    assert (caught.value.code, "nvidia-smi -q -x" in caught.value.fix) == ("NO-XML", True)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_cut_sample_is_refused(name: str) -> None:
+    """XML that ends early is an error: nothing of it can be trusted to be the last word."""
+    text = (SAMPLES / name).read_text().rstrip()
+    for end in range(0, len(text), 97):
+        with pytest.raises(errors.LogError):
+            gpu.parse(text[:end])
+
+
+def test_the_document_has_the_promised_keys() -> None:
+    """`inspect gpu` prints these keys in this order, as JSON."""
+    expected = {
+        "driver": "440.33.01",
+        "cuda": "10.2",
+        "gpus": [
+            {
+                "index": 0,
+                "uuid": "GPU-1",
+                "bus_id": "00000000:1A:00.0",
+                "model": "Tesla V100-SXM2-16GB",
+                "memory_mib": 16160,
+                "ecc_uncorrected": 3,
+                "persistence": True,
+                "mig": None,
+                "power_limit_w": 300.0,
+                "sm_clock_mhz": 135,
+                "throttle_reasons": ["gpu_idle", "hw_slowdown"],
+                "processes": [{"pid": 1, "name": "python3 <train>", "memory_mib": 2}],
+                "ecc_volatile_uncorrected": 4,
+                "ecc_sram_uncorrected": 1,
+                "row_remap_pending": None,
+                "row_remap_failed": None,
+                "page_retirement_pending": True,
+            }
+        ],
+        "problems": [
+            {
+                "code": "ATTACHED-GPUS",
+                "message": "the driver has 2 GPUs attached; the text describes 1",
+            }
+        ],
+    }
+    text = V100.replace("<attached_gpus>1", "<attached_gpus>2")
+    assert json.dumps(gpu.document(gpu.parse(text))) == json.dumps(expected)
+
+
+def test_the_probe_asks_for_xml() -> None:
+    """The probe runs the command whose output the parser reads."""
+    assert gpu.PROBE.argv == ("nvidia-smi", "-q", "-x")
+    assert gpu.PROBE.parse(V100) == gpu.parse(V100)
+
+
+def test_words_around_the_xml_do_not_matter() -> None:
+    """A prompt before and after the document is no part of it."""
+    assert gpu.parse(f"\ufeffroot@a:~# nvidia-smi -q -x\n{V100}\nroot@a:~# ") == gpu.parse(V100)
+    bare = V100[V100.index("<nvidia_smi_log>") :]
+    assert gpu.parse(bare) == gpu.parse(V100)
+
+
+@pytest.mark.parametrize(
+    "word", ["N/A", "[N/A]", "", "Requested functionality has been deprecated"]
+)
+def test_a_value_that_is_not_reported_is_null(word: str) -> None:
+    """A word of the driver for "not known" is null, without a problem."""
+    silent = re.sub(r">[^<>\s][^<>]*<", f">{word}<", V100)
+    one, problems = only_gpu(silent)
+    process = GpuProcess(pid=None, name=None, memory_mib=None)
+    assert one == replace(SILENT, processes=(process,))
+    assert problems == []
+
+
+def test_a_gpu_that_says_nothing_is_all_null() -> None:
+    """Elements that are absent are null, the bus id is that of the element, if it is one."""
+    text = '<nvidia_smi_log><gpu id="{}"></gpu></nvidia_smi_log>'
+    assert only_gpu(text.format("00000000:1A:00.0")) == (SILENT, [])
+    assert only_gpu(text.format("first"))[0].bus_id is None
+
+
+@pytest.mark.parametrize(
+    ("found", "becomes", "key", "says"),
+    [
+        (
+            "<device_memory>2<",
+            "<device_memory>9<",
+            "ecc_sram_uncorrected",
+            "ecc_errors/aggregate: 9 errors of DRAM among 3",
+        ),
+        ("16160 MiB", "16160", "memory_mib", "fb_memory_usage/total: cannot read '16160'"),
+        ("16160 MiB", "16 GiB", "memory_mib", "fb_memory_usage/total: cannot read '16 GiB'"),
+        ("135 MHz", "ERR!", "sm_clock_mhz", "clocks/sm_clock: cannot read 'ERR!'"),
+        ("300.00 W", "nan W", "power_limit_w", "power_readings/power_limit: cannot read 'nan W'"),
+        ("<uuid>GPU-1", "<uuid>1", "uuid", "uuid: cannot read '1'"),
+        (
+            "Tesla V100-SXM2-16GB",
+            "[GPU requires reset]",
+            "model",
+            "product_name: cannot read '[GPU requires reset]'",
+        ),
+        (
+            "<uuid>GPU-1</uuid>",
+            "<uuid>GPU-1</uuid><uuid>GPU-2</uuid>",
+            "uuid",
+            "uuid: cannot read 'GPU-1 and GPU-2'",
+        ),
+        (
+            "<pending_retirement>Yes<",
+            "<pending_retirement>1<",
+            "page_retirement_pending",
+            "retired_pages/pending_retirement: cannot read '1'",
+        ),
+        (
+            "<double_bit><device_memory>4</device_memory><total>4<",
+            "<double_bit><total>?<",
+            "ecc_volatile_uncorrected",
+            "ecc_errors/volatile/double_bit/total: cannot read '?'",
+        ),
+        (">Enabled<", ">On<", "persistence", "persistence_mode: cannot read 'On'"),
+        (">Not Active<", ">Maybe<", "throttle_reasons", "sw_power_cap: cannot read 'Maybe'"),
+    ],
+)
+def test_a_value_that_is_unreadable_is_null(found: str, becomes: str, key: str, says: str) -> None:
+    """A value that is there but cannot be read is null, and a problem says what stood there."""
+    one, problems = only_gpu(V100.replace(found, becomes, 1))
+    whole, _ = only_gpu(V100)
+    changed = [name for name in GpuFacts.__slots__ if getattr(one, name) != getattr(whole, name)]
+    assert (changed, getattr(one, key)) == ([key], None)
+    (problem,) = problems
+    assert problem.startswith("UNREADABLE GPU 0: ")
+    assert problem.endswith(says)
+
+
+def test_an_unreadable_process_names_itself() -> None:
+    """A problem of a process says which one of which GPU."""
+    one, problems = only_gpu(V100.replace("<pid>1<", "<pid>one<"))
+    assert one.processes == (GpuProcess(pid=None, name="python3 <train>", memory_mib=2),)
+    assert problems == ["UNREADABLE GPU 0 process 0: pid: cannot read 'one'"]
+
+
+@pytest.mark.parametrize(
+    ("element", "processes", "problems"),
+    [
+        ("<processes/>", (), []),
+        ("<processes>N/A</processes>", None, []),
+        ("", None, []),
+        (
+            "<processes>GPU is lost</processes>",
+            None,
+            ["UNREADABLE GPU 0: processes: cannot read 'GPU is lost'"],
+        ),
+    ],
+)
+def test_no_processes_and_no_answer_differ(
+    element: str, processes: tuple[()] | None, problems: list[str]
+) -> None:
+    """An empty list is a fact; where the driver does not say, there is no list."""
+    text = re.sub(r"(?s)<processes>.*</processes>", element, V100)
+    one, seen = only_gpu(text)
+    assert (one.processes, seen) == (processes, problems)
+
+
+PARTIAL = "only some of {} can be read"
+NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
+
+
+@pytest.mark.parametrize(
+    ("counts", "total", "sram", "says"),
+    [
+        ({"sram_uncorrectable": "1", "dram_uncorrectable": "2", "dram_correctable": "9"}, 3, 1, ""),
+        (dict(zip(NEW, ("1", "2", "4"), strict=True)), 7, 3, ""),
+        (dict.fromkeys(NEW, "N/A"), None, None, ""),
+        ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
+        ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
+        ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
+        (
+            {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
+            None,
+            None,
+            "two ways to count that do not agree",
+        ),
+        ({"sram_correctable": "5"}, None, None, ""),
+    ],
+)
+def test_ecc_errors_are_those_of_all_memory(
+    counts: dict[str, str], total: int | None, sram: int | None, says: str
+) -> None:
+    """DRAM and all parts of SRAM count, correctable errors never, and a part is no total."""
+    parts = "".join(f"<{tag}>{count}</{tag}>" for tag, count in counts.items())
+    one, problems = only_gpu(V100.replace(ECC, parts))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (total, sram)
+    assert problems == ([f"UNREADABLE GPU 0: ecc_errors/aggregate: {says}"] if says else [])
+
+
+def test_total_that_is_unreadable_has_no_part() -> None:
+    """Nothing is said of SRAM where the total of all memories is not known."""
+    one, problems = only_gpu(V100.replace("<total>3<", "<total>-3<"))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (None, None)
+    said = "UNREADABLE GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'"
+    assert problems == [said]
+
+
+def test_ecc_errors_without_their_memory_count_as_those_of_sram() -> None:
+    """Where nothing says that an old total is of DRAM, it gates."""
+    one, problems = only_gpu(V100.replace("<device_memory>2</device_memory>", ""))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected, problems) == (3, 3, [])
+
+
+# As driver 575.51.02 prints them for an Ada GPU, with other counts and words.
+AMPERE = """\
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<sram_correctable>9</sram_correctable>
+\t\t\t\t<sram_uncorrectable_parity>1</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>2</sram_uncorrectable_secded>
+\t\t\t\t<dram_correctable>9</dram_correctable>
+\t\t\t\t<dram_uncorrectable>3</dram_uncorrectable>
+\t\t\t</volatile>
+\t\t\t<aggregate>
+\t\t\t\t<sram_uncorrectable_parity>4</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>5</sram_uncorrectable_secded>
+\t\t\t\t<dram_uncorrectable>6</dram_uncorrectable>
+\t\t\t\t<sram_threshold_exceeded>No</sram_threshold_exceeded>
+\t\t\t</aggregate>
+\t\t</ecc_errors>
+\t\t<retired_pages>
+\t\t\t<pending_retirement>N/A</pending_retirement>
+\t\t</retired_pages>
+\t\t<remapped_rows>
+\t\t\t<remapped_row_corr>0</remapped_row_corr>
+\t\t\t<remapped_row_unc>1</remapped_row_unc>
+\t\t\t<remapped_row_pending>Yes</remapped_row_pending>
+\t\t\t<remapped_row_failure>No</remapped_row_failure>
+\t\t</remapped_rows>
+"""
+
+
+def test_gpu_that_remaps_rows_is_read() -> None:
+    """Newer drivers count by memory and say what becomes of rows; pages are no longer retired."""
+    old = V100[V100.index("\t\t<ecc_errors>") : V100.index("\t\t<power_readings>")]
+    one, problems = only_gpu(V100.replace(old, AMPERE))
+    assert (one.ecc_volatile_uncorrected, one.ecc_uncorrected) == (6, 15)
+    assert one.ecc_sram_uncorrected == 9
+    assert (one.row_remap_pending, one.row_remap_failed) == (True, False)
+    assert (one.page_retirement_pending, problems) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
+        "<gpu_power_readings><power_limit>250.5 W</power_limit></gpu_power_readings>",
+        "<gpu_power_readings><current_power_limit>250.5 W</current_power_limit>"
+        "<requested_power_limit>300.00 W</requested_power_limit></gpu_power_readings>"
+        "<module_power_readings><current_power_limit>900.00 W</current_power_limit>"
+        "</module_power_readings>",
+        "<gpu_power_readings><current_power_limit>N/A</current_power_limit></gpu_power_readings>"
+        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
+    ],
+)
+def test_the_power_limit_is_that_in_force(readings: str) -> None:
+    """Every spelling of the limit in force is read; requested and module limits are not."""
+    text = re.sub(r"(?s)<power_readings>.*</power_readings>", readings, V100)
+    one, problems = only_gpu(text)
+    assert (one.power_limit_w, problems) == (250.5, [])
+
+
+def test_event_reasons_are_throttle_reasons() -> None:
+    """The newer name of the reasons gives the same words."""
+    text = V100.replace("clocks_throttle_reason", "clocks_event_reason")
+    assert gpu.parse(text) == gpu.parse(V100)
+
+
+@pytest.mark.parametrize(("word", "mig"), [("Enabled", True), ("Disabled", False), ("N/A", None)])
+def test_mig_is_that_of_now(word: str, mig: bool | None) -> None:
+    """The current mode counts, not the one after the next reset."""
+    mode = (
+        f"<mig_mode><current_mig>{word}</current_mig><pending_mig>Enabled</pending_mig></mig_mode>"
+    )
+    one, problems = only_gpu(V100.replace("<uuid>", f"{mode}<uuid>"))
+    assert (one.mig, problems) == (mig, [])
+
+
+def test_gpus_are_numbered_in_the_order_of_the_document() -> None:
+    """The index counts the elements, whatever their bus ids."""
+    element = V100[V100.index("\t<gpu ") : V100.index("</nvidia_smi_log>")]
+    second = element.replace("1A:00.0", "05:00.0").replace("GPU-1", "GPU-2")
+    text = V100.replace(element, element + second).replace("<attached_gpus>1", "<attached_gpus>2")
+    fact = gpu.parse(text)
+    assert [(one.index, one.uuid) for one in fact.gpus] == [(0, "GPU-1"), (1, "GPU-2")]
+    assert fact.problems == ()
+    twice = gpu.parse(text.replace("GPU-2", "GPU-1"))
+    assert [problem.code for problem in twice.problems] == ["REPEATED-GPU"]
+
+
+def test_a_driver_without_gpus_is_a_problem() -> None:
+    """A document without a GPU is read, and says that it has none."""
+    fact = gpu.parse("<nvidia_smi_log><attached_gpus>0</attached_gpus></nvidia_smi_log>")
+    assert (fact.driver, fact.cuda, fact.gpus) == (None, None, ())
+    assert [problem.code for problem in fact.problems] == ["NO-GPU"]
+    lost = gpu.parse("<nvidia_smi_log><driver_version>?</driver_version></nvidia_smi_log>")
+    assert [problem.message for problem in lost.problems] == [
+        "driver: driver_version: cannot read '?'",
+        "the text describes no GPU",
+    ]
+
+
+BOMB = '<!DOCTYPE nvidia_smi_log [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "EMPTY"),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the driver.\n", "NO-XML"),
+        ("<html></html>", "NO-XML"),
+        (V100.replace('<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v10.dtd">', BOMB), "ENTITY"),
+        (V100.replace("</gpu>", ""), "XML"),
+        (V100 + V100, "XML"),
+        (V100.replace("GPU-1", "GPU-\x00"), "XML"),
+        (V100.replace("GPU-1", "GPU-\udcff"), "XML"),
+        ("<a><nvidia_smi_log></nvidia_smi_log></a>", "XML"),
+        ("<?xml version='1.0'?><nvidia_smi_log_2></nvidia_smi_log_2>", "XML"),
+    ],
+)
+def test_a_text_that_is_not_one_whole_document_is_refused(text: str, code: str) -> None:
+    """Anything but one whole document of nvidia-smi is an error with its code."""
+    with pytest.raises(errors.LogError) as caught:
+        gpu.parse(text)
+    assert caught.value.code == code

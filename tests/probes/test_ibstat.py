@@ -1,0 +1,269 @@
+"""The InfiniBand parser: what it makes of real `ibstat` outputs and of broken ones."""
+
+import json
+
+import pytest
+
+import tests
+from orchestrator import errors
+from orchestrator.model.facts import HcaFacts, InfinibandFacts, PortFacts
+from orchestrator.probes import infiniband
+
+SAMPLES = tests.SAMPLES / "ibstat"
+
+# One line for each port, copied from the samples: name, type, firmware, node GUID,
+# port, state, physical state, rate, base lid, SM lid, link layer.
+EXPECTED = {
+    "archwiki_mlx4_two_ports_active_down.txt": """
+        mlx4_0 MT25418 2.9.1000 0x0002c90300002f78 1 Active LinkUp 20 3 3 InfiniBand
+        mlx4_0 MT25418 2.9.1000 0x0002c90300002f78 2 Down Polling 10 0 0 InfiniBand
+    """,
+    "dlperf_seed_vs002_mt4115.txt": """
+        mlx5_0 MT4115 12.27.1016 0x506b4b0300f37674 1 Active LinkUp 100 56 27 InfiniBand
+    """,
+    "gpud_ibstat.47.0.a100.all.active.0.txt": """
+        mlx5_0 MT4126 22.35.2302 0x1e918efffe7a03a0 1 Active LinkUp 200 0 0 Ethernet
+        mlx5_1 MT4126 28.37.1014 0x6b9d7f2c99902a63 1 Active LinkUp 200 1369 83 InfiniBand
+        mlx5_2 MT4126 28.37.1014 0xb6f5686b2a0384d3 1 Active LinkUp 200 1372 83 InfiniBand
+        mlx5_3 MT4126 28.37.1014 0xbcaf66ff1fb84de3 1 Active LinkUp 200 1374 83 InfiniBand
+        mlx5_4 MT4126 28.37.1014 0xff764023a4d54d1f 1 Active LinkUp 200 1379 83 InfiniBand
+        mlx5_5 MT4126 28.37.1014 0x85b89152a49a6c7f 1 Active LinkUp 200 1383 83 InfiniBand
+        mlx5_6 MT4126 28.37.1014 0xf405e6a5caf90755 1 Active LinkUp 200 1387 83 InfiniBand
+        mlx5_7 MT4126 28.37.1014 0x8127c63ef9e8fc5f 1 Active LinkUp 200 1392 83 InfiniBand
+        mlx5_8 MT4126 28.37.1014 0x4c1037318e9cd20a 1 Active LinkUp 200 1396 83 InfiniBand
+    """,
+    "gpud_ibstat.47.0.some.down.0.txt": """
+        mlx5_0 MT4129 28.39.1002 0x946dae0300cde72c 1 Active LinkUp 400 75 334 InfiniBand
+        mlx5_1 MT4125 22.38.1002 0x946dae0300c2b690 1 Active LinkUp 100 0 0 Ethernet
+        mlx5_10 MT4129 28.39.1002 0x946dae0300cde884 1 Active LinkUp 400 828 334 InfiniBand
+        mlx5_11 MT4129 28.39.1002 0x946dae0300cdea00 1 Active LinkUp 400 944 334 InfiniBand
+        mlx5_2 MT4125 22.38.1002 0x946dae0300c2b691 1 Down Disabled 40 0 0 Ethernet
+        mlx5_3 MT4129 28.39.1002 0x946dae0300cde728 1 Active LinkUp 400 143 334 InfiniBand
+        mlx5_4 MT4129 28.39.1002 0x946dae0300cde78c 1 Active LinkUp 400 343 334 InfiniBand
+        mlx5_5 MT4129 28.39.1002 0x946dae0300cde780 1 Active LinkUp 400 454 334 InfiniBand
+        mlx5_6 MT4129 28.39.1002 0x946dae0300cde8ac 1 Active LinkUp 400 597 334 InfiniBand
+        mlx5_7 MT4125 22.38.1002 0x946dae0300c2b648 1 Down Disabled 40 0 0 Ethernet
+        mlx5_8 MT4125 22.38.1002 0x946dae0300c2b649 1 Down Disabled 40 0 0 Ethernet
+        mlx5_9 MT4129 28.39.1002 0x946dae0300cde9c8 1 Active LinkUp 400 771 334 InfiniBand
+    """,
+    "l2fwd_nv_issue6_connectx6dx_roce_2x100.txt": """
+        mlx5_0 MT4125 22.32.2004 0x0c42a103001dd12a 1 Active LinkUp 100 0 0 Ethernet
+        mlx5_1 MT4125 22.32.2004 0x0c42a103001dd12b 1 Active LinkUp 100 0 0 Ethernet
+    """,
+    "linux_rdma_mt4115_unindented.txt": """
+        mlx5_0 MT4115 12.26.4012 0xec0d9a0300c5fffc 1 Active LinkUp 100 3 3 InfiniBand
+        mlx5_1 MT4115 12.26.4012 0xec0d9a0300c5fffd 1 Active LinkUp 100 1 1 InfiniBand
+    """,
+}
+
+TWO = (SAMPLES / "linux_rdma_mt4115_unindented.txt").read_text()
+PANIC = (
+    "ibpanic: [1400444] main: stat of IB device 'mlx5_8' failed: No such file or directory (2)\n"
+)
+
+
+def ports(fact: InfinibandFacts) -> list[str]:
+    """One line for each port, as in ``EXPECTED``."""
+    return [
+        f"{hca.name} {hca.type} {hca.firmware} {hca.node_guid} {port.port} {port.state}"
+        f" {port.physical_state} {port.rate_gbps} {port.base_lid} {port.sm_lid} {port.link_layer}"
+        for hca in fact.hcas
+        for port in hca.ports
+    ]
+
+
+def lines(text: str) -> list[str]:
+    """The lines of ``text`` without their indentation."""
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def codes(fact: InfinibandFacts) -> list[str]:
+    """The codes of all problems, in order."""
+    return [problem.code for problem in fact.problems]
+
+
+def test_every_sample_has_an_expectation() -> None:
+    """A sample that is added without its values fails here."""
+    assert {path.name for path in SAMPLES.glob("*.txt")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_sample_says_what_is_printed(name: str) -> None:
+    """Every sample gives all its ports, in the order printed, and no problem."""
+    fact = infiniband.parse((SAMPLES / name).read_text())
+    assert ports(fact) == lines(EXPECTED[name])
+    assert fact.problems == ()
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_paste_says_the_same(name: str) -> None:
+    """Indentation, line ends, prompts around the text and a lost last newline change nothing."""
+    text = (SAMPLES / name).read_text()
+    fact = infiniband.parse(text)
+    flat = "\n".join(line.strip() for line in text.splitlines())
+    assert infiniband.parse(flat) == fact
+    assert infiniband.parse(flat.replace("\n", "\r\n\t")) == fact
+    assert infiniband.parse(f"root@a:~# ibstat\n{flat}\nroot@a:~# ") == fact
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_cut_sample_never_gives_another_value(name: str) -> None:
+    """Wherever a text ends, a value is right, or null with a problem."""
+    text = (SAMPLES / name).read_text()
+    whole = {hca.name: hca for hca in infiniband.parse(text).hcas}
+    for end in range(0, len(text), 3):
+        try:
+            fact = infiniband.parse(text[:end])
+        except errors.LogError:
+            continue
+        for hca in fact.hcas:
+            assert fact.problems or hca == whole[hca.name]
+            assert_agrees(hca, whole[hca.name])
+
+
+def assert_agrees(part: HcaFacts, whole: HcaFacts) -> None:
+    """Every value of ``part`` is null or that of ``whole``."""
+    own = ("type", "firmware", "node_guid")
+    assert all(getattr(part, key) in (None, getattr(whole, key)) for key in own)
+    for port, full in zip(part.ports, whole.ports, strict=False):
+        keys = PortFacts.__slots__
+        assert all(getattr(port, key) in (None, getattr(full, key)) for key in keys)
+
+
+def test_the_document_has_the_promised_keys() -> None:
+    """`inspect ibstat` prints these keys in this order, as JSON."""
+    text = (SAMPLES / "dlperf_seed_vs002_mt4115.txt").read_text().replace("Rate: 100", "Rate: EDR")
+    expected = {
+        "hcas": [
+            {
+                "name": "mlx5_0",
+                "type": "MT4115",
+                "firmware": "12.27.1016",
+                "node_guid": "0x506b4b0300f37674",
+                "ports": [
+                    {
+                        "port": 1,
+                        "state": "Active",
+                        "physical_state": "LinkUp",
+                        "rate_gbps": None,
+                        "base_lid": 56,
+                        "sm_lid": 27,
+                        "link_layer": "InfiniBand",
+                    }
+                ],
+            }
+        ],
+        "problems": [{"code": "UNREADABLE", "message": "mlx5_0 port 1: Rate: cannot read 'EDR'"}],
+    }
+    assert json.dumps(infiniband.document(infiniband.parse(text))) == json.dumps(expected)
+
+
+def test_the_probe_asks_for_the_adapters() -> None:
+    """The probe runs the command whose output the parser reads."""
+    assert infiniband.PROBE.argv == ("ibstat",)
+    assert infiniband.PROBE.parse(TWO) == infiniband.parse(TWO)
+
+
+@pytest.mark.parametrize(
+    "text", [TWO + PANIC, PANIC + TWO, TWO.replace("CA 'mlx5_1'", PANIC + "CA 'mlx5_1'")]
+)
+def test_a_panic_keeps_the_good_adapters(text: str) -> None:
+    """An adapter that cannot be asked is a problem in ibstat's words; the others stay."""
+    fact = infiniband.parse(text)
+    assert fact.hcas == infiniband.parse(TWO).hcas
+    assert codes(fact) == ["IBPANIC"]
+    assert "stat of IB device 'mlx5_8' failed" in fact.problems[0].message
+
+
+@pytest.mark.parametrize(
+    "rate", ["", "100 Gb/sec", "2.5", "-1", "1e2", "1_00", "\u0661\u0660\u0660", "1" * 5000]
+)
+def test_a_rate_that_is_no_number_is_null(rate: str) -> None:
+    """Only ASCII digits are a rate; anything else is null and named."""
+    fact = infiniband.parse(TWO.replace("Rate: 100", f"Rate: {rate}", 1))
+    assert [hca.ports[0].rate_gbps for hca in fact.hcas] == [None, 100]
+    assert codes(fact) == ["UNREADABLE"]
+
+
+def test_the_rate_of_fdr10_is_40() -> None:
+    """ibstat prints `40 (FDR10)` for FDR10, whose signalling is not that of QDR."""
+    fact = infiniband.parse(TWO.replace("Rate: 100", "Rate: 40 (FDR10)"))
+    assert [hca.ports[0].rate_gbps for hca in fact.hcas] == [40, 40]
+    assert codes(fact) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "becomes", "problem"),
+    [
+        ("Rate: 100\n", "", "MISSING mlx5_0 port 1: Rate: missing"),
+        ("SM lid: 3\n", "SM lid: 0x3\n", "UNREADABLE mlx5_0 port 1: SM lid: cannot read '0x3'"),
+        (
+            "State: Active\n",
+            "State: Active\nState: Down\n",
+            "UNREADABLE mlx5_0 port 1: State: said twice: Active, Down",
+        ),
+        (
+            "Link layer: InfiniBand\n",
+            "Link layer: Infini\n",
+            "UNREADABLE mlx5_0 port 1: Link layer: cannot read 'Infini'",
+        ),
+        ("Firmware version: 12.26.4012\n", "", "MISSING mlx5_0: Firmware version: missing"),
+        ("CA type: MT4115\n", "CA type: \n", "UNREADABLE mlx5_0: CA type: cannot read ''"),
+        (
+            "Node GUID: 0xec0d9a0300c5fffc\n",
+            "Node GUID: 0xec0d\n",
+            "UNREADABLE mlx5_0: Node GUID: cannot read '0xec0d'",
+        ),
+    ],
+)
+def test_a_value_that_is_missing_or_unreadable_is_null(
+    found: str, becomes: str, problem: str
+) -> None:
+    """One value becomes null, with a problem that says which; all others stay."""
+    before, after = infiniband.parse(TWO), infiniband.parse(TWO.replace(found, becomes, 1))
+    assert [f"{each.code} {each.message}" for each in after.problems] == [problem]
+    words = zip(" ".join(ports(before)).split(), " ".join(ports(after)).split(), strict=True)
+    assert [new for old, new in words if old != new] == ["None"]
+
+
+@pytest.mark.parametrize(
+    ("found", "becomes", "problems"),
+    [
+        ("Number of ports: 1", "Number of ports: 2", ["PORT-COUNT"]),
+        ("Number of ports: 1\n", "", ["MISSING"]),
+        ("CA 'mlx5_1'", "CA 'mlx5_0'", ["REPEATED-HCA"]),
+        ("CA 'mlx5_1'", "CA mlx5_1", ["PORT-COUNT", "REPEATED-PORT"]),
+        ("CA 'mlx5_0'\n", "", ["NO-TITLE"] * 5),
+    ],
+)
+def test_blocks_that_do_not_fit_are_problems(found: str, becomes: str, problems: list[str]) -> None:
+    """Ports too few or too many, repeated names and lost titles are named."""
+    assert codes(infiniband.parse(TWO.replace(found, becomes, 1))) == problems
+
+
+@pytest.mark.parametrize("end", ["Rate: 10", "SM lid: 33", "CA", "CA 'mlx5_1"])
+def test_a_last_line_that_may_be_cut_is_not_used(end: str) -> None:
+    """A text that ends within a line loses that line, and says so."""
+    first, _, _ = TWO.partition("CA 'mlx5_1'")
+    fact = infiniband.parse(first + end)
+    assert [hca.name for hca in fact.hcas] == ["mlx5_0"]
+    assert fact.hcas == infiniband.parse(TWO).hcas[:1]
+    assert codes(fact) == ["TRUNCATED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("", "EMPTY", "ibstat saw no HCA"),
+        ("\n \n", "EMPTY", "ibstat saw no HCA"),
+        ("a:~# ibstat\nbash: ibstat: command not found\n", "NO-IBSTAT", "says 'bash: ibstat: c"),
+        ("a:~# ibstat\n" + PANIC, "NO-HCA", "stat of IB device 'mlx5_8' failed"),
+        ("mlx5_0\nmlx5_1\n", "NO-HCA", "the text says 'mlx5_0'"),
+        ("CA 'mlx5_0", "NO-HCA", "no line like CA 'mlx5_0' begins an adapter"),
+    ],
+)
+def test_a_text_without_adapters_is_refused(text: str, code: str, words: str) -> None:
+    """Without any adapter there is an error, with what ibstat said instead."""
+    with pytest.raises(errors.LogError, match=words) as caught:
+        infiniband.parse(text)
+    assert caught.value.code == code

@@ -1,1 +1,0 @@
-"""Rules: text in, value out."""

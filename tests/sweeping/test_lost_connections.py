@@ -1,0 +1,178 @@
+"""A connection that is lost once, in the worst moment: no trial, and no sweep, ends by that."""
+
+import contextlib
+import getpass
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Place
+from tests.sshd import Sshd, free_port
+from tests.sweeping.test_sweep import FLOOD, events, outcome
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+# What sshd runs instead of each command: the same, but for the first that has a certain word in
+# it, for which the sshd of the connection is killed.
+CUTTER = """#!/bin/sh
+case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server ;; esac
+word=$(cat {word} 2>/dev/null)
+case $SSH_ORIGINAL_COMMAND in
+*"${{word:-no such word}}"*)
+    mv {word} {word}.done
+    pid=$PPID
+    while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(cut -d' ' -f4 /proc/$pid/stat); done
+    kill -KILL "$pid"
+    exit ;;
+esac
+exec sh -c "$SSH_ORIGINAL_COMMAND"
+"""
+
+# What enters a mount namespace where nobody else holds the machine's lock: neither the other node
+# nor whoever measures on this machine.
+ANOTHER_MACHINE = (
+    *("unshare", "--mount", "--propagation", "private"),
+    *("sh", "-c", 'mount -t tmpfs none /var/tmp && exec "$@"', "sh"),
+)
+
+
+@pytest.fixture
+def server(place: Place, tmp_path: Path) -> Iterator[Sshd]:
+    """An sshd, and an inventory of one node behind it."""
+    made = started(tmp_path / "one")
+    place.rewrite(placement="  placement: [1x1]")
+    write(place, made)
+    yield made
+    made.stop()
+
+
+def started(folder: Path) -> Sshd:
+    """An sshd that cuts connections, on a machine of its own; in its folder, the word that does."""
+    folder.mkdir()
+    cutter = folder / "cutter"
+    cutter.write_text(CUTTER.format(word=folder / "word"))
+    cutter.chmod(0o755)
+    env = f"HOME={folder} PATH={Path(sys.executable).parent}:/usr/bin:/bin"
+    return Sshd(
+        folder,
+        {"ForceCommand": str(cutter), "SetEnv": env},
+        port=free_port(),
+        within=ANOTHER_MACHINE,
+    ).start()
+
+
+def write(place: Place, *servers: Sshd) -> None:
+    """An inventory of the nodes behind these; each keeps its files beside its sshd's."""
+    nodes = [
+        f"  - {{name: {each.folder.name}, address: {each.address}, port: {each.port},"
+        f" identity: {each.identity}, known_hosts: {each.known_hosts},"
+        f" folder: {each.folder / 'node'}}}\n"
+        for each in servers
+    ]
+    head = f"name: far\ndefaults: {{runtime: process, user: {getpass.getuser()}}}\nnodes:\n"
+    (place.folder / "far.yaml").write_text(head + "".join(nodes))
+
+
+def swept(place: Place) -> list[tuple[object, object]]:
+    """State and code of every attempt of one trial, whose sweep must end well."""
+    done = place.run("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    assert place.pids() == []
+    return [(event["state"], event["code"]) for event in events(place, "outcome")]
+
+
+@pytest.mark.parametrize(
+    ("word", "moment"),
+    [("/proc/net/tcp", "a port is looked for"), ("grep -lzxF", "the gang is ended")],
+)
+def test_a_connection_lost_beside_a_trial_costs_nothing(
+    place: Place, server: Sshd, word: str, moment: str
+) -> None:
+    """The question is put again over a new connection: one attempt, and it counts."""
+    (server.folder / "word").write_text(word)
+    assert swept(place) == [("valid", "")], moment
+    assert (server.folder / "word.done").exists(), f"no connection was cut when {moment}"
+
+
+def test_a_connection_lost_in_the_middle_of_a_log_costs_no_trial(
+    place: Place, server: Sshd
+) -> None:
+    """The rest of the log is copied over a new connection, and its sha256 is the supervisor's."""
+    place.rewrite(params="params: {behaviour: wordy}")
+    process = place.start("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    wait_for(lambda: list(place.state.rglob("r0.log*.new")), "the log is being copied", 20)
+    for pid in server.sessions():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    copied = list(place.state.rglob("r0.log*.new"))
+    assert copied, "the log was copied before its connection could be cut"
+    _, said = process.communicate(timeout=90)
+    assert process.returncode == 0, said
+    outcomes = [(event["state"], event["code"]) for event in events(place, "outcome")]
+    assert outcomes == [("valid", "")]
+
+
+@pytest.mark.parametrize("left", [3 << 20, 1 << 40])
+def test_a_program_that_floods_its_log_over_ssh_is_told_so(
+    place: Place, server: Sshd, left: int
+) -> None:
+    """Ended or still printing: one attempt, and no more of its log comes here than is allowed."""
+    with open(place.folder / "far.yaml", "a") as file:
+        file.write("max_log_size: 1m\n")
+    (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
+    done = place.run("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    assert done.returncode == 3, done.stderr
+    kept = outcome(place, "1n1g/toy_b4_fp32_1.log")
+    assert (kept["state"], kept["attempt"]) == ("failed", 1)
+    assert "'LOG-TOO-LARGE'" in str(kept["problems"])
+    (log,) = place.sweep().glob("attempts/*/a1/r0.log")
+    assert log.stat().st_size == 1 << 20
+    assert log.read_bytes()[:12] == b"DLL begins\nx"
+    assert place.pids() == []
+    assert not list((server.folder / "node").glob("*/*/a1")), "the node has forgotten the attempt"
+
+
+def test_a_node_that_stays_away_is_given_up_in_time(place: Place, server: Sshd) -> None:
+    """Nothing is tried for ever: exit 7 within the deadlines, and what may run there is named."""
+    place.rewrite(params="params: {step_s: 3}")
+    process = place.start("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    wait_for(lambda: place.pids(), "the task runs", 20)
+    time.sleep(1)
+    server.signal(signal.SIGSTOP)  # or it would let the controller in again at once
+    sessions = server.sessions()
+    server.signal(signal.SIGKILL)
+    for pid in sessions:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    began = time.monotonic()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 7, said
+    assert "ERROR LEFTOVER node=one" in said
+    assert time.monotonic() - began < 60
+
+
+def test_what_may_be_left_counts_more_than_who_is_silent(
+    place: Place, server: Sshd, tmp_path: Path
+) -> None:
+    """On one node a folder cannot be removed (7), the other goes away meanwhile (4): 7."""
+    swept(place)
+    second = started(tmp_path / "two")
+    write(place, server, second)
+    (second.folder / "word").write_text("=dlp-data-")
+    busy = server.folder / "node" / place.sweep().name / "busy"
+    busy.mkdir(parents=True)
+    assert server.process is not None
+    there = ("nsenter", "--target", str(server.process.pid), "--mount")
+    subprocess.run((*there, "mount", "-t", "tmpfs", "none", str(busy)), check=True)
+    done = place.run("clean", "--inventory", "far.yaml")
+    second.stop()
+    assert "ERROR SSH-RESET node=two" in done.stderr
+    assert "ERROR LEFTOVER node=one" in done.stderr
+    assert done.returncode == 7, done.stderr
