@@ -92,7 +92,7 @@ Inventory = Annotated[
 FitInventory = Annotated[
     str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
 ]
-Which = Annotated[str | None, typer.Argument(metavar="[SWEEP]", help=WHICH, autocompletion=SWEEPS)]
+Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autocompletion=SWEEPS)]
 Nodes = Annotated[
     str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
 ]

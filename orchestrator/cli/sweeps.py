@@ -89,7 +89,7 @@ def status(face: Face, sweep_id: Which = None) -> int:
 @command(app, nodes=True)
 def logs(
     face: Face,
-    trial: Annotated[str | None, typer.Argument(metavar="[TRIAL]")] = None,
+    trial: Annotated[str | None, typer.Argument(metavar="TRIAL")] = None,
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
     ] = None,

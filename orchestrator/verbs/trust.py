@@ -42,6 +42,8 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     cluster, _ = yaml_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
     targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
+    if not targets:
+        voice.result(f"no node of {cluster.name} is reached by SSH")
     pinned = [target for target in targets if target.host_key]
     asked = [target for target in targets if not target.host_key]
     shown: list[_Shown] = []

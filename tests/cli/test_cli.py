@@ -29,6 +29,21 @@ def test_help_names_every_command(place: Place) -> None:
             assert f"\n  {command}" in said
 
 
+@pytest.mark.parametrize("words", [("status",), ("logs",), ("collect",)])
+def test_an_argument_that_may_be_left_out_has_one_pair_of_brackets(
+    place: Place, words: tuple[str, ...]
+) -> None:
+    """In the usage of its command."""
+    usage = place.run(*words, "--help").stdout.splitlines()[0]
+    assert usage.endswith((" [SWEEP]", " [TRIAL]")), usage
+
+
+def test_nothing_to_trust_is_said(place: Place) -> None:
+    """Of nodes that no SSH reaches, instead of no word at all."""
+    done = place.run("trust", "local")
+    assert (done.returncode, done.stdout) == (0, "no node of local is reached by SSH\n")
+
+
 def test_version_is_the_packages(place: Place) -> None:
     """`--version` prints what the package says of itself."""
     from orchestrator import __version__
