@@ -9,7 +9,13 @@ from tests.docs.pages import PAGES, ROOT, called, prose
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+# A path of the repository, or of the package, without a word that stands for a name.
+PATH = re.compile(r"`((?:[a-z][a-z0-9_-]*/)+[a-z0-9_.-]*)`")
 MOST_LINES = 250
+DEVELOPERS = [
+    *(ROOT / "docs").glob("adding-*.md"),
+    *(ROOT / name for name in ("docs/architecture.md", "CONTRIBUTING.md")),
+]
 
 
 def anchors(path: Path) -> set[str]:
@@ -29,6 +35,13 @@ def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
         assert file.exists(), target
         assert file.is_relative_to(ROOT), target
         assert not anchor or anchor in anchors(file), target
+
+
+@pytest.mark.parametrize("path", sorted(DEVELOPERS), ids=called)
+def test_paths_that_developers_read_are_there(path: Path) -> None:
+    """In the repository or in the package; a page about a room that moved is mended."""
+    for name in PATH.findall(prose(path)):
+        assert (ROOT / name).exists() or (ROOT / "orchestrator" / name).exists(), name
 
 
 @pytest.mark.parametrize("path", PAGES, ids=called)
