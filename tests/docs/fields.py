@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 
 PAGES = (ROOT / "docs/inventory.md", ROOT / "docs/playbook.md")
 TABLE = re.compile(r"(<!-- fields: (\w+) (\w+) -->\n).*?(<!-- end of fields -->)", re.DOTALL)
-HEAD = "| field | takes | unless said | what it means |\n|---|---|---|---|\n"
+HEAD = "| field | takes | default | meaning |\n|---|---|---|---|\n"
 A_NAME = "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"
 Schema = Mapping[str, Any]
 
@@ -50,9 +50,9 @@ def rows(model: Schema, shared: Container[str] = ()) -> Iterator[str]:
     for name, field in model["properties"].items():
         if name in shared:
             continue
-        unless = "needed" if name in model.get("required", ()) else shown(field.get("default"))
+        default = "required" if name in model.get("required", ()) else shown(field.get("default"))
         words = " ".join(field.get("description", "").split())
-        yield f"| `{name}` | {taken(field)} | {unless} | {words.replace('|', '/')} |\n"
+        yield f"| `{name}` | {taken(field)} | {default} | {words.replace('|', '/')} |\n"
 
 
 def shown(default: object) -> str:
