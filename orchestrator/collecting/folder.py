@@ -1,15 +1,15 @@
 """A folder of existing logs: cases where DLPerf's naming tells them, else each by its header."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.collecting.logs import Named, of_case, read, value
+from orchestrator.collecting.logs import read
 from orchestrator.disk import on_disk
-from orchestrator.measuring import measure
+from orchestrator.measuring import measure, names
+from orchestrator.measuring.judge import Named, of_case, value
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -17,22 +17,6 @@ from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
-
-_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
-_NAME = re.compile(r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII)
-_REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
-_SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
-# What a header must say before it alone makes a log one of a case.
-_WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What the name of a log, or its header, tells of its case."""
-
-    nodes: int
-    gpus_per_node: int
-    micro_batch_size: int
 
 
 def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
@@ -47,7 +31,10 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
     alike = _said_alike(logs, workload)
-    named = [_named(path, {**alike[_series(path)], **log.config}, workload) for path, log in logs]
+    named = [
+        names.case_of(str(path.absolute()), {**alike[_series(path)], **log.config}, workload)
+        for path, log in logs
+    ]
     # A case in two folders is of two campaigns: each folder then has its own medians, while the
     # folders that DLPerf's scripts make for each precision belong together.
     places: dict[Case, set[Path]] = {}
@@ -169,7 +156,7 @@ def _said_alike(
     said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
         series = said.setdefault(_series(path), {})
-        for key in (*_SPLITS, "device", *workload.params.model_fields):
+        for key in (*names.SPLITS, "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {
@@ -181,52 +168,6 @@ def _said_alike(
 def _shown(path: Path) -> str:
     """A path that every report can hold, whatever bytes its name is made of."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def _named(path: Path, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
-    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat."""
-    token, name = _TOKEN.fullmatch(path.absolute().parent.name), _NAME.fullmatch(path.name)
-    told = workload.told_by_name(path.stem)
-    header = {**header, **told}  # a header that says otherwise is a mismatch, not another case
-    if token is None or name is None:
-        return _told_by_header(path, header, workload)
-    precision = "fp32" if name[3] == "fp32" else "amp"
-    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
-    place = _Place(int(token[1]), int(token[2]), int(name[2]))
-    case = _case(place, precision, header, workload)
-    if label:  # what the name says beyond the case must not be lost in a median
-        case = replace(case, params=(*case.params, ("named", label.strip("-"))))
-    return case, int(name[5])
-
-
-def _told_by_header(
-    path: Path, header: Mapping[str, Scalar], workload: Workload
-) -> tuple[Case, int] | None:
-    """The case that a header tells as a whole, and the repeat if the name ends in one."""
-    place = tuple(value for key in _WHOLE if isinstance(value := header.get(key), int))
-    precision = header.get("precision")
-    if len(place) < len(_WHOLE) or not isinstance(precision, str):
-        return None
-    repeat = _REPEAT.fullmatch(path.stem)
-    nodes, gpus, micro_batch_size = place
-    case = _case(_Place(nodes, gpus, micro_batch_size), precision, header, workload)
-    return case, int(repeat[1]) if repeat else 1
-
-
-def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload: Workload) -> Case:
-    params = {name: header[name] for name in workload.params.model_fields if name in header}
-    if precision != "amp":
-        params.pop("loss_scale", None)
-    split = {name: it for name in _SPLITS if isinstance(it := header.get(name), int) and it > 0}
-    return Case(
-        nodes=place.nodes,
-        gpus_per_node=place.gpus_per_node,
-        micro_batch_size=place.micro_batch_size,
-        precision=precision,
-        device=str(header.get("device", "cuda")),
-        params=tuple(params.items()),
-        **split,
-    )
 
 
 def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:

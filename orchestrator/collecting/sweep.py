@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator import errors, workloads
 from orchestrator.collecting import evidence, fabric, logs, publications
-from orchestrator.measuring import known, measure
+from orchestrator.measuring import judge, known, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
@@ -99,7 +99,7 @@ def _trial(
         problems = (*kept.problems, *outcome.problems)
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = logs.read(path, workload, method.window)
-    found = logs.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    found = judge.judged(log, trial, method, str(path.relative_to(sweep.folder)))
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         found = _proved(sweep, found, workload, outcome)
     more = (

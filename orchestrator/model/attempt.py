@@ -79,7 +79,7 @@ class TaskEnd:
         status: the program's exit status, 128 + n for signal n; None if nobody knows.
         why: exited, deadline, stopped, log-too-large or log-replaced as its supervisor says; lost,
             rebooted, unreachable and, of containers, killed, oom and docker-... where it left none.
-            ``sweeping/outcomes.py`` says what each means for the trial.
+            ``measuring/endings.py`` says what each means for the trial.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """
 

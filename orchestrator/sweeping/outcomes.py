@@ -6,9 +6,8 @@ from pathlib import Path
 
 from orchestrator.collecting import causes, evidence, fabric, logs
 from orchestrator.collecting.evidence import Kept
-from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.inputs import yaml_files
-from orchestrator.measuring import proof
+from orchestrator.measuring import endings, judge
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.event import Ended
 from orchestrator.model.log import Fabric
@@ -20,34 +19,6 @@ from orchestrator.model.site import NodeFacts
 from orchestrator.planning import bind
 from orchestrator.state.store import now
 from orchestrator.sweeping.campaign import Campaign
-
-LAST_SIGNAL = 64
-BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
-# Words of a supervisor or a runtime for an end that says nothing of the program.
-LOST = {
-    "lost": ("LOST", "its supervisor was ended from outside"),
-    "stopped": ("LOST", "its supervisor was ended from outside"),
-    "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
-    "killed": ("KILLED", "its container was killed from outside"),
-    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was restarted meanwhile"),
-    "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
-    "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
-    "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
-    "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
-}
-# Those for an end that says enough of it: to try again would end alike.
-FAILED = {
-    "oom": ("OOM", "out of memory: the kernel ended it"),
-    "log-too-large": (
-        "LOG-TOO-LARGE",
-        "its log reached max_log_size, of which the beginning is kept; needed a program that"
-        " prints less, or a larger max_log_size in the inventory",
-    ),
-    "log-replaced": (
-        "LOG-REPLACED",
-        "its program removed its log, or put something else in its place, which is not read",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +58,13 @@ def supervisors_words(campaign: Campaign, attempt: Attempt) -> str:
 
 
 def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
-    """State and reason of a gang that did not end well."""
-    method = campaign.recipe.experiment.method
-    if gang.reason == "stopped":
-        return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
-    if gang.reason == "stalled":
-        said = f"no task printed anything for {method.stall_limit_s:g} s"
-        return "infra-lost", Problem("STALLED", f"{said}, which is method.stall_limit_s")
-    if gang.reason == "deadline":
-        said = f"it ran longer than {method.time_limit_s:g} s"
-        return "infra-lost", Problem("DEADLINE", f"{said}, which is method.time_limit_s")
-    if gang.reason in FAILED and gang.first is not None:
-        code, words = FAILED[gang.reason]
-        return "failed", Problem(code, f"{_where(gang.first)}: {words}")
-    if gang.first is not None and gang.reason != "failed":
-        code, words = LOST.get(gang.first.why, LOST["lost"])
-        return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")
-    return _failed_program(campaign, attempt, gang)
+    """State and problem of a gang that did not end well."""
+    by_others = endings.by_others(gang, campaign.recipe.experiment.method)
+    if by_others is not None:
+        return by_others
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    last_lines = {end.node_rank: _said_last(campaign, attempt, end) for end in failed}
+    return endings.of_program(failed, last_lines, attempt.port, _seen(campaign, attempt))
 
 
 def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Verdict:
@@ -111,7 +72,7 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     source = _file(campaign, attempt, trial.log_rank, "log")
     method = campaign.recipe.experiment.method
     log = logs.read(source, campaign.recipe.workload, method.window)
-    found = logs.judged(log, trial, method, f"logs/{trial.log}")
+    found = judge.judged(log, trial, method, f"logs/{trial.log}")
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     changed = (*evidence.changed_logs(folder, ends), *_changed_code(campaign))
@@ -165,33 +126,9 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdic
     )
 
 
-def _failed_program(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
-    # Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
-    failed = [end for end in gang.ends if end.why == "exited" and end.status]
-    last = {end.node_rank: _said_last(campaign, attempt, end) for end in failed}
-    if any(word in lines for word in BUSY_WORDS for lines in last.values()):
-        return "infra-lost", Problem("PORT-BUSY", f"port {attempt.port} was taken meanwhile")
-    words = "\n".join(
-        f"{_where(end)}: exit status {end.status}; " + last[end.node_rank].decode(errors="replace")
-        for end in failed
-    )
-    troubles = proof.troubles(_seen(campaign, attempt))
-    if troubles:
-        state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
-        reasons = "; ".join(trouble.message for trouble in troubles)
-        return state, Problem(troubles[0].code, f"{reasons}\n{words}")
-    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
-        return "infra-lost", Problem("KILLED", words)
-    return "failed", Problem("PROGRAM-FAILED", words)
-
-
 def _seen(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     return fabric.seen(folder, attempt.tasks, campaign.recipe.workload)
-
-
-def _where(end: TaskEnd) -> str:
-    return f"node {end.node}, node_rank {end.node_rank}"
 
 
 def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:

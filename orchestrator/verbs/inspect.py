@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
-from orchestrator.measuring import measure
+from orchestrator.measuring import judge, measure
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -111,7 +111,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
     if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    return logs.value(log, batch, None)
+    return judge.value(log, batch, None)
 
 
 @contextmanager

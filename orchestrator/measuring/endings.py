@@ -1,0 +1,98 @@
+"""What a gang that did not end well came to: the state of its trial, and the problem it has."""
+
+from collections.abc import Mapping, Sequence
+
+from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
+from orchestrator.measuring import proof
+from orchestrator.model.attempt import GangEnd, TaskEnd
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import Fabric
+from orchestrator.model.problem import Problem
+
+LAST_SIGNAL = 64
+BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
+# Words of a supervisor or a runtime for an end that says nothing of the program.
+LOST = {
+    "lost": ("LOST", "its supervisor was ended from outside"),
+    "stopped": ("LOST", "its supervisor was ended from outside"),
+    "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
+    "killed": ("KILLED", "its container was killed from outside"),
+    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was restarted meanwhile"),
+    "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
+    "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
+    "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
+    "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
+}
+# Those for an end that says enough of it: to try again would end alike.
+FAILED = {
+    "oom": ("OOM", "out of memory: the kernel ended it"),
+    "log-too-large": (
+        "LOG-TOO-LARGE",
+        "its log reached max_log_size, of which the beginning is kept; needed a program that"
+        " prints less, or a larger max_log_size in the inventory",
+    ),
+    "log-replaced": (
+        "LOG-REPLACED",
+        "its program removed its log, or put something else in its place, which is not read",
+    ),
+}
+
+
+def by_others(gang: GangEnd, method: Method) -> tuple[str, Problem] | None:
+    """State and problem of a gang that something else than its program ended.
+
+    Returns:
+        None where the exit status of its program is the reason.
+    """
+    if gang.reason == "stopped":
+        return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
+    if gang.reason == "stalled":
+        silence = f"no task printed anything for {method.stall_limit_s:g} s"
+        return "infra-lost", Problem("STALLED", f"{silence}, which is method.stall_limit_s")
+    if gang.reason == "deadline":
+        ran = f"it ran longer than {method.time_limit_s:g} s"
+        return "infra-lost", Problem("DEADLINE", f"{ran}, which is method.time_limit_s")
+    if gang.reason in FAILED and gang.first is not None:
+        code, words = FAILED[gang.reason]
+        return "failed", Problem(code, f"{_where(gang.first)}: {words}")
+    if gang.first is not None and gang.reason != "failed":
+        code, words = LOST.get(gang.first.why, LOST["lost"])
+        return "infra-lost", Problem(code, f"{_where(gang.first)}: {words}")
+    return None
+
+
+def of_program(
+    failed: Sequence[TaskEnd],
+    last_lines: Mapping[int, bytes],
+    port: int,
+    fabric: Mapping[str, Fabric],
+) -> tuple[str, Problem]:
+    """State and problem of a gang whose program failed.
+
+    Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
+
+    Args:
+        failed: the ends of its tasks that exited with another status than 0.
+        last_lines: by node_rank, what the log of each of these says of the cause.
+        port: where its ranks met.
+        fabric: by node, what its log says of the transport.
+    """
+    if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
+        return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken meanwhile")
+    words = "\n".join(
+        f"{_where(end)}: exit status {end.status}; "
+        + last_lines[end.node_rank].decode(errors="replace")
+        for end in failed
+    )
+    troubles = proof.troubles(fabric)
+    if troubles:
+        state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
+        reasons = "; ".join(trouble.message for trouble in troubles)
+        return state, Problem(troubles[0].code, f"{reasons}\n{words}")
+    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
+        return "infra-lost", Problem("KILLED", words)
+    return "failed", Problem("PROGRAM-FAILED", words)
+
+
+def _where(end: TaskEnd) -> str:
+    return f"node {end.node}, node_rank {end.node_rank}"

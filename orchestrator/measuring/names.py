@@ -1,0 +1,82 @@
+"""DLPerf's names of logs, such as ``4n8g/r50_b128_fp32_1.log``: the case and repeat they tell."""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from orchestrator.model.case import Case
+from orchestrator.model.text import Scalar
+from orchestrator.workloads import Workload
+
+SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+"""Fields of a case beyond placement and batch that a header may tell."""
+_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
+_NAME = re.compile(r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII)
+_REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
+# What a header must say before it alone makes a log one of a case.
+_WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the name of a log, or its header, tells of its case."""
+
+    nodes: int
+    gpus_per_node: int
+    micro_batch_size: int
+
+
+def case_of(path: str, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
+    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat.
+
+    Args:
+        path: of a log, absolute, such as ``.../2n8g/r50_b128_fp32_1.log``.
+
+    Returns:
+        None where neither name nor header tells a whole case.
+    """
+    folder, file = posixpath.split(path)
+    token, name = _TOKEN.fullmatch(posixpath.basename(folder)), _NAME.fullmatch(file)
+    stem = posixpath.splitext(file)[0]
+    told = workload.told_by_name(stem)
+    header = {**header, **told}  # a header that says otherwise is a mismatch, not another case
+    if token is None or name is None:
+        return _told_by_header(stem, header, workload)
+    precision = "fp32" if name[3] == "fp32" else "amp"
+    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
+    place = _Place(int(token[1]), int(token[2]), int(name[2]))
+    case = _case(place, precision, header, workload)
+    if label:  # what the name says beyond the case must not be lost in a median
+        case = replace(case, params=(*case.params, ("named", label.strip("-"))))
+    return case, int(name[5])
+
+
+def _told_by_header(
+    stem: str, header: Mapping[str, Scalar], workload: Workload
+) -> tuple[Case, int] | None:
+    """The case that a header tells as a whole, and the repeat if the name ends in one."""
+    place = tuple(value for key in _WHOLE if isinstance(value := header.get(key), int))
+    precision = header.get("precision")
+    if len(place) < len(_WHOLE) or not isinstance(precision, str):
+        return None
+    repeat = _REPEAT.fullmatch(stem)
+    nodes, gpus, micro_batch_size = place
+    case = _case(_Place(nodes, gpus, micro_batch_size), precision, header, workload)
+    return case, int(repeat[1]) if repeat else 1
+
+
+def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload: Workload) -> Case:
+    params = {name: header[name] for name in workload.params.model_fields if name in header}
+    if precision != "amp":
+        params.pop("loss_scale", None)
+    split = {name: it for name in SPLITS if isinstance(it := header.get(name), int) and it > 0}
+    return Case(
+        nodes=place.nodes,
+        gpus_per_node=place.gpus_per_node,
+        micro_batch_size=place.micro_batch_size,
+        precision=precision,
+        device=str(header.get("device", "cuda")),
+        params=tuple(params.items()),
+        **split,
+    )

@@ -1,0 +1,77 @@
+"""What a gang that ended badly came to: the state of its trial, and who or what is named."""
+
+import pytest
+
+from orchestrator.measuring import endings
+from orchestrator.model.attempt import GangEnd, TaskEnd
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import Fabric
+from orchestrator.model.problem import Problem
+
+METHOD = Method(repeats=1, iterations=11, rule="reported", stall_limit_s=30, time_limit_s=600)
+
+
+def end(why: str = "exited", status: int | None = 1, node: str = "vs001", rank: int = 0) -> TaskEnd:
+    """How one task ended."""
+    return TaskEnd(node, rank, status, why, 0, "", None)
+
+
+def gang(reason: str, *ends: TaskEnd) -> GangEnd:
+    """A gang whose first task is the one that ended it."""
+    return GangEnd(reason, ends, 1.0, ends[0] if ends else None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "why", "state", "code", "words"),
+    [
+        ("stopped", "", "interrupted", "INTERRUPTED", "by a signal"),
+        ("stalled", "", "infra-lost", "STALLED", "for 30 s, which is method.stall_limit_s"),
+        ("deadline", "", "infra-lost", "DEADLINE", "longer than 600 s, which is method.time_limit"),
+        ("oom", "oom", "failed", "OOM", "node vs001, node_rank 0: out of memory"),
+        ("log-too-large", "log-too-large", "failed", "LOG-TOO-LARGE", "max_log_size"),
+        ("lost", "rebooted", "infra-lost", "REBOOTED", "node vs001, node_rank 0: the node was"),
+        ("lost", "a word of tomorrow", "infra-lost", "LOST", "ended from outside"),
+    ],
+)
+def test_what_others_ended_is_no_fault_of_the_program(
+    reason: str, why: str, state: str, code: str, words: str
+) -> None:
+    """Each reason has its own code, and the limit or the node that it was about."""
+    found = endings.by_others(gang(reason, *([end(why, None)] if why else [])), METHOD)
+    assert found is not None
+    assert (found[0], found[1].code) == (state, code)
+    assert words in found[1].message
+
+
+def test_an_exit_status_is_the_programs_own() -> None:
+    """Nothing else ended it: what it printed is looked at."""
+    assert endings.by_others(gang("failed", end()), METHOD) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "last", "fabric", "state", "code"),
+    [
+        (1, b"ValueError: x", {}, "failed", "PROGRAM-FAILED"),
+        (1, b"EADDRINUSE", {}, "infra-lost", "PORT-BUSY"),
+        (137, b"", {}, "infra-lost", "KILLED"),
+        (193, b"", {}, "failed", "PROGRAM-FAILED"),
+        (1, b"", {"vs001": Problem("GPU-DETACHED", "gone")}, "infra-lost", "GPU-DETACHED"),
+        (1, b"", {"vs001": Problem("NCCL-SHM", "small")}, "failed", "NCCL-SHM"),
+    ],
+)
+def test_a_program_that_failed_is_judged_by_its_last_words(
+    status: int, last: bytes, fabric: dict[str, Problem], state: str, code: str
+) -> None:
+    """A port that is taken and a signal are tried again; what the program did is not."""
+    said = {node: Fabric(problems=(problem,)) for node, problem in fabric.items()}
+    found = endings.of_program([end(status=status)], {0: last}, 29500, said)
+    assert (found[0], found[1].code) == (state, code)
+
+
+def test_every_rank_that_failed_is_shown() -> None:
+    """They fail within milliseconds of each other, and none is blamed alone."""
+    ends = [end(), end(node="vs002", rank=1, status=7)]
+    _, problem = endings.of_program(ends, {0: b"one", 1: b"two"}, 29500, {})
+    assert problem.message == (
+        "node vs001, node_rank 0: exit status 1; one\nnode vs002, node_rank 1: exit status 7; two"
+    )

@@ -1,0 +1,60 @@
+"""A log judged against its case: what keeps its number out, and what is only marked."""
+
+from dataclasses import replace
+
+from orchestrator.measuring import judge
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.plan import Trial
+from orchestrator.model.problem import Problem
+from orchestrator.workloads import ngc_pytorch_rn50
+from tests import SAMPLES
+
+LOGS = SAMPLES / "logs-pytorch-rn50"
+RAW = (LOGS / "paddleperf_2020-12-18_be362d9_pytorch_gpu8_amp_bs128.txt").read_bytes()
+CASE = Case(nodes=1, gpus_per_node=8, micro_batch_size=128, precision="amp", device="cuda")
+METHOD = Method(repeats=1, iterations=100, window=(20, 60))
+
+
+def log(raw: bytes = RAW) -> TrainingLog:
+    """What the program's reader makes of a log."""
+    return ngc_pytorch_rn50.WORKLOAD.read([raw], (20, 60))
+
+
+def codes(problems: tuple[Problem, ...]) -> set[str]:
+    """The codes of some problems."""
+    return {problem.code for problem in problems}
+
+
+def test_a_log_of_its_case_counts() -> None:
+    """With its throughput, the lines that it is from, and the digest of its bytes."""
+    trial = Trial("1n8g-amp-1", 1, CASE, "1n8g/r50_b128_amp_1.log", 0, 0, "")
+    found = judge.judged(log(), trial, METHOD, "logs/1n8g/r50_b128_amp_1.log")
+    assert (found.state, found.problems, found.trial) == ("valid", (), "1n8g-amp-1")
+    assert found.throughput is not None
+    assert found.evidence is not None
+    assert found.evidence.sha256 == log().sha256
+
+
+def test_a_log_of_another_case_gives_no_number() -> None:
+    """No batch can be trusted that its header does not confirm."""
+    found = judge.of_case(
+        log(), replace(CASE, micro_batch_size=256), METHOD, judge.Named("t", 1, "p")
+    )
+    assert (found.state, found.throughput) == ("invalid", None)
+    assert "CASE-MISMATCH" in codes(found.problems)
+
+
+def test_two_runs_in_a_log_give_no_number() -> None:
+    """Nobody can say which of them is the trial's; one reason is enough."""
+    found = judge.of_case(log(RAW + RAW), CASE, METHOD, judge.Named("t", 1, "p"))
+    assert (found.state, found.throughput) == ("invalid", None)
+    assert "SEVERAL-RUNS" in codes(found.problems)
+
+
+def test_a_window_beyond_the_log_is_said_once() -> None:
+    """By the reader or by the measure, not by both."""
+    cut = RAW[: RAW.index(b"Iteration: 50 ")]
+    throughput, problems = judge.value(log(cut), CASE.global_batch_size, "clock")
+    assert (throughput, [problem.code for problem in problems]) == (None, ["WINDOW"])
