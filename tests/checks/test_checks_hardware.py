@@ -1,7 +1,6 @@
 """Checks of GPUs and InfiniBand: each finding has its code, and what is well has none."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,15 +9,12 @@ from orchestrator import checks
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, Topology, VerbsFacts
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import Finding
-from orchestrator.probes import infiniband, topology
+from orchestrator.probes import infiniband
 from tests import SAMPLES
+from tests.checks.facts import WIRES, codes
 
 SEED = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
 SOME_DOWN = infiniband.parse((SAMPLES / "ibstat/gpud_ibstat.47.0.some.down.0.txt").read_text())
-# The seeds' table, cut to its GPUs 3 and 4: PIX to one of them, SYS to the other.
-TABLE = "\tGPU0\tGPU1\tmlx5_0\nGPU0\tX\tSYS\tPIX\nGPU1\tSYS\tX\tSYS\nmlx5_0\tPIX\tSYS\tX\n"
-WIRES = topology.parse(TABLE)
 WARNING = "no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0"
 
 
@@ -35,11 +31,6 @@ def member(*hcas: dict[str, object], runtime: str = "process", **gpus: object) -
 def hca(name: str = "mlx5_0", rate_gbps: int = 100, **more: object) -> dict[str, object]:
     """An adapter as inventories declare it."""
     return {"name": name, "rate_gbps": rate_gbps, **more}
-
-
-def codes(findings: Iterable[Finding]) -> list[str]:
-    """Severity and code of each."""
-    return [f"{each.severity} {each.code}" for each in findings]
 
 
 @pytest.mark.parametrize(

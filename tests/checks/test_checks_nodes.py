@@ -11,24 +11,12 @@ from orchestrator.checks import nodes as rules
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import (
     Finding,
-    GpuSummary,
-    HcaSummary,
     NodeFacts,
     Site,
     TopologySummary,
 )
-from tests.checks.test_checks import HOST
-from tests.probes.test_docker_probe import DEBIAN
-
-V100S = GpuSummary("440.33.01", "10.2", ("V100", "V100"), ("0:1", "0:2"), (16160,), (300.0, 300.0))
-PORT = HcaSummary("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
-FACTS = NodeFacts(
-    host=HOST,
-    gpu=V100S,
-    topology=TopologySummary({}, "a" * 64),
-    infiniband=(PORT,),
-    docker=DEBIAN,
-)
+from tests.checks.facts import FACTS, HOST, PORT, V100S
+from tests.probes.answers import DEBIAN
 
 
 def cluster(**own: dict[str, object]) -> Cluster:

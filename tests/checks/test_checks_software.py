@@ -1,22 +1,19 @@
 """Checks of Docker, containers, data sets and the network, and of a node as a whole."""
 
-import json
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from orchestrator import checks
 from orchestrator.checks import inside
-from orchestrator.model.cluster import Cluster, Container, Node
+from orchestrator.model.cluster import Container
 from orchestrator.model.facts import ContainerFacts, NodeAnswer, Silent, VerbsFacts
-from orchestrator.model.site import DataDigest, DataState, Finding
+from orchestrator.model.site import DataDigest, DataState
 from orchestrator.probes import infiniband
 from orchestrator.probes.reach import Heard
 from tests import SAMPLES
-from tests.checks.test_checks import HOST, V100, driver
-from tests.checks.test_checks_hardware import WIRES
-from tests.probes.test_docker_probe import DEBIAN
+from tests.checks.facts import HOST, V100, WIRES, cluster, codes, driver, node
+from tests.probes.answers import DEBIAN
 
 HCA = {"name": "mlx5_0", "rate_gbps": 100}
 IBSTAT = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
@@ -34,24 +31,8 @@ INSIDE = ContainerFacts(
     stack_kib=65536,
     shm_mib=16384,
 )
+
 IMAGENET = DataDigest("/data/image", "ab" * 32, 1331167, 10, 1281167, 1000, False)
-
-
-def cluster(*own: dict[str, object], **defaults: object) -> Cluster:
-    """Nodes of which these things are said."""
-    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}", **each} for n, each in enumerate(own, 1)]
-    said = {"name": "testers", "defaults": defaults, "nodes": nodes}
-    return Cluster.model_validate_json(json.dumps(said))
-
-
-def node(**defaults: object) -> Node:
-    """The only node of such a cluster."""
-    return cluster({}, **defaults).members[0]
-
-
-def codes(findings: Iterable[Finding]) -> list[str]:
-    """Severity and code of each."""
-    return [f"{each.severity} {each.code}" for each in findings]
 
 
 @pytest.mark.parametrize(

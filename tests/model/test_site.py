@@ -5,8 +5,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from orchestrator.model.site import DataDigest, ImageRecord, NodeFacts, Site
-from tests.checks.test_checks import HOST
-from tests.checks.test_checks_nodes import FACTS
+from tests.checks.facts import FACTS, HOST
 
 SITE = Site(
     version=2,

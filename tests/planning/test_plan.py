@@ -5,28 +5,20 @@ import json
 import os
 import subprocess
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from orchestrator import workloads
-from orchestrator.files import load
 from orchestrator.launchers import replicate
 from orchestrator.model.allocation import Allocation
-from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
+from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Program
-from orchestrator.model.plan import Command, Placement, Plan, Seat, Trial
+from orchestrator.model.plan import Command, Placement, Seat
 from orchestrator.planning import bind, plan
-from orchestrator.planning.plan import Recipe
-from orchestrator.workloads import reference_rn50
 from tests import ROOT
+from tests.planning.recipes import GRID, IN_IMAGE, ON_NODE, first, recipe, seats, shipped, trial
 
 GOLDEN = ROOT / "tests" / "golden"
-DIGEST = "sha256:" + "5e" * 32
-IN_IMAGE = Program("/workspace/rn50", "python", DIGEST)
-ON_NODE = Program("/opt/reference-rn50", "/usr/bin/python3", DIGEST)
 # Seed 003, "multi-node test": what NODE1 prints that it starts for the 4-node FP32 run.
 SEED_COMMAND = (
     "python /workspace/rn50/multiproc.py --nnodes 4 --node_rank 0 --nproc_per_node 8"
@@ -36,50 +28,6 @@ SEED_COMMAND = (
     " --wd 3.0517578125e-05 --workspace /workspace/rn50 -b 128 --epochs 1 --prof 121"
     " --training-only --no-checkpoints /data/image"
 )
-GRID = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
-
-
-def shipped(playbook: str, inventory: str, program: Program) -> Recipe:
-    """A shipped playbook on a shipped inventory, its program at a fixed place."""
-    experiment = load.validated(load.read(ROOT / "playbooks" / f"{playbook}.yaml"), Experiment)
-    cluster = load.validated(load.read(ROOT / "inventory" / f"{inventory}.yaml"), Cluster)
-    workload = workloads.find(experiment.workload)
-    assert workload is not None
-    return Recipe(playbook, experiment, workload, cluster, program)
-
-
-def recipe(**said: object) -> Recipe:
-    """A playbook of ours on two nodes of four GPUs."""
-    plain = {
-        "workload": "reference_rn50",
-        "image": "reference-rn50",
-        "method": {"repeats": 2, "iterations": 21, "window": [5, 20]},
-    }
-    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
-    where = {"name": "two", "defaults": {"gpus": {"count": 4}}, "nodes": nodes}
-    return Recipe(
-        "ours",
-        Experiment.model_validate_json(json.dumps({**plain, **said})),
-        reference_rn50.WORKLOAD,
-        Cluster.model_validate_json(json.dumps(where)),
-        ON_NODE,
-    )
-
-
-def trial(built: Plan, name: str) -> Trial:
-    """The trial of that name."""
-    return next(each for each in built.trials if each.name == name)
-
-
-def first(found: Recipe, name: str = "") -> Attempt:
-    """The first attempt at a trial on the inventory's nodes; without a name, at the first."""
-    built = plan.build(found)
-    return bind.first(found, trial(built, name) if name else built.trials[0], seats(found))
-
-
-def seats(found: Recipe) -> list[Seat]:
-    """The inventory's nodes."""
-    return [node.seat("/var/tmp/sweeps") for node in found.cluster.members]
 
 
 @pytest.mark.parametrize(
@@ -233,90 +181,6 @@ def test_plan_can_be_narrowed_to_some_trials() -> None:
     second = built.only(built.trials[1:])
     assert second.trials == built.trials[1:]
     assert replace(second, trials=built.trials) == built
-
-
-def test_more_repeats_extend_a_sweep_and_keep_its_trials() -> None:
-    """The first trials keep name, port and command line, so that what was measured still counts."""
-    two = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
-    five = plan.repeated(two, 5)
-    assert plan.build(five).trials[:4] == plan.build(two).trials
-    assert len(plan.build(five).trials) == 10
-    assert bind.identity(five)["tasks"] == bind.identity(two)["tasks"]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"grid": {**GRID, "micro_batch_size": [128]}},
-        {"grid": GRID, "params": {"loss_scale": 128}},
-        {"grid": GRID, "method": {"repeats": 2, "iterations": 31, "window": [5, 20]}},
-        {"grid": GRID, "method": {"repeats": 3, "iterations": 21, "window": [5, 20]}},
-    ],
-)
-def test_edited_playbook_is_another_sweep(said: dict[str, object]) -> None:
-    """What was measured under other words must not be mixed with what comes."""
-    assert bind.identity(recipe(**said)) != bind.identity(recipe(grid=GRID))
-
-
-def test_other_program_or_cluster_is_another_sweep() -> None:
-    """The image's digest and the inventory are part of what a sweep is."""
-    ours = recipe(grid=GRID)
-    other = replace(ours, program=replace(ON_NODE, digest="sha256:" + "00" * 32))
-    moved = ours.cluster.model_copy(update={"name": "elsewhere"})
-    assert bind.identity(ours) == bind.identity(recipe(grid=GRID))
-    assert bind.identity(other) != bind.identity(ours)
-    assert bind.identity(replace(ours, cluster=moved)) != bind.identity(ours)
-
-
-def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep() -> None:
-    """Moved, renamed, in another order, with another login, or with more of the same nodes."""
-    ours = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
-    nodes = [
-        {"name": name, "address": address, "user": "perf", "folder": "/scratch"}
-        for name, address in (("b2", "10.9.0.7"), ("b1", "10.9.0.3"), ("b3", "10.9.0.1"))
-    ]
-    said = {"name": "two", "defaults": {"gpus": {"count": 4}, "port": 2222}, "nodes": nodes}
-    moved = Cluster.model_validate_json(json.dumps(said))
-    other = replace(ours, cluster=moved, program=replace(ON_NODE, code="/moved", python="py3"))
-    assert bind.identity(other) == bind.identity(ours)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"defaults": {"gpus": {"count": 8}}},
-        {"defaults": {"gpus": {"count": 4}, "interface": "ib1"}},
-        {"defaults": {"gpus": {"count": 4}, "hcas": [{"name": "mlx5_1", "rate_gbps": 100}]}},
-        {"defaults": {"gpus": {"count": 4}}, "container": {"shm_size": "1g"}},
-    ],
-)
-def test_other_declared_hardware_is_another_sweep(said: dict[str, object]) -> None:
-    """GPUs, interface, HCAs, and how containers are started."""
-    ours = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
-    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
-    text = json.dumps({"name": "two", "nodes": nodes, **said})
-    other = replace(ours, cluster=Cluster.model_validate_json(text))
-    assert bind.identity(other) != bind.identity(ours)
-
-
-def test_what_a_gang_starts_is_the_same_wherever_it_runs() -> None:
-    """Provenance tells neither nodes nor ports apart, but GPUs and interfaces."""
-    found = recipe(grid={**GRID, "placement": ["2x4"]})
-    two = plan.build(found).trials[0]
-    here = tuple(replace(seat, interface="ib0") for seat in seats(found))
-    there = tuple(replace(seat, node=f"x{seat.node}", address=f"1{seat.address}") for seat in here)
-
-    def started(given: tuple[Seat, ...], port: int) -> str:
-        return bind.fingerprint(bind.anonymised(found, two, Allocation(given, port)))
-
-    assert started(here, 20_000) == started(there, 20_777)
-    assert started(here, 20_000) != started(seats_with(here, interface="ib1"), 20_000)
-    assert started(here, 20_000) != started(seats_with(here, gpus=(3, 2, 1, 0)), 20_000)
-
-
-def seats_with(given: tuple[Seat, ...], **said: Any) -> tuple[Seat, ...]:
-    """The same seats with something else about each."""
-    return tuple(replace(seat, **said) for seat in given)
 
 
 def test_each_attempt_has_candidates_for_its_port_that_the_one_before_did_not_have() -> None:

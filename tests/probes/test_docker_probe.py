@@ -11,6 +11,7 @@ from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts
 from orchestrator.probes import docker
 from orchestrator.probes.sections import Said
+from tests.probes.answers import DEBIAN
 
 SAMPLES = tests.SAMPLES / "docker"
 INFO = (SAMPLES / "debian_20.10.24_info.json").read_text()
@@ -22,10 +23,12 @@ DOWN = (
     "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
     " Is the docker daemon running?\n"
 )
+
 DENIED = (
     "permission denied while trying to connect to the Docker daemon socket at"
     " unix:///var/run/docker.sock\n"
 )
+
 BESIDE = """\
 free_kib 104857600
 hook nvidia-container-runtime-hook
@@ -34,22 +37,6 @@ cdi /etc/cdi/nvidia.yaml
 config read
 {"log-driver": "json-file", "log-opts": {"max-size": "100m"}}
 """
-DEBIAN = DockerFacts(
-    server_version="20.10.24+dfsg1",
-    api_version="1.41",
-    runtimes=("io.containerd.runc.v2", "io.containerd.runtime.v1.linux", "runc"),
-    cdi=False,
-    gpu_hook=True,
-    toolkit="1.12.0",
-    runc="1.1.5+ds1",
-    storage_driver="overlay2",
-    root_dir="/var/lib/docker",
-    free_mib=102400,
-    logging_driver="json-file",
-    log_opts={"max-size": "100m"},
-    live_restore=False,
-    proxies=(),
-)
 
 
 def parse(info: Said | str, version: str = VERSION, beside: str = BESIDE) -> object:

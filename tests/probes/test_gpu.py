@@ -10,6 +10,7 @@ import tests
 from orchestrator import errors
 from orchestrator.model.facts import GpuFacts, GpuProcess
 from orchestrator.probes import gpu
+from tests.probes.smi import SILENT, V100, only_gpu
 
 SAMPLES = tests.SAMPLES / "nvidia-smi"
 A100_40GB = GpuFacts(
@@ -72,25 +73,6 @@ T4 = GpuFacts(
         GpuProcess(pid=5762, name="python", memory_mib=1005),
     ),
 )
-SILENT = GpuFacts(
-    index=0,
-    uuid=None,
-    bus_id="00000000:1A:00.0",
-    model=None,
-    memory_mib=None,
-    ecc_uncorrected=None,
-    ecc_volatile_uncorrected=None,
-    ecc_sram_uncorrected=None,
-    row_remap_pending=None,
-    row_remap_failed=None,
-    page_retirement_pending=None,
-    persistence=None,
-    mig=None,
-    power_limit_w=None,
-    sm_clock_mhz=None,
-    throttle_reasons=None,
-    processes=None,
-)
 # By sample: driver, CUDA, its one GPU and the codes of its problems.
 EXPECTED = {
     "netdata_a100-sxm4-mig.xml": ("510.47.03", "11.6", A100_40GB, []),
@@ -102,66 +84,6 @@ REFUSED = {
     "netdata_tesla-p100.csv": "begins with 'name, uuid, fan.speed",
     "sysuest_v100_4gpu_plain.txt": "begins with 'Tue May 11 12:08:26 2021'",
 }
-# A V100 as the driver 440 of the seeds prints it, cut down to what is read.
-V100 = """\
-<?xml version="1.0" ?>
-<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v10.dtd">
-<nvidia_smi_log>
-\t<driver_version>440.33.01</driver_version>
-\t<cuda_version>10.2</cuda_version>
-\t<attached_gpus>1</attached_gpus>
-\t<gpu id="00000000:1A:00.0">
-\t\t<product_name>Tesla V100-SXM2-16GB</product_name>
-\t\t<persistence_mode>Enabled</persistence_mode>
-\t\t<uuid>GPU-1</uuid>
-\t\t<pci>
-\t\t\t<pci_bus_id>00000000:1A:00.0</pci_bus_id>
-\t\t</pci>
-\t\t<clocks_throttle_reasons>
-\t\t\t<clocks_throttle_reason_gpu_idle>Active</clocks_throttle_reason_gpu_idle>
-\t\t\t<clocks_throttle_reason_sw_power_cap>Not Active</clocks_throttle_reason_sw_power_cap>
-\t\t\t<clocks_throttle_reason_hw_slowdown>Active</clocks_throttle_reason_hw_slowdown>
-\t\t</clocks_throttle_reasons>
-\t\t<fb_memory_usage>
-\t\t\t<total>16160 MiB</total>
-\t\t</fb_memory_usage>
-\t\t<ecc_errors>
-\t\t\t<volatile>
-\t\t\t\t<double_bit><device_memory>4</device_memory><total>4</total></double_bit>
-\t\t\t</volatile>
-\t\t\t<aggregate>
-\t\t\t\t<single_bit><device_memory>9</device_memory><total>9</total></single_bit>
-\t\t\t\t<double_bit><device_memory>2</device_memory><total>3</total></double_bit>
-\t\t\t</aggregate>
-\t\t</ecc_errors>
-\t\t<retired_pages>
-\t\t\t<pending_retirement>Yes</pending_retirement>
-\t\t</retired_pages>
-\t\t<power_readings>
-\t\t\t<power_limit>300.00 W</power_limit>
-\t\t\t<default_power_limit>250.00 W</default_power_limit>
-\t\t</power_readings>
-\t\t<clocks>
-\t\t\t<sm_clock>135 MHz</sm_clock>
-\t\t</clocks>
-\t\t<processes>
-\t\t\t<process_info>
-\t\t\t\t<pid>1</pid>
-\t\t\t\t<process_name>python3 &lt;train&gt;</process_name>
-\t\t\t\t<used_memory>2 MiB</used_memory>
-\t\t\t</process_info>
-\t\t</processes>
-\t</gpu>
-</nvidia_smi_log>
-"""
-ECC = V100[V100.index("\t\t\t\t<single_bit><device_memory>9") : V100.index("\t\t\t</aggregate>")]
-
-
-def only_gpu(text: str) -> tuple[GpuFacts, list[str]]:
-    """The one GPU of ``text``, and all problems as `CODE message`."""
-    fact = gpu.parse(text)
-    (one,) = fact.gpus
-    return one, [f"{problem.code} {problem.message}" for problem in fact.problems]
 
 
 def test_every_sample_has_an_expectation() -> None:
@@ -345,127 +267,6 @@ def test_no_processes_and_no_answer_differ(
     text = re.sub(r"(?s)<processes>.*</processes>", element, V100)
     one, seen = only_gpu(text)
     assert (one.processes, seen) == (processes, problems)
-
-
-PARTIAL = "only some of {} can be read"
-NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
-
-
-@pytest.mark.parametrize(
-    ("counts", "total", "sram", "says"),
-    [
-        ({"sram_uncorrectable": "1", "dram_uncorrectable": "2", "dram_correctable": "9"}, 3, 1, ""),
-        (dict(zip(NEW, ("1", "2", "4"), strict=True)), 7, 3, ""),
-        (dict.fromkeys(NEW, "N/A"), None, None, ""),
-        ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
-        ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
-        ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
-        (
-            {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
-            None,
-            None,
-            "two ways to count that do not agree",
-        ),
-        ({"sram_correctable": "5"}, None, None, ""),
-    ],
-)
-def test_ecc_errors_are_those_of_all_memory(
-    counts: dict[str, str], total: int | None, sram: int | None, says: str
-) -> None:
-    """DRAM and all parts of SRAM count, correctable errors never, and a part is no total."""
-    parts = "".join(f"<{tag}>{count}</{tag}>" for tag, count in counts.items())
-    one, problems = only_gpu(V100.replace(ECC, parts))
-    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (total, sram)
-    assert problems == ([f"UNREADABLE GPU 0: ecc_errors/aggregate: {says}"] if says else [])
-
-
-def test_total_that_is_unreadable_has_no_part() -> None:
-    """Nothing is said of SRAM where the total of all memories is not known."""
-    one, problems = only_gpu(V100.replace("<total>3<", "<total>-3<"))
-    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (None, None)
-    said = "UNREADABLE GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'"
-    assert problems == [said]
-
-
-def test_ecc_errors_without_their_memory_count_as_those_of_sram() -> None:
-    """Where nothing says that an old total is of DRAM, it gates."""
-    one, problems = only_gpu(V100.replace("<device_memory>2</device_memory>", ""))
-    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected, problems) == (3, 3, [])
-
-
-# As driver 575.51.02 prints them for an Ada GPU, with other counts and words.
-AMPERE = """\
-\t\t<ecc_errors>
-\t\t\t<volatile>
-\t\t\t\t<sram_correctable>9</sram_correctable>
-\t\t\t\t<sram_uncorrectable_parity>1</sram_uncorrectable_parity>
-\t\t\t\t<sram_uncorrectable_secded>2</sram_uncorrectable_secded>
-\t\t\t\t<dram_correctable>9</dram_correctable>
-\t\t\t\t<dram_uncorrectable>3</dram_uncorrectable>
-\t\t\t</volatile>
-\t\t\t<aggregate>
-\t\t\t\t<sram_uncorrectable_parity>4</sram_uncorrectable_parity>
-\t\t\t\t<sram_uncorrectable_secded>5</sram_uncorrectable_secded>
-\t\t\t\t<dram_uncorrectable>6</dram_uncorrectable>
-\t\t\t\t<sram_threshold_exceeded>No</sram_threshold_exceeded>
-\t\t\t</aggregate>
-\t\t</ecc_errors>
-\t\t<retired_pages>
-\t\t\t<pending_retirement>N/A</pending_retirement>
-\t\t</retired_pages>
-\t\t<remapped_rows>
-\t\t\t<remapped_row_corr>0</remapped_row_corr>
-\t\t\t<remapped_row_unc>1</remapped_row_unc>
-\t\t\t<remapped_row_pending>Yes</remapped_row_pending>
-\t\t\t<remapped_row_failure>No</remapped_row_failure>
-\t\t</remapped_rows>
-"""
-
-
-def test_gpu_that_remaps_rows_is_read() -> None:
-    """Newer drivers count by memory and say what becomes of rows; pages are no longer retired."""
-    old = V100[V100.index("\t\t<ecc_errors>") : V100.index("\t\t<power_readings>")]
-    one, problems = only_gpu(V100.replace(old, AMPERE))
-    assert (one.ecc_volatile_uncorrected, one.ecc_uncorrected) == (6, 15)
-    assert one.ecc_sram_uncorrected == 9
-    assert (one.row_remap_pending, one.row_remap_failed) == (True, False)
-    assert (one.page_retirement_pending, problems) == (None, [])
-
-
-@pytest.mark.parametrize(
-    "readings",
-    [
-        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
-        "<gpu_power_readings><power_limit>250.5 W</power_limit></gpu_power_readings>",
-        "<gpu_power_readings><current_power_limit>250.5 W</current_power_limit>"
-        "<requested_power_limit>300.00 W</requested_power_limit></gpu_power_readings>"
-        "<module_power_readings><current_power_limit>900.00 W</current_power_limit>"
-        "</module_power_readings>",
-        "<gpu_power_readings><current_power_limit>N/A</current_power_limit></gpu_power_readings>"
-        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
-    ],
-)
-def test_the_power_limit_is_that_in_force(readings: str) -> None:
-    """Every spelling of the limit in force is read; requested and module limits are not."""
-    text = re.sub(r"(?s)<power_readings>.*</power_readings>", readings, V100)
-    one, problems = only_gpu(text)
-    assert (one.power_limit_w, problems) == (250.5, [])
-
-
-def test_event_reasons_are_throttle_reasons() -> None:
-    """The newer name of the reasons gives the same words."""
-    text = V100.replace("clocks_throttle_reason", "clocks_event_reason")
-    assert gpu.parse(text) == gpu.parse(V100)
-
-
-@pytest.mark.parametrize(("word", "mig"), [("Enabled", True), ("Disabled", False), ("N/A", None)])
-def test_mig_is_that_of_now(word: str, mig: bool | None) -> None:
-    """The current mode counts, not the one after the next reset."""
-    mode = (
-        f"<mig_mode><current_mig>{word}</current_mig><pending_mig>Enabled</pending_mig></mig_mode>"
-    )
-    one, problems = only_gpu(V100.replace("<uuid>", f"{mode}<uuid>"))
-    assert (one.mig, problems) == (mig, [])
 
 
 def test_gpus_are_numbered_in_the_order_of_the_document() -> None:

@@ -10,14 +10,12 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report, workloads
-from orchestrator.measuring import measure
-from orchestrator.model.case import Case
 from orchestrator.model.layout import Layout
 from orchestrator.model.report import Report
-from orchestrator.model.result import Evidence, Result
+from orchestrator.model.result import Result
 from orchestrator.probes import topology
-from orchestrator.workloads import Workload, oneflow_gpt
-from tests.reported import LOG, PYTORCH, SHA256, results, section, sweep, tables, trial, unrun
+from orchestrator.workloads import Workload
+from tests.reported import PYTORCH, results, section, sweep, tables, unrun
 
 # Seed 000, "All Results": 28 rows in the order printed.
 RN50_ONEFLOW = {
@@ -80,49 +78,6 @@ GPU5    SYS     NV2     SYS     SYS     NV1      X      NV2     NV1     SYS     
 GPU6    SYS     SYS     NV1     SYS     NV1     NV2      X      NV2     SYS     12-23,36-47
 GPU7    SYS     SYS     SYS     NV1     NV2     NV1     NV2      X      SYS     12-23,36-47
 mlx5_0  NODE    NODE    PIX     PIX     SYS     SYS     SYS     SYS      X
-"""
-# Seed 002, "Test Case": one space for each border between two cells.
-GPT_CASES = """\
-DP DP_1x1x1_2_1536x16 1 1 1 1 1 2 2 1 2 1536 16 16
-DP DP_8x1x1_16_1536x16 1 8 8 1 1 2 16 1 16 1536 16 16
-DP DP_16x1x1_32_1536x16 2 8 16 1 1 2 32 1 32 1536 16 16
-DP DP_32x1x1_64_1536x16 4 8 32 1 1 2 64 1 64 1536 16 16
-MP MP_1x1x1_8_768x12 1 1 1 1 1 8 8 1 8 768 12 12
-MP MP_1x8x1_16_1536x16 1 8 1 8 1 16 16 1 16 1536 16 16
-MP MP_1x16x1_16_3072x16 2 8 1 16 1 16 16 1 16 3072 32 16
-MP MP_1x32x1_16_3072x32 4 8 1 32 1 16 16 1 16 3072 32 32
-2D 2D_8x1x1_16_1536x16 1 8 8 1 1 2 16 1 16 1536 16 16
-2D 2D_1x8x1_16_1536x16 1 8 1 8 1 16 16 1 16 1536 16 16
-2D 2D_2x4x1_16_1536x16 1 8 2 4 1 8 16 1 16 1536 16 16
-2D 2D_4x2x1_16_1536x16 1 8 4 2 1 4 16 1 16 1536 16 16
-2D 2D_2x8x1_16_2304x24 2 8 2 8 1 8 16 1 16 2304 24 24
-2D 2D_4x8x1_32_2304x24 4 8 4 8 1 8 32 1 32 2304 24 24
-PP DP_PP_8x1x4_512_1536x16 4 8 8 1 4 2 16 32 512 1536 16 16
-PP MP_PP_1x8x4_512_2304x24 4 8 1 8 4 16 16 32 512 2304 24 24
-PP 2D_PP_2x4x4_512_2304x24 4 8 2 4 4 8 16 32 512 2304 24 24
-PP 2D_PP_2x8x2_512_2304x24 4 8 2 8 2 8 16 32 512 2304 24 24
-"""
-# Seed 002, "Test Result": latency in ms, memory in MiB, samples/s; and the TFLOP/s of each GPU in
-# DLPerf's summary of the same measurements.
-GPT_RESULTS = """\
-406.16 11066 4.92 49.43
-417.952 12404 38.28 48.03
-489.674 12200 65.35 41.00
-518.642 12208 123.4 38.71
-525.214 7416 15.23 37.98
-642.134 6264 24.92 31.26
-4819.296 8678 3.32 7.25
-9505.832 11256 1.68 3.57
-417.902 12396 38.29 48.04
-644.4 6264 24.83 31.15
-539.696 6366 29.65 37.20
-543.888 7368 29.42 36.91
-1268.532 6998 12.61 23.81
-1480.34 6996 21.62 20.41
-4006.318 8712 127.8 40.09
-19196.65 15670 26.67 25.18
-13117.188 11958 39.03 36.85
-14375.352 10708 35.62 33.62
 """
 
 
@@ -241,146 +196,6 @@ def test_topology_is_written_as_the_driver_prints_it() -> None:
     read = topology.parse(TOPOLOGY)
     assert report.matrix(read.links, read.cpu_affinity) + "\n" == TOPOLOGY
     assert "CPU Affinity" not in report.matrix(read.links, {})
-
-
-def gpt() -> tuple[Result, ...]:
-    """The 18 cases of seed 002, each measured once with its printed latency and memory."""
-    found = []
-    for asked, said in zip(GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True):
-        group, _, *sizes = asked.split()
-        nodes, gpus, _, tensor, pipeline, micro, _, steps, _, hidden, heads, layers = map(
-            int, sizes
-        )
-        shape = (("num_layers", layers), ("hidden_size", hidden), ("num_attention_heads", heads))
-        case = Case(
-            nodes=nodes,
-            gpus_per_node=gpus,
-            micro_batch_size=micro,
-            precision="amp",
-            device="cuda",
-            accumulation_steps=steps,
-            tensor_parallel=tensor,
-            pipeline_parallel=pipeline,
-            params=(("group", group), *shape),
-        )
-        milliseconds, memory = said.split()[:2]
-        log = replace(LOG, latency_s=float(milliseconds) / 1000, window=(60, 100))
-        samples_per_s = measure.throughput(log, case.global_batch_size, "latency")
-        once = replace(
-            trial(case, 1, samples_per_s),
-            latency_s=log.latency_s,
-            memory_mib=int(memory),
-            evidence=Evidence(f"logs/{oneflow_gpt.stem(case)}_1.log", None, SHA256, ""),
-        )
-        found.append(measure.result(case, [once]))
-    return tuple(found)
-
-
-def gpt_report() -> Report:
-    """The report of those 18 cases."""
-    found, workload = gpt(), the("oneflow_gpt")
-    return sweep(
-        found,
-        layout=replace(workload.layout, throughput="throughput(sample/sec)"),
-        names={each.case: oneflow_gpt.case_name(each.case) for each in found},
-        step_flops={each.case: oneflow_gpt.step_flops(each.case) for each in found},
-        peak_tflops=125.0,
-        unit=workload.unit,
-        rule="latency",
-        window=(60, 100),
-    )
-
-
-def grouped(table: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Rows of a table in groups, each with its group in its first cell."""
-    rows, title = [], ""
-    for first, *rest in table[1:]:
-        title = first or title
-        if not first:
-            rows.append([title, *(cell.replace("\\_", "_") for cell in rest)])
-    return rows
-
-
-def test_gpt_cases_have_the_documents_14_columns() -> None:
-    """Seed 002, "Test Case": 18 cases in four groups, by name, with all that they ask for."""
-    (table,) = tables(section(report.markdown(gpt_report()), "Test Cases"))
-    assert table[0] == [
-        *("group", "case", "num-nodes", "num-gpus-per-node", "data-parallel-size"),
-        *("tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size"),
-        *("micro-batch-size-times-data-parallel-size", "num-accumulation-steps"),
-        *("global-batch-size", "hidden-size", "num-attention-heads", "num-layers"),
-    ]
-    assert grouped(table) == [line.split() for line in GPT_CASES.splitlines()]
-    assert [row for row in table[1:] if row[0]] == [
-        [group, *[""] * 13] for group in ("DP", "MP", "2D", "PP")
-    ]
-
-
-def test_gpt_results_have_the_documents_18_rows() -> None:
-    """Seed 002, "Test Result": from the latency the throughput, each as printed."""
-    text = report.markdown(gpt_report())
-    (table,) = tables(section(text, "Test Results"))
-    assert table[0] == [
-        *("group", "case", "latency", "memory", "throughput(sample/sec)", "TFLOP/s per GPU"),
-        *("of peak", "trials", "spread", "interval (coverage)", "transport", "marks"),
-    ]
-    names = [line.split()[:2] for line in GPT_CASES.splitlines()]
-    printed = [line.split() for line in GPT_RESULTS.splitlines()]
-    assert [row[:6] for row in grouped(table)] == [
-        [*name, f"{latency} (ms)", f"{memory} (MiB)", throughput, tflops]
-        for name, (latency, memory, throughput, tflops) in zip(names, printed, strict=True)
-    ]
-    assert grouped(table)[0][6] == "39.5%"  # 49.43 of the 125 of a V100
-    assert "of the 125 TFLOP/s that the tensor cores" in text
-    assert "over the rows that the program prints from step 60 to 100" in text
-
-
-def test_gpt_logs_stand_with_their_cases() -> None:
-    """Seed 002, "Test Logs": by group; two cases of one shape have two logs, not one."""
-    text = report.markdown(gpt_report())
-    (table,) = tables(section(text, "Test Logs"))
-    assert table[0] == ["group", "case", "log"]
-    logs = {name: log for _, name, log in grouped(table)}
-    assert len(set(logs.values())) == len(logs) == 18
-    assert (
-        "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
-        in logs["2D_8x1x1_16_1536x16"]
-    )
-    (every,) = tables(section(text, "All Results"))
-    assert grouped(every)[16] == [
-        *("PP", "2D_PP_2x4x4_512_2304x24", "13117.188 (ms)", "11958 (MiB)", "39.03", "1", "valid"),
-        *("-", "", logs["2D_PP_2x4x4_512_2304x24"], "0123456789ab"),
-    ]
-
-
-def test_gpt_groups_without_names_or_numbers_stay_readable() -> None:
-    """A folder of logs may not tell names; a failed case has no number; no peak, no share of it."""
-    said = gpt_report()
-    one, *_, last = said.results
-    bare = replace(one.case, params=())
-    failed = measure.result(last.case, [trial(last.case, 1, None)])
-    unnamed = replace(one, case=bare)
-    named = replace(last.case, params=())
-    found = replace(
-        said,
-        results=(unnamed, failed, replace(one, case=named)),
-        names={last.case: "2D_PP_2x8x2_512_2304x24", named: "2D_PP_2x8x2_512_2304x24"},
-        peak_tflops=None,
-    )
-    text = report.markdown(found)
-    (table,) = tables(section(text, "Test Results"))
-    assert [row[:6] for row in grouped(table)] == [
-        ["-", "1n1g", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
-        ["PP", "2D_PP_2x8x2_512_2304x24", "n/a", "n/a", "n/a", "n/a"],
-        ["PP", "2D_PP_2x8x2_512_2304x24", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
-    ]
-    assert "of peak" not in text
-    (cases,) = tables(section(text, "Test Cases"))
-    assert grouped(cases)[0][-3:] == ["n/a", "n/a", "n/a"]
-    assert "TFLOP/s" not in report.markdown(replace(found, step_flops={}))
-    failing = replace(said, results=(failed,))
-    (table,) = tables(section(report.markdown(failing), "Test Results"))
-    assert grouped(table)[0][5:7] == ["n/a", "n/a"]
 
 
 GPUS = Layout(kind="gpus", framework="TensorFlow")

@@ -2,23 +2,18 @@
 
 import csv
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests import SAMPLES
+from tests.verbs.inspecting import CUT, EIGHT, LOGS, PROGRAM, inspect, inspect_log, without_header
 
-PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
-LOGS = SAMPLES / "logs-pytorch-rn50"
 with (LOGS / "expected.csv").open(encoding="ascii") as file:
     EXPECTED = tuple(csv.DictReader(file))
-EIGHT = LOGS / "paddleperf_2020-12-18_be362d9_pytorch_gpu8_amp_bs128.txt"
-CUT = LOGS / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
 
 LOG_KEYS = [
     "workload",
@@ -34,47 +29,6 @@ LOG_KEYS = [
     "reported",
     "problems",
 ]
-KEYS = {
-    "topology": ["gpus", "hcas", "links", "cpu_affinity", "numa_affinity", "problems"],
-    "ibstat": ["hcas", "problems"],
-    "gpu": ["driver", "cuda", "gpus", "problems"],
-}
-TEXTS = [
-    (kind, path)
-    for kind, folder in (("topology", "topo"), ("ibstat", "ibstat"), ("gpu", "nvidia-smi"))
-    for path in sorted((SAMPLES / folder).iterdir())
-]
-# Seen in the files themselves; what is named in neither place is read without a word.
-WITH_PROBLEMS = {
-    "a800_8gpu_2nic_glued_affinity.txt": ["AFFINITY"] * 4,
-    "superbench_ndv4_a100_9nics.txt": ["HCA-NAME"] * 2,
-    "telegraf_a100-sxm4-v12.xml": ["ATTACHED-GPUS"],
-}
-OF_ANOTHER_KIND = ("SOURCES.md", "netdata_tesla-p100.csv", "sysuest_v100_4gpu_plain.txt")
-
-
-def inspect(*words: str | Path, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-    return subprocess.run(
-        [PROGRAM, "inspect", *words],
-        env=env,
-        input=stdin,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def inspect_log(
-    file: str | Path, *words: str, stdin: bytes = b""
-) -> "subprocess.CompletedProcess[bytes]":
-    return inspect("log", file, "--workload", "ngc_pytorch_rn50", *words, stdin=stdin)
-
-
-def without_header(log: Path) -> bytes:
-    return b"".join(
-        line for line in log.read_bytes().splitlines(keepends=True) if b"PARAMETER" not in line
-    )
 
 
 @pytest.mark.parametrize("row", EXPECTED, ids=[row["file"] for row in EXPECTED])
@@ -298,78 +252,6 @@ def test_an_option_without_sense_is_refused(words: Sequence[str]) -> None:
     """Exit 2, and nothing on standard output."""
     done = inspect_log(EIGHT, *words)
     assert (done.returncode, done.stdout) == (2, b"")
-
-
-@pytest.mark.parametrize(("kind", "path"), TEXTS, ids=[path.name for _, path in TEXTS])
-def test_a_recorded_output_is_read_or_refused(kind: str, path: Path) -> None:
-    """Exit 0, 3 with the problems named, or 2 for what is another kind of text."""
-    done = inspect(kind, path)
-    document = json.loads(done.stdout)
-    if path.name in OF_ANOTHER_KIND:
-        assert (done.returncode, document["exit_code"]) == (2, 2)
-        assert path.name in document["errors"][0]["message"]
-        return
-    problems = WITH_PROBLEMS.get(path.name, [])
-    assert list(document) == KEYS[kind]
-    assert [problem["code"] for problem in document["problems"]] == problems
-    assert done.returncode == (3 if problems else 0)
-    assert done.stderr == b""
-
-
-def test_a_topology_comes_out_as_printed() -> None:
-    """Two GPUs and two HCAs of a V100 machine; no device is linked to itself."""
-    done = inspect("topology", SAMPLES / "topo" / "superbench_v100pcie_2gpu.txt")
-    assert json.loads(done.stdout) == {
-        "gpus": ["GPU0", "GPU1"],
-        "hcas": ["mlx5_0", "mlx5_1"],
-        "links": {
-            "GPU0": {"GPU1": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
-            "GPU1": {"GPU0": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
-            "mlx5_0": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_1": "PIX"},
-            "mlx5_1": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_0": "PIX"},
-        },
-        "cpu_affinity": {"GPU0": "0-11,24-35", "GPU1": "0-11,24-35"},
-        "numa_affinity": {},
-        "problems": [],
-    }
-
-
-def test_ibstat_comes_out_as_printed() -> None:
-    """The adapter of the published cluster's second node, with keys in their order."""
-    path = SAMPLES / "ibstat" / "dlperf_seed_vs002_mt4115.txt"
-    (hca,) = json.loads(inspect("ibstat", "-", stdin=path.read_bytes()).stdout)["hcas"]
-    (port,) = hca.pop("ports")
-    assert list(hca.items()) == [
-        ("name", "mlx5_0"),
-        ("type", "MT4115"),
-        ("firmware", "12.27.1016"),
-        ("node_guid", "0x506b4b0300f37674"),
-    ]
-    assert list(port.items()) == [
-        ("port", 1),
-        ("state", "Active"),
-        ("physical_state", "LinkUp"),
-        ("rate_gbps", 100),
-        ("base_lid", 56),
-        ("sm_lid", 27),
-        ("link_layer", "InfiniBand"),
-    ]
-
-
-def test_gpus_come_out_as_printed() -> None:
-    """Every key of a GPU in its order; what the driver does not report is null."""
-    path = SAMPLES / "nvidia-smi" / "telegraf_tesla-t4.xml"
-    document = json.loads(inspect("gpu", path).stdout)
-    (gpu,) = document["gpus"]
-    keys = (
-        "index uuid bus_id model memory_mib ecc_uncorrected persistence mig power_limit_w"
-        " sm_clock_mhz throttle_reasons processes ecc_volatile_uncorrected ecc_sram_uncorrected"
-        " row_remap_pending row_remap_failed page_retirement_pending"
-    )
-    assert list(gpu) == keys.split()
-    assert (gpu["index"], gpu["model"], gpu["mig"]) == (0, "Tesla T4", None)
-    assert f"<driver_version>{document['driver']}</driver_version>" in path.read_text()
-    assert f"<uuid>{gpu['uuid']}</uuid>" in path.read_text()
 
 
 def test_a_rule_that_is_asked_for_is_the_one_that_measures() -> None:

@@ -1,0 +1,91 @@
+"""What nodes answer, and the inventories that it is held against."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.facts import DriverFacts, GpuFacts
+from orchestrator.model.problem import Problem
+from orchestrator.model.site import (
+    Finding,
+    GpuSummary,
+    HcaSummary,
+    HostFacts,
+    NodeFacts,
+    TopologySummary,
+)
+from orchestrator.probes import topology
+from tests.probes.answers import DEBIAN
+
+HOST = HostFacts(
+    hostname="vs001",
+    boot_id="b1",
+    kernel="Linux 4.4.0-116-generic",
+    system="Ubuntu 16.04.4 LTS",
+    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
+    cpus=48,
+    memory_mib=386_000,
+    free_disk_mib=1024,
+    shm_mib=193_000,
+    open_files=256,
+    load=24.0,
+    clock_s=1000.0,
+    interfaces=("ib0", "lo"),
+    missing_modules=(),
+    torch="",
+)
+V100 = GpuFacts(
+    index=0,
+    uuid=None,
+    bus_id=None,
+    model="Tesla V100-SXM2-16GB",
+    memory_mib=16160,
+    ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=None,
+    row_remap_failed=None,
+    page_retirement_pending=False,
+    persistence=True,
+    mig=False,
+    power_limit_w=300.0,
+    sm_clock_mhz=135,
+    throttle_reasons=("gpu_idle",),
+    processes=(),
+)
+# The seeds' table, cut to its GPUs 3 and 4: PIX to one of them, SYS to the other.
+TABLE = "\tGPU0\tGPU1\tmlx5_0\nGPU0\tX\tSYS\tPIX\nGPU1\tSYS\tX\tSYS\nmlx5_0\tPIX\tSYS\tX\n"
+WIRES = topology.parse(TABLE)
+V100S = GpuSummary("440.33.01", "10.2", ("V100", "V100"), ("0:1", "0:2"), (16160,), (300.0, 300.0))
+PORT = HcaSummary("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
+FACTS = NodeFacts(
+    host=HOST,
+    gpu=V100S,
+    topology=TopologySummary({}, "a" * 64),
+    infiniband=(PORT,),
+    docker=DEBIAN,
+)
+
+
+def driver(*gpus: GpuFacts, problems: tuple[Problem, ...] = ()) -> DriverFacts:
+    """What the driver says of these GPUs, counted from 0."""
+    placed = tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus))
+    return DriverFacts("440.33.01", "10.2", placed, problems)
+
+
+def codes(findings: Iterable[Finding]) -> list[str]:
+    """Severity and code of each."""
+    return [f"{finding.severity} {finding.code}" for finding in findings]
+
+
+def cluster(*own: dict[str, object], **defaults: object) -> Cluster:
+    """Nodes of which these things are said."""
+    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}", **each} for n, each in enumerate(own, 1)]
+    said = {"name": "testers", "defaults": defaults, "nodes": nodes}
+    return Cluster.model_validate_json(json.dumps(said))
+
+
+def node(**defaults: object) -> Node:
+    """The only node of such a cluster."""
+    return cluster({}, **defaults).members[0]

@@ -1,0 +1,129 @@
+"""The GPU parser: errors of memory, limits, clocks and MIG, as drivers of all ages print them."""
+
+import re
+
+import pytest
+
+from orchestrator.probes import gpu
+from tests.probes.smi import V100, only_gpu
+
+ECC = V100[V100.index("\t\t\t\t<single_bit><device_memory>9") : V100.index("\t\t\t</aggregate>")]
+PARTIAL = "only some of {} can be read"
+NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
+
+
+@pytest.mark.parametrize(
+    ("counts", "total", "sram", "says"),
+    [
+        ({"sram_uncorrectable": "1", "dram_uncorrectable": "2", "dram_correctable": "9"}, 3, 1, ""),
+        (dict(zip(NEW, ("1", "2", "4"), strict=True)), 7, 3, ""),
+        (dict.fromkeys(NEW, "N/A"), None, None, ""),
+        ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
+        ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
+        ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
+        (
+            {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
+            None,
+            None,
+            "two ways to count that do not agree",
+        ),
+        ({"sram_correctable": "5"}, None, None, ""),
+    ],
+)
+def test_ecc_errors_are_those_of_all_memory(
+    counts: dict[str, str], total: int | None, sram: int | None, says: str
+) -> None:
+    """DRAM and all parts of SRAM count, correctable errors never, and a part is no total."""
+    parts = "".join(f"<{tag}>{count}</{tag}>" for tag, count in counts.items())
+    one, problems = only_gpu(V100.replace(ECC, parts))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (total, sram)
+    assert problems == ([f"UNREADABLE GPU 0: ecc_errors/aggregate: {says}"] if says else [])
+
+
+def test_total_that_is_unreadable_has_no_part() -> None:
+    """Nothing is said of SRAM where the total of all memories is not known."""
+    one, problems = only_gpu(V100.replace("<total>3<", "<total>-3<"))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (None, None)
+    said = "UNREADABLE GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'"
+    assert problems == [said]
+
+
+def test_ecc_errors_without_their_memory_count_as_those_of_sram() -> None:
+    """Where nothing says that an old total is of DRAM, it gates."""
+    one, problems = only_gpu(V100.replace("<device_memory>2</device_memory>", ""))
+    assert (one.ecc_uncorrected, one.ecc_sram_uncorrected, problems) == (3, 3, [])
+
+
+# As driver 575.51.02 prints them for an Ada GPU, with other counts and words.
+AMPERE = """\
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<sram_correctable>9</sram_correctable>
+\t\t\t\t<sram_uncorrectable_parity>1</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>2</sram_uncorrectable_secded>
+\t\t\t\t<dram_correctable>9</dram_correctable>
+\t\t\t\t<dram_uncorrectable>3</dram_uncorrectable>
+\t\t\t</volatile>
+\t\t\t<aggregate>
+\t\t\t\t<sram_uncorrectable_parity>4</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>5</sram_uncorrectable_secded>
+\t\t\t\t<dram_uncorrectable>6</dram_uncorrectable>
+\t\t\t\t<sram_threshold_exceeded>No</sram_threshold_exceeded>
+\t\t\t</aggregate>
+\t\t</ecc_errors>
+\t\t<retired_pages>
+\t\t\t<pending_retirement>N/A</pending_retirement>
+\t\t</retired_pages>
+\t\t<remapped_rows>
+\t\t\t<remapped_row_corr>0</remapped_row_corr>
+\t\t\t<remapped_row_unc>1</remapped_row_unc>
+\t\t\t<remapped_row_pending>Yes</remapped_row_pending>
+\t\t\t<remapped_row_failure>No</remapped_row_failure>
+\t\t</remapped_rows>
+"""
+
+
+def test_gpu_that_remaps_rows_is_read() -> None:
+    """Newer drivers count by memory and say what becomes of rows; pages are no longer retired."""
+    old = V100[V100.index("\t\t<ecc_errors>") : V100.index("\t\t<power_readings>")]
+    one, problems = only_gpu(V100.replace(old, AMPERE))
+    assert (one.ecc_volatile_uncorrected, one.ecc_uncorrected) == (6, 15)
+    assert one.ecc_sram_uncorrected == 9
+    assert (one.row_remap_pending, one.row_remap_failed) == (True, False)
+    assert (one.page_retirement_pending, problems) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
+        "<gpu_power_readings><power_limit>250.5 W</power_limit></gpu_power_readings>",
+        "<gpu_power_readings><current_power_limit>250.5 W</current_power_limit>"
+        "<requested_power_limit>300.00 W</requested_power_limit></gpu_power_readings>"
+        "<module_power_readings><current_power_limit>900.00 W</current_power_limit>"
+        "</module_power_readings>",
+        "<gpu_power_readings><current_power_limit>N/A</current_power_limit></gpu_power_readings>"
+        "<power_readings><power_limit>250.5 W</power_limit></power_readings>",
+    ],
+)
+def test_the_power_limit_is_that_in_force(readings: str) -> None:
+    """Every spelling of the limit in force is read; requested and module limits are not."""
+    text = re.sub(r"(?s)<power_readings>.*</power_readings>", readings, V100)
+    one, problems = only_gpu(text)
+    assert (one.power_limit_w, problems) == (250.5, [])
+
+
+def test_event_reasons_are_throttle_reasons() -> None:
+    """The newer name of the reasons gives the same words."""
+    text = V100.replace("clocks_throttle_reason", "clocks_event_reason")
+    assert gpu.parse(text) == gpu.parse(V100)
+
+
+@pytest.mark.parametrize(("word", "mig"), [("Enabled", True), ("Disabled", False), ("N/A", None)])
+def test_mig_is_that_of_now(word: str, mig: bool | None) -> None:
+    """The current mode counts, not the one after the next reset."""
+    mode = (
+        f"<mig_mode><current_mig>{word}</current_mig><pending_mig>Enabled</pending_mig></mig_mode>"
+    )
+    one, problems = only_gpu(V100.replace("<uuid>", f"{mode}<uuid>"))
+    assert (one.mig, problems) == (mig, [])

@@ -1,0 +1,99 @@
+"""`inspect` of what nodes answer: GPUs, topologies, adapters."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import SAMPLES
+from tests.verbs.inspecting import inspect
+
+KEYS = {
+    "topology": ["gpus", "hcas", "links", "cpu_affinity", "numa_affinity", "problems"],
+    "ibstat": ["hcas", "problems"],
+    "gpu": ["driver", "cuda", "gpus", "problems"],
+}
+TEXTS = [
+    (kind, path)
+    for kind, folder in (("topology", "topo"), ("ibstat", "ibstat"), ("gpu", "nvidia-smi"))
+    for path in sorted((SAMPLES / folder).iterdir())
+]
+# Seen in the files themselves; what is named in neither place is read without a word.
+WITH_PROBLEMS = {
+    "a800_8gpu_2nic_glued_affinity.txt": ["AFFINITY"] * 4,
+    "superbench_ndv4_a100_9nics.txt": ["HCA-NAME"] * 2,
+    "telegraf_a100-sxm4-v12.xml": ["ATTACHED-GPUS"],
+}
+OF_ANOTHER_KIND = ("SOURCES.md", "netdata_tesla-p100.csv", "sysuest_v100_4gpu_plain.txt")
+
+
+@pytest.mark.parametrize(("kind", "path"), TEXTS, ids=[path.name for _, path in TEXTS])
+def test_a_recorded_output_is_read_or_refused(kind: str, path: Path) -> None:
+    """Exit 0, 3 with the problems named, or 2 for what is another kind of text."""
+    done = inspect(kind, path)
+    document = json.loads(done.stdout)
+    if path.name in OF_ANOTHER_KIND:
+        assert (done.returncode, document["exit_code"]) == (2, 2)
+        assert path.name in document["errors"][0]["message"]
+        return
+    problems = WITH_PROBLEMS.get(path.name, [])
+    assert list(document) == KEYS[kind]
+    assert [problem["code"] for problem in document["problems"]] == problems
+    assert done.returncode == (3 if problems else 0)
+    assert done.stderr == b""
+
+
+def test_a_topology_comes_out_as_printed() -> None:
+    """Two GPUs and two HCAs of a V100 machine; no device is linked to itself."""
+    done = inspect("topology", SAMPLES / "topo" / "superbench_v100pcie_2gpu.txt")
+    assert json.loads(done.stdout) == {
+        "gpus": ["GPU0", "GPU1"],
+        "hcas": ["mlx5_0", "mlx5_1"],
+        "links": {
+            "GPU0": {"GPU1": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
+            "GPU1": {"GPU0": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
+            "mlx5_0": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_1": "PIX"},
+            "mlx5_1": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_0": "PIX"},
+        },
+        "cpu_affinity": {"GPU0": "0-11,24-35", "GPU1": "0-11,24-35"},
+        "numa_affinity": {},
+        "problems": [],
+    }
+
+
+def test_ibstat_comes_out_as_printed() -> None:
+    """The adapter of the published cluster's second node, with keys in their order."""
+    path = SAMPLES / "ibstat" / "dlperf_seed_vs002_mt4115.txt"
+    (hca,) = json.loads(inspect("ibstat", "-", stdin=path.read_bytes()).stdout)["hcas"]
+    (port,) = hca.pop("ports")
+    assert list(hca.items()) == [
+        ("name", "mlx5_0"),
+        ("type", "MT4115"),
+        ("firmware", "12.27.1016"),
+        ("node_guid", "0x506b4b0300f37674"),
+    ]
+    assert list(port.items()) == [
+        ("port", 1),
+        ("state", "Active"),
+        ("physical_state", "LinkUp"),
+        ("rate_gbps", 100),
+        ("base_lid", 56),
+        ("sm_lid", 27),
+        ("link_layer", "InfiniBand"),
+    ]
+
+
+def test_gpus_come_out_as_printed() -> None:
+    """Every key of a GPU in its order; what the driver does not report is null."""
+    path = SAMPLES / "nvidia-smi" / "telegraf_tesla-t4.xml"
+    document = json.loads(inspect("gpu", path).stdout)
+    (gpu,) = document["gpus"]
+    keys = (
+        "index uuid bus_id model memory_mib ecc_uncorrected persistence mig power_limit_w"
+        " sm_clock_mhz throttle_reasons processes ecc_volatile_uncorrected ecc_sram_uncorrected"
+        " row_remap_pending row_remap_failed page_retirement_pending"
+    )
+    assert list(gpu) == keys.split()
+    assert (gpu["index"], gpu["model"], gpu["mig"]) == (0, "Tesla T4", None)
+    assert f"<driver_version>{document['driver']}</driver_version>" in path.read_text()
+    assert f"<uuid>{gpu['uuid']}</uuid>" in path.read_text()
