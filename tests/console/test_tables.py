@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.collecting.test_documents_from_logs import SEED_000, rn50
+from tests.collecting.oneflow_logs import SEED_000, rn50
 from tests.terminal import on_terminal
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")

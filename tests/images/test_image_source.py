@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.images.test_images import shell
+from tests.images.scripts import shell
 
 
 def git(folder: Path, *argv: str) -> str:
@@ -68,7 +68,9 @@ def test_code_comes_as_it_was_at_its_commit(
     target.mkdir(parents=True)
     (target / "old.py").write_text("")
     for _ in range(2):
-        done = shell("source.sh", f"file://{folder}", first, "PyTorch/ConvNets", str(target))
+        done = shell(
+            "scripts/source.sh", f"file://{folder}", first, "PyTorch/ConvNets", str(target)
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert sorted(path.name for path in target.iterdir()) == ["link.py", "main.py"]
         assert (target / "link.py").read_text() == "# one\n"
@@ -78,7 +80,7 @@ def test_code_comes_from_a_plain_web_server_too(
     served: str, repository: tuple[Path, str, str], tmp_path: Path
 ) -> None:
     """A mirror need not speak git's protocol; without a path the whole repository is taken."""
-    done = shell("source.sh", served, repository[1], "", str(tmp_path / "all"))
+    done = shell("scripts/source.sh", served, repository[1], "", str(tmp_path / "all"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "all" / "PyTorch" / "ConvNets" / "main.py").read_text() == "# one\n"
     assert not (tmp_path / "all" / ".git").exists()
@@ -97,7 +99,7 @@ def test_code_that_cannot_be_had_ends_the_build(
         (f"file://{folder}", first, "TensorFlow", "has no folder TensorFlow"),
     )
     for url, commit, path, words in wrong:
-        done = shell("source.sh", url, commit, path, str(target))
+        done = shell("scripts/source.sh", url, commit, path, str(target))
         assert done.returncode == 1
         assert words in done.stderr.splitlines()[-1]
         assert target.is_dir()
@@ -109,7 +111,9 @@ def test_image_without_git_says_so(repository: tuple[Path, str, str], tmp_path: 
     sh = tmp_path / "bin" / "sh"
     sh.parent.mkdir()
     sh.symlink_to("/bin/sh")
-    done = shell("source.sh", url, repository[1], "", str(tmp_path / "x"), PATH=str(sh.parent))
+    done = shell(
+        "scripts/source.sh", url, repository[1], "", str(tmp_path / "x"), PATH=str(sh.parent)
+    )
     assert done.returncode == 1
     assert "git is not there; needed it in apt.packages" in done.stderr
 
@@ -134,7 +138,7 @@ def test_line_is_added_wherever_the_call_stands(tmp_path: Path, line: int, inden
     """The seed says 310, its commit has 311, others 272 and more: the content decides."""
     file = tmp_path / "main.py"
     file.write_text(main_py(line - 2, indent))
-    assert shell("patch_main.sh", str(file)).returncode == 0
+    assert shell("ngc-pytorch-20.03/patch_main.sh", str(file)).returncode == 0
     lines = file.read_text().splitlines()
     assert lines[line - 1 : line + 1] == [f"{indent}{CALL}", f"{indent}{ADDED}"]
     lines.pop(line)
@@ -147,14 +151,14 @@ def test_second_patch_changes_nothing(tmp_path: Path, end: str) -> None:
     file = tmp_path / "main.py"
     file.write_text(main_py(3, "        ", end))
     file.chmod(0o640)
-    shell("patch_main.sh", str(file))
+    shell("ngc-pytorch-20.03/patch_main.sh", str(file))
     once = file.read_text()
     assert once.count(ADDED) == 1
-    assert shell("patch_main.sh", str(file)).returncode == 0
+    assert shell("ngc-pytorch-20.03/patch_main.sh", str(file)).returncode == 0
     assert (file.read_text(), file.stat().st_mode & 0o777) == (once, 0o640)
     by_hand = once.replace(f"        {ADDED}\n", f"        {ADDED} # modify here\n")
     file.write_text(by_hand)
-    assert shell("patch_main.sh", str(file)).returncode == 0
+    assert shell("ngc-pytorch-20.03/patch_main.sh", str(file)).returncode == 0
     assert file.read_text() == by_hand
 
 
@@ -162,7 +166,7 @@ def test_call_at_the_very_end_gets_its_line(tmp_path: Path) -> None:
     """Also where nothing follows it."""
     file = tmp_path / "main.py"
     file.write_text(f"  {CALL}")
-    assert shell("patch_main.sh", str(file)).returncode == 0
+    assert shell("ngc-pytorch-20.03/patch_main.sh", str(file)).returncode == 0
     assert file.read_text() == f"  {CALL}\n  {ADDED}\n"
 
 
@@ -173,7 +177,7 @@ def test_file_without_one_such_place_is_refused(tmp_path: Path, text: str, count
     """Nothing is guessed and nothing is changed."""
     file = tmp_path / "main.py"
     file.write_text(text)
-    done = shell("patch_main.sh", str(file))
+    done = shell("ngc-pytorch-20.03/patch_main.sh", str(file))
     assert done.returncode == 1
     assert f"is there {count} times; needed it once" in done.stderr
     assert file.read_text() == text
@@ -181,6 +185,6 @@ def test_file_without_one_such_place_is_refused(tmp_path: Path, text: str, count
 
 def test_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The path in source: was wrong, and the message says what was looked for."""
-    done = shell("patch_main.sh", str(tmp_path / "main.py"))
+    done = shell("ngc-pytorch-20.03/patch_main.sh", str(tmp_path / "main.py"))
     assert done.returncode == 1
     assert "needed ConvNets' main.py" in done.stderr

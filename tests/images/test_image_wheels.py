@@ -1,6 +1,5 @@
 """What puts wheels, CentOS's packages and an SSH server into images: the shipped scripts."""
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -8,25 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
 from tests.cluster import wheels
-from tests.images.test_images import program
+from tests.images.scripts import IMAGES, program, shell
 
-IMAGES = ROOT / "images"
 PRESENT, ABSENT = "packaging>=1", "dlperf-is-not-there==2"
-
-
-def shell(script: str, *argv: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run a shipped script, IMAGE/NAME, to its end."""
-    return subprocess.run(
-        ["sh", str(IMAGES / script), *argv],
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 class Pip:

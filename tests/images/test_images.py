@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests.images.scripts import program, shell
 
-IMAGES = ROOT / "images"
-PLACES = (IMAGES / "scripts", IMAGES / "ngc-pytorch-20.03")
 # What the installer printed in the container of the published runs.
 # Source: DLPerf, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/README.md.
 INSTALLING = """\
@@ -25,27 +23,6 @@ Collecting debug info...
 See /tmp/MLNX_OFED_LINUX.24525.logs/neohost-backend.debinstall.log
 """
 TOOLS = ("ibstat", "ibv_devinfo", "ofed_info")
-
-
-def program(path: Path, text: str) -> None:
-    """A small program at this path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
-def shell(script: str, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run one of the shipped scripts to its end."""
-    path = next(place / script for place in PLACES if (place / script).exists())
-    return subprocess.run(
-        ["sh", str(path), *argv],
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 class Machine:
@@ -79,7 +56,12 @@ class Machine:
         temporary = self.folder / "tmp"
         temporary.mkdir(exist_ok=True)
         return shell(
-            "infiniband.sh", mode, str(tarball), "4.9-0.1.7.0", PATH=path, TMPDIR=str(temporary)
+            "scripts/infiniband.sh",
+            mode,
+            str(tarball),
+            "4.9-0.1.7.0",
+            PATH=path,
+            TMPDIR=str(temporary),
         )
 
 
@@ -197,7 +179,9 @@ class Distribution:
         """The script on this distribution."""
         env = {"ETC_APT": str(self.etc), "OS_RELEASE": str(self.release)}
         path = f"{self.bin}:{os.environ['PATH']}"
-        return shell("packages.sh", mirror, packages, PATH=path, APT_CONFIG=str(self.config), **env)
+        return shell(
+            "scripts/packages.sh", mirror, packages, PATH=path, APT_CONFIG=str(self.config), **env
+        )
 
     def sources(self) -> tuple[str, list[str]]:
         """The sources.list that apt was told to read, and the names of what lies beside it."""

@@ -12,7 +12,7 @@ from orchestrator import errors
 from orchestrator.files import load
 from orchestrator.verbs import check
 from tests import ROOT
-from tests.cli.test_bad_files import BAD, INVENTORY, PLAYBOOK
+from tests.cli.bad_files import BAD, INVENTORY, PLAYBOOK
 
 FOLDERS = {"inventory": "inventory", "playbook": "playbooks"}
 FILES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).glob("*.yaml"))

@@ -1,19 +1,15 @@
 """Data sets on nodes: the command line, on this machine and through real sshds."""
 
 import getpass
-import json
 import os
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Place
+from tests.preparing.nodes import Nodes, codes
 from tests.small_sets import CLASSES, imagenet_tars, jpeg, parts, tfrecords, valprep
 from tests.sshd import Sshd
 from tests.waiting import wait_for
@@ -23,76 +19,14 @@ prepares = pytest.mark.usefixtures("machine_alone")  # while it does, nobody may
 MANY = tuple(f"n{number:08}" for number in range(1, 401))
 
 
-@dataclass
-class Nodes:
-    """Two nodes of this machine, each with folders of its own."""
-
-    place: Place
-    folder: Path
-
-    def write(self, *names: str, **data: str) -> None:
-        """The inventory: data sets by name, ``{node}`` in a path for the node's own name."""
-        entries = []
-        for number, name in enumerate(names or ("node1", "node2"), 1):
-            paths = ", ".join(f"{key}: {path.format(node=name)}" for key, path in data.items())
-            entries.append(
-                f"  - {{name: {name}, address: 127.0.0.{number}, data: {{{paths}}},"
-                f" folder: {self.folder}/{name}-work}}\n"
-            )
-        head = "name: pair\ndefaults: {transport: local, runtime: process}\nnodes:\n"
-        (self.place.folder / "inventory/pair.yaml").write_text(head + "".join(entries))
-
-    def run(self, verb: str, name: str, *words: str) -> "subprocess.CompletedProcess[str]":
-        """`data VERB NAME`, to its end."""
-        return self.place.run("data", verb, name, "--inventory", "pair", *words)
-
-    def json(self, verb: str, name: str, *words: str, code: int = 0) -> Any:
-        """Its document, if it ends with this exit code."""
-        done = self.run(verb, name, *words, "--json")
-        assert done.returncode == code, done.stdout[-3000:] + done.stderr[-3000:]
-        document = json.loads(done.stdout)
-        assert document["exit_code"] == code
-        return document
-
-    def pids(self) -> list[int]:
-        """Processes of preparations of these nodes."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes()
-            except OSError:
-                continue
-            if f"{self.folder}/".encode() in words and b"dlp-data-" in words:
-                found.append(int(path.parent.name))
-        return found
-
-
-@pytest.fixture
-def nodes(place: Place, tmp_path: Path) -> Iterator[Nodes]:
-    """Both, with the work that a test leaves there ended."""
-    made = Nodes(place, tmp_path / "nodes")
-    made.folder.mkdir()
-    yield made
-    for pid in made.pids():
-        os.kill(pid, signal.SIGKILL)
-
-
-def states(document: Any) -> dict[str, str]:
-    """What came of each node."""
-    return {name: each["state"] for name, each in document["nodes"].items()}
-
-
-def codes(document: Any) -> set[tuple[str, str]]:
-    """Severities and codes of what was found."""
-    return {(each["severity"], each["code"]) for each in document["findings"]}
-
-
 def files(folder: Path) -> int:
     """How many files lie below it."""
     return sum(path.is_file() for path in folder.rglob("*"))
 
 
-# Preparing.
+def states(document: Any) -> dict[str, str]:
+    """What came of each node."""
+    return {name: each["state"] for name, each in document["nodes"].items()}
 
 
 @prepares
@@ -360,89 +294,6 @@ def test_a_tool_needs_containers_and_its_image(nodes: Nodes, tmp_path: Path) -> 
     assert "dali_index.sh" in said["findings"][0]["expected"]
 
 
-# Checking.
-
-
-def test_sets_that_differ_are_told_by_node(nodes: Nodes) -> None:
-    """By count, size and digest."""
-    nodes.write("node1", "node2", "node3", wiki_ofrecord=f"{nodes.folder}/{{node}}")
-    for name in ("node1", "node2", "node3"):
-        parts(nodes.folder / name, 32)
-    assert nodes.json("check", "wiki_ofrecord")["findings"] == []
-    (nodes.folder / "node2/part-7").write_bytes(b"other")
-    said = nodes.json("check", "wiki_ofrecord", code=5)
-    (finding,) = said["findings"]
-    assert (finding["code"], finding["node"]) == ("DATA-DIFF", "node2")
-    shown = nodes.run("check", "wiki_ofrecord")
-    assert "32 files" in shown.stdout
-    only = nodes.json("check", "wiki_ofrecord", "--nodes", "!node2")
-    assert set(only["held"]) == {"node1", "node3"}
-
-
-def test_a_set_that_is_not_there_is_an_error_of_its_node(nodes: Nodes) -> None:
-    """The others are looked at all the same."""
-    nodes.write(wiki_ofrecord=f"{nodes.folder}/{{node}}")
-    parts(nodes.folder / "node1", 32)
-    said = nodes.json("check", "wiki_ofrecord", code=5)
-    (finding,) = said["findings"]
-    assert (finding["node"], finding["code"]) == ("node2", "DATA-DIFF")
-    assert "missing" in finding["seen"]
-    assert set(said["held"]) == {"node1"}
-
-
-def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
-    """A file for each; the other data set is found by the inventory."""
-    nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
-    tfrecords(nodes.folder / "tf", train=3)
-    index = nodes.folder / "idx"
-    index.mkdir()
-    for path in (nodes.folder / "tf").iterdir():
-        (index / path.name).write_text("0 10\n")
-    said = nodes.json("check", "dali_idx")
-    assert codes(said) == {("warning", "DATA-INCOMPLETE")}
-    (index / "validation-00001-of-00002").unlink()
-    said = nodes.json("check", "dali_idx", code=5)
-    assert "dali_idx is without validation-00001-of-00002" in [f["seen"] for f in said["findings"]]
-
-
-# The command line.
-
-
-@pytest.mark.parametrize(
-    ("words", "match"),
-    [
-        (("check", "imagnet"), "did you mean 'imagenet'"),
-        (("check", "gpt"), "node node1 has no path for data set gpt; needed an absolute path"),
-        (("prepare", "imagenet", "--from", "downloads"), "needed the absolute path of a folder"),
-    ],
-)
-def test_what_is_asked_wrongly_is_exit_2(nodes: Nodes, words: tuple[str, ...], match: str) -> None:
-    """Before any node is asked."""
-    nodes.write(imagenet=f"{nodes.folder}/{{node}}")
-    done = nodes.run(*words)
-    assert done.returncode == 2
-    assert match in done.stderr
-
-
-def test_a_path_in_somebodys_home_is_refused(nodes: Nodes) -> None:
-    """No shell expands it on the nodes."""
-    nodes.write("node1", imagenet="~/imagenet")
-    done = nodes.run("check", "imagenet")
-    assert done.returncode == 2
-    assert "node node1 has it at ~/imagenet; needed an absolute path" in done.stderr
-
-
-# Through ssh.
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Sshd]:
-    """A node behind a real sshd."""
-    made = Sshd(tmp_path / "sshd").start()
-    yield made
-    made.stop()
-
-
 @pytest.mark.daemons
 @prepares
 def test_a_lost_connection_does_not_end_the_work(
@@ -470,19 +321,6 @@ def test_a_lost_connection_does_not_end_the_work(
     assert files(image) == len(MANY) + 5
     assert image.stat().st_mode & 0o777 == 0o755
     assert nodes.json("check", "imagenet")["held"]["vs001"]["files"] == len(MANY) + 5
-
-
-@pytest.mark.daemons
-def test_a_node_that_cannot_be_reached_is_exit_4(nodes: Nodes, server: Sshd) -> None:
-    """Its outcome is not known, and nothing is said of its data."""
-    (nodes.place.folder / "inventory/pair.yaml").write_text(
-        f"name: pair\ndefaults: {{known_hosts: {server.known_hosts}, runtime: process}}\n"
-        f"nodes:\n  - {{name: vs001, address: {server.address}, port: {server.port},"
-        f" identity: {server.identity}, data: {{imagenet: /data/image}}}}\n"
-    )
-    server.stop()
-    said = nodes.json("prepare", "imagenet", "--from", "/data/from", code=4)
-    assert said["errors"][0]["node"] == "vs001"
 
 
 def test_the_generated_labels_are_those_of_the_script() -> None:

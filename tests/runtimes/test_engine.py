@@ -18,7 +18,6 @@ from orchestrator.deadlines import Patience
 from orchestrator.images import Held, Recipe, actions
 from orchestrator.model.image import Image
 from orchestrator.provisioning.apply import held
-from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
@@ -176,46 +175,6 @@ def test_an_engine_too_old_or_too_new(
         server.shutdown()
         thread.join()
     assert raised.value.code == "DOCKER-API"
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        # docker/cli and moby threads, and what was seen on a node without the toolkit.
-        ("client version 1.52 is too new. Maximum supported API version is 1.41", "DOCKER-API"),
-        (
-            'could not select device driver "nvidia" with capabilities: [[gpu]]',
-            "GPU-RUNTIME",
-        ),
-        ("Unknown runtime specified nvidia", "GPU-RUNTIME"),
-        (
-            "OCI runtime create failed: nvidia-container-cli: initialization error: nvml error:"
-            " driver not loaded: unknown",
-            "GPU-RUNTIME",
-        ),
-        (
-            "toomanyrequests: You have reached your pull rate limit. You may increase the limit"
-            " by authenticating and upgrading",
-            "REG-RATELIMIT",
-        ),
-        ("Get https://nvcr.io/v2/: net/http: TLS handshake timeout", "REG-UNREACHABLE"),
-        ("Get https://r/v2/: x509: certificate signed by unknown authority", "REG-TLS"),
-        ("write /var/lib/docker/tmp/GetImageBlob1: no space left on device", "DISK-FULL"),
-        ("something new", "OTHERWISE"),
-    ],
-)
-def test_words_of_docker_have_their_code(said: str, code: str) -> None:
-    """Each text that was seen in the field gets the code of its cause, and stays whole."""
-    error = _causes.refusal(f"{said}\n", "here", "OTHERWISE")
-    assert (error.code, error.cause) == (code, said)
-
-
-def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
-    """sudo's own words, and who must be allowed what."""
-    error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)
-    assert (error.code, "sudo -n" in error.fix) == ("DOCKER-PERM", True)
-    missing = _causes.silence("sudo: docker: command not found\n", "here", "user a", sudo=True)
-    assert missing.code == "DOCKER-DOWN"
 
 
 def first_blob(path: str, body: bytes) -> bool:

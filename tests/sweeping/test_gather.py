@@ -1,7 +1,5 @@
 """What comes from a node: whole, kept so that a power cut cannot take it, and only then let go."""
 
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -13,19 +11,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.fleet import Fleet
-from orchestrator.model.attempt import Attempt, TaskEnd
-from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Task
+from orchestrator.model.attempt import TaskEnd
 from orchestrator.runtimes._files import script
-from orchestrator.schedulers.fanout import Fanout
-from orchestrator.state.store import Sweep
 from orchestrator.sweeping import gather, services
-from orchestrator.transports.local import LocalTransport
+from tests.sweeping.elsewhere import LOG, TASK, attempt, elsewhere, end, sweep_in
 from tests.waiting import wait_for
-
-LOG = b"Iteration: 1\n" * 50_000  # 650 kB
-TASK = Task("left", 0, ("true",), {}, (), ())
 
 
 @pytest.fixture
@@ -48,27 +38,6 @@ def node(folder: Path) -> Path:
     (there / "r0.log").write_bytes(LOG)
     (there / "r0.exit").write_bytes(b"0 exited\n")
     return there
-
-
-def attempt(sweep: Sweep, there: Path) -> Attempt:
-    return Attempt(sweep.id, "t", 1, {"left": str(there)}, 20_000, (TASK,))
-
-
-def elsewhere() -> Fanout:
-    """A node that is not the controller's, reached without SSH."""
-    defaults = {"runtime": "process"}
-    said = {"name": "far", "defaults": defaults, "nodes": [{"name": "left", "address": "10.0.0.1"}]}
-    cluster = Cluster.model_validate_json(json.dumps(said))
-    fleet = Fleet(cluster, {"left": LocalTransport("left")})
-    return Fanout(fleet, Path("state"), lambda: False)
-
-
-def end(log: bytes) -> TaskEnd:
-    return TaskEnd("left", 0, 0, "exited", len(log), hashlib.sha256(log).hexdigest(), 1.0)
-
-
-def sweep_in(state: Path) -> Sweep:
-    return Sweep(state / "sweeps" / "x-20260101-000000-abcdef")
 
 
 def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its_copy(
@@ -138,7 +107,7 @@ import sys
 from pathlib import Path
 from orchestrator.state.store import Sweep
 from orchestrator.sweeping import gather
-from tests.sweeping.test_gather import LOG, attempt, elsewhere, end, sweep_in
+from tests.sweeping.elsewhere import LOG, attempt, elsewhere, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), elsewhere()
 assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()

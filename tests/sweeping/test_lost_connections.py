@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Place
 from tests.sshd import Sshd, free_port
-from tests.sweeping.test_sweep import FLOOD, events, outcome
+from tests.sweeping.kept import FLOOD, events, outcome
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]

@@ -1,43 +1,20 @@
 """Real gangs of real processes: how they run, fail, stall, are stopped, killed and go on."""
 
-import contextlib
 import json
 import os
 import pty
-import random
-import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
-from tests import SAMPLES
 from tests.conftest import Place
+from tests.sweeping.kept import events, outcome, running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
-
-
-def events(place: Place, kind: str) -> list[dict[str, object]]:
-    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
-    return [event for event in map(json.loads, lines) if event["event"] == kind]
-
-
-def outcome(place: Place, log: str) -> dict[str, object]:
-    found = json.loads((place.sweep() / "logs" / log).with_suffix(".json").read_text())
-    assert isinstance(found, dict)
-    return found
-
-
-def running(place: Place, rank: int = 0) -> list[Path]:
-    """Gates that have opened for tasks that have not ended."""
-    opened = place.opened(rank)
-    return [path for path in opened if not path.with_suffix(".end").exists() and path.exists()]
 
 
 def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None:
@@ -129,216 +106,6 @@ def test_reformatted_playbook_goes_on(place: Place) -> None:
     assert "goes on" in place.run("sweep", "toy", "--case", "1x1").stderr
 
 
-def test_a_failing_rank_ends_the_gang_and_is_reported(place: Place) -> None:
-    """The trial failed with that rank's last lines; the other node's tasks are gone."""
-    place.rewrite(params="params: {behaviour: fails}", repeats="")
-    began = time.monotonic()
-    done = place.run("sweep", "toy", "--case", "2x2", "--max-fail", "1")
-    assert done.returncode == 3
-    assert time.monotonic() - began < 15
-    found = outcome(place, "2n2g/toy_b4_fp32_1.log")
-    assert found["state"] == "failed"
-    assert re.search(r"node \w+, node_rank 1: exit status 1", str(found["problems"]))
-    assert "this rank fails on purpose" in str(found["problems"])
-    assert "--max-fail 1" in done.stderr
-    assert place.pids() == []
-
-
-def test_a_rank_that_fails_far_above_its_agents_last_words_is_shown(place: Place) -> None:
-    """As under torchrun, which prints a Traceback of its own and a table after that of the rank."""
-    said = SAMPLES / "failed-torchrun" / "one-rank.log"
-    program = f"import sys\nprint(open({str(said)!r}).read())\nsys.exit(1)\n"
-    (place.folder / "images/toy/program.py").write_text(program)
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert done.returncode == 3
-    (problem,) = json.loads((place.sweep() / "logs/1n1g/toy_b4_fp32_1.json").read_text())[
-        "problems"
-    ]
-    assert problem["code"] == "PROGRAM-FAILED"
-    first, last = problem["message"].split("\nits last lines:\n")
-    assert first.splitlines() == [
-        "node left, node_rank 0: exit status 1; its first Traceback ends with:",
-        '  File "/workspace/p.py", line 5, in inner',
-        '    raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (64x8 and 9x5)")',
-        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x8 and 9x5)",
-    ]
-    assert "Root Cause (first observed failure):" in last
-
-
-def test_a_killed_agent_is_tried_again_as_a_new_attempt(place: Place) -> None:
-    """Exit status 128 and more is the machine's doing: two more attempts, then it is told."""
-    place.rewrite(params="params: {behaviour: killed}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--max-fail", "1")
-    assert done.returncode == 3
-    found = outcome(place, "1n1g/toy_b4_fp32_1.log")
-    assert (found["state"], found["attempt"]) == ("infra-lost", 3)
-    assert "KILLED" in str(found["problems"])
-    assert place.pids() == []
-
-
-def test_a_container_that_lost_its_gpus_is_tried_again(place: Place) -> None:
-    """The program is not to blame: a new attempt has the GPUs again, and its number counts."""
-    place.rewrite(params="params: {behaviour: detached}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    said = [(event["state"], event["code"]) for event in events(place, "outcome")]
-    assert said == [("infra-lost", "GPU-DETACHED"), ("valid", "")]
-    assert done.returncode == 0, done.stderr
-    assert place.pids() == []
-
-
-def test_a_supervisor_that_cannot_be_identified_leaves_nothing_at_its_gate(place: Place) -> None:
-    """Its start time is not found out: START says what the pid file holds, and the gang ends."""
-    stubs = place.folder / "stubs"
-    stubs.mkdir()
-    stub = '#!/bin/sh\n[ "$2" = -f20 ] || exec /usr/bin/cut "$@"\n'
-    (stubs / "cut").write_text(stub)
-    (stubs / "cut").chmod(0o755)
-    path = f"{stubs}:{os.environ['PATH']}"
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", PATH=path)
-    assert place.pids() == []
-    assert done.returncode == 3, done.stderr
-    found = outcome(place, "1n1g/toy_b4_fp32_1.log")
-    assert found["state"] == "infra-lost"
-    assert "r0.pid: " in str(found["problems"])
-    assert "needed pid, start time and boot id" in str(found["problems"])
-
-
-def test_a_gang_that_prints_nothing_is_stalled(place: Place) -> None:
-    """No new line for the stall limit ends the gang; it is tried once more."""
-    method = "method: {repeats: 1, iterations: 11, window: [2, 8], stall_limit_s: 1}"
-    place.rewrite(params="params: {behaviour: hangs}", method=method)
-    done = place.run("sweep", "toy", "--case", "2x2")
-    assert done.returncode == 3
-    found = outcome(place, "2n2g/toy_b4_fp32_1.log")
-    assert found["attempt"] == 2
-    words = "no task printed anything for 1 s, which is method.stall_limit_s"
-    assert found["problems"] == [{"code": "STALLED", "message": words}]
-    assert place.pids() == []
-
-
-def test_the_time_limit_is_kept(place: Place) -> None:
-    """A gang that goes on for too long is ended by its supervisors."""
-    method = "method: {repeats: 1, iterations: 11, window: [2, 8], time_limit_s: 1}"
-    place.rewrite(params="params: {behaviour: hangs}", method=method)
-    assert place.run("sweep", "toy", "--case", "2x2").returncode == 3
-    found = outcome(place, "2n2g/toy_b4_fp32_1.log")
-    words = "it ran longer than 1 s, which is method.time_limit_s"
-    assert found["problems"] == [{"code": "DEADLINE", "message": words}]
-    assert place.pids() == []
-
-
-def test_the_time_limit_is_kept_without_the_controller(place: Place) -> None:
-    """A supervisor ends its program and writes how, though nobody is there to ask for it."""
-    method = "method: {repeats: 1, iterations: 11, window: [2, 8], time_limit_s: 3}"
-    place.rewrite(params="params: {behaviour: hangs}", method=method)
-    process = place.start("sweep", "toy", "--case", "2x2")
-    wait_for(lambda: running(place, 1), "both tasks run")
-    process.kill()
-    process.wait()
-    wait_for(lambda: not place.pids(), "the supervisors have ended everything", 20)
-    ends = [path.read_text() for path in (place.files or place.state).rglob("r?.exit")]
-    assert [text.split()[1] for text in ends] == ["deadline", "deadline"]
-
-
-def test_a_log_cut_short_is_invalid_and_never_zero(place: Place) -> None:
-    """A program that ends well but early gives no number."""
-    place.rewrite(params="params: {behaviour: short}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "2", "--json")
-    assert done.returncode == 3
-    trials = json.loads(done.stdout)["cases"][0]["trials"]
-    assert {trial["state"] for trial in trials} == {"invalid"}
-    assert {problem["code"] for problem in trials[0]["problems"]} >= {"TRUNCATED"}
-    assert json.loads(done.stdout)["cases"][0]["median"] is None
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
-)
-def test_a_signal_ends_the_gang_and_the_sweep_goes_on_later(
-    place: Place, number: int, code: int
-) -> None:
-    """Nothing runs on after the signal; the same command then finishes, with nothing lost."""
-    place.rewrite(params="params: {step_s: 0.1}")
-    process = place.start("sweep", "toy")
-    wait_for(lambda: running(place), "a task runs")
-    process.send_signal(number)
-    assert process.wait(30) == code
-    assert place.pids() == []
-    assert [event["state"] for event in events(place, "outcome")][-1] == "interrupted"
-    assert place.run("sweep", "toy").returncode == 0
-    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
-    assert len(valid) == len(set(valid)) == 4
-
-
-def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> None:
-    """Exit 7 names the attempt; the next sweep ends what is left of it."""
-    place.rewrite(params="params: {behaviour: deaf}")
-    process = place.start("sweep", "toy", "--case", "1x1")
-    wait_for(lambda: running(place), "a task runs")
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 7
-    assert process.stderr is not None
-    assert "ERROR LEFTOVER" in process.stderr.read()
-    assert place.pids() != []
-    again = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
-    wait_for(lambda: events(place, "adopted"), "the gang is adopted")
-    again.send_signal(signal.SIGTERM)
-    assert again.wait(60) == 143
-    assert place.pids() == []
-
-
-def test_a_gang_whose_controller_was_killed_is_adopted(place: Place) -> None:
-    """The trial in flight is not started anew: its one attempt becomes the outcome."""
-    place.rewrite(params="params: {step_s: 0.2}")
-    process = place.start("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    wait_for(lambda: running(place, 1), "both tasks run")
-    process.kill()
-    process.wait()
-    assert place.pids() != []
-    assert place.run("sweep", "toy", "--case", "2x2").returncode == 0
-    assert [event["attempt"] for event in events(place, "adopted")] == [1]
-    assert outcome(place, "2n2g/toy_b4_fp32_1.log")["attempt"] == 1
-    assert place.pids() == []
-
-
-def test_a_killed_supervisor_loses_the_attempt_and_nothing_else(place: Place) -> None:
-    """Its program is ended too, and a new attempt gives the outcome."""
-    place.rewrite(params="params: {step_s: 0.1}")
-    process = place.start("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    wait_for(lambda: running(place, 1), "both tasks run")
-    (gate,) = running(place, 1)
-    os.kill(int(gate.with_suffix(".pid").read_text().split()[0]), signal.SIGKILL)
-    assert process.wait(60) == 0
-    states = [event["state"] for event in events(place, "outcome")]
-    assert states[:2] == ["infra-lost", "valid"]
-    assert place.pids() == []
-
-
-def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) -> None:
-    """A foreign process that has the recorded pid by now is neither adopted nor ended."""
-    place.rewrite(params="params: {step_s: 0.2}")
-    process = place.start("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    wait_for(lambda: running(place), "the task runs")
-    process.kill()
-    process.wait()
-    (gate,) = running(place)
-    said = gate.with_suffix(".pid").read_text().split()
-    for pid in (int(said[0]), *place.pids()):  # the supervisor first, or it would have its say
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not place.pids(), "nothing runs")
-    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    gate.with_suffix(".pid").write_text(f"{foreign.pid} {said[1]} {said[2]}\n")
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
-    assert events(place, "adopted") == []
-    assert foreign.poll() is None
-    foreign.kill()
-    foreign.wait()
-
-
 def test_two_controllers_cannot_share_a_cluster(place: Place) -> None:
     """The second is told who holds the lock, exit 6, and starts nothing."""
     place.rewrite(params="params: {step_s: 0.3}")
@@ -350,21 +117,6 @@ def test_two_controllers_cannot_share_a_cluster(place: Place) -> None:
     assert f"`dlperf-orch stop --state {place.state}`" in second.stderr
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
-
-
-def test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused(place: Place) -> None:
-    """A crash tears only what was not acknowledged; anything else is damage, and is kept."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
-    path = place.sweep() / "events.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole + b'{"at": "2026-')
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
-    assert path.read_bytes() == whole + b'{"at": "2026-'  # read past, and cut at the next append
-    path.write_bytes(b"\xff" + whole)
-    damaged = place.run("sweep", "toy")
-    assert damaged.returncode == 6
-    assert "STORE-DAMAGED" in damaged.stderr
-    assert path.read_bytes() == b"\xff" + whole
 
 
 def test_a_state_folder_that_cannot_be_written_is_told_before_anything_starts(
@@ -423,22 +175,6 @@ def test_a_terminal_sees_a_live_view(place: Place) -> None:
     assert "elapsed" in text
     assert "of 10," in text
     assert "left" in text
-
-
-def test_a_gang_of_another_sweep_is_ended_before_anything_is_measured(place: Place) -> None:
-    """A dead controller's gang would take part in the next sweep's numbers."""
-    place.rewrite(params="params: {step_s: 2}")
-    process = place.start("sweep", "toy", "--case", "2x2")
-    wait_for(lambda: running(place, 1), "both tasks run")
-    process.kill()
-    process.wait()
-    old = place.sweep()
-    place.rewrite(params="params: {step_s: 0.01}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
-    assert f"ended what was left of 2n2g-toy_b4_fp32_1 a1 of sweep {old.name}" in done.stderr
-    assert place.pids() == []
-    assert '"infra-lost"' in (old / "events.jsonl").read_text()
 
 
 def test_code_edited_while_a_trial_runs_makes_it_invalid(place: Place) -> None:
@@ -524,96 +260,3 @@ def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:
     assert process.wait(60) in (0, 141)
     states = [event["state"] for event in events(place, "outcome")]
     assert states == ["valid"] * 4
-
-
-def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> None:
-    """SIGKILL just before a rename: the next to hold the sweep's lock removes what was not done."""
-    inject = "inject=rename:signal=KILL:when=3"
-    killed = subprocess.run(
-        ["strace", "-qq", "-e", "trace=rename", "-e", inject, *place.program, "sweep", "toy"],
-        cwd=place.folder,
-        env=place.env(),
-        capture_output=True,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert list(place.state.rglob("*.new")) != []
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
-    assert list(place.state.rglob("*.new")) == []
-
-
-def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
-    """SIGKILL of the sweep, 40 times: the same set of trials, each once, and nothing left."""
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")  # noqa: T201 - shown by pytest when the test fails
-    dice = random.Random(seed)
-    kills = 0
-    repeats = 30
-    began = time.monotonic()
-    place.run("sweep", "toy", "--dry-run")
-    start_s = time.monotonic() - began  # of the program itself: longer where the machine is slow
-    while kills < 40:
-        process = place.start("sweep", "toy", "--repeats", str(repeats))
-        time.sleep(start_s * dice.uniform(0.5, 2.5))
-        if process.poll() is not None:
-            repeats += 10  # it had finished: give it more to do
-            continue
-        process.kill()
-        process.wait()
-        kills += 1
-    done = place.run("sweep", "toy", "--repeats", str(repeats), "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert [case["trials_valid"] for case in document["cases"]] == [repeats, repeats]
-    valid = [str(event["trial"]) for event in events(place, "outcome") if event["state"] == "valid"]
-    names = [trial["trial"] for case in document["cases"] for trial in case["trials"]]
-    assert sorted(valid) == sorted(names)
-    attempts = [(event["trial"], event["attempt"]) for event in events(place, "intent")]
-    assert len(attempts) == len(set(attempts))
-    hit = [
-        *events(place, "adopted"),
-        *(e for e in events(place, "outcome") if e["state"] != "valid"),
-    ]
-    assert hit, "no kill came while a trial ran"
-    assert place.pids() == []
-
-
-FLOOD = """\
-import os, sys
-head = b"DLL begins\\n"
-os.write(1, head)
-left = {left}
-while left:
-    left -= os.write(1, b"x" * min(left, 1 << 16))
-"""
-
-
-@pytest.mark.parametrize("left", [3 << 20, 1 << 40])
-def test_program_that_floods_its_log_is_told_so(place: Place, left: int) -> None:
-    """Ended or still printing: one attempt, its log cut at the inventory's max_log_size."""
-    with open(place.folder / "inventory/two.yaml", "a") as file:
-        file.write("max_log_size: 1m\n")
-    (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
-    done = place.run("sweep", "toy", "--repeats", "1", "--case", "2x2")
-    assert done.returncode == 3
-    assert "at most 1 MiB of each task by max_log_size" in done.stderr + done.stdout
-    kept = outcome(place, "2n2g/toy_b4_fp32_1.log")
-    assert (kept["state"], kept["attempt"]) == ("failed", 1)
-    assert "'LOG-TOO-LARGE'" in str(kept["problems"])
-    (folder,) = place.sweep().glob("attempts/*/a*")
-    logs = [folder / f"r{rank}.log" for rank in (0, 1)]
-    assert max(log.stat().st_size for log in logs) == 1 << 20
-    # A rank that is ended with the first may not have come so far.
-    assert all(b"DLL begins\nx".startswith(log.read_bytes()[:12]) for log in logs)
-
-
-def test_max_log_size_is_a_size(place: Place) -> None:
-    """A number with its unit, as shm_size has it."""
-    path = place.folder / "inventory/two.yaml"
-    text = path.read_text()
-    path.write_text(text + "max_log_size: 1 GiB\n")
-    refused = place.run("check", str(path))
-    assert refused.returncode == 2
-    assert "max_log_size: got '1 GiB'; needed a whole number with k, m, g or t" in refused.stderr
-    path.write_text(text + "max_log_size: 512m\n")
-    assert place.run("check", str(path)).returncode == 0

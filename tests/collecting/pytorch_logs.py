@@ -1,0 +1,98 @@
+"""Logs as NVIDIA's PyTorch program writes them, and `collect` over folders of them."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
+
+# What DLPerf's extract_pytorch_logs_time.py prints in seed 003 for each log, and its result file.
+PUBLISHED = {
+    "fp16_ngc/pytorch/1n1g": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "fp16_ngc/pytorch/1n4g": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "fp16_ngc/pytorch/1n8g": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
+    "amp_ngc/pytorch/2n8g": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
+    "amp_ngc/pytorch/4n8g": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+
+HEADER = (
+    "data : /data/image  data_backend : dali-cpu  arch : resnet50  model_config : fanin"
+    "  num_classes : 1000  workers : 8  epochs : 1  run_epochs : -1  batch_size : {batch}"
+    "  optimizer_batch_size : -1  lr : 2.048  lr_schedule : cosine  warmup : 8  print_freq : 1"
+    "  resume : None  pretrained_weights :   fp16 : False  static_loss_scale : 1"
+    "  dynamic_loss_scale : {amp}  prof : {prof}  amp : {amp}  seed : None  training_only : True"
+    "  memory_format : nchw  distributed : True  local_rank : 0  gpu : 8  world_size : {world} "
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of NVIDIA's program, whose steps take 1.1 and 0.9 of the usual time in turn."""
+
+    world_size: int
+    rate: float
+    began: datetime
+    batch: int = 256
+    amp: bool = True
+    prof: int = 151
+
+    def log(self) -> str:
+        """What it prints; the first iteration takes 20 times as long as the others."""
+        usual_s, clock_s = self.world_size * self.batch / self.rate, 0.0
+        header = HEADER.format(
+            batch=self.batch, amp=self.amp, prof=self.prof, world=self.world_size
+        )
+        lines = [
+            "=> creating model '('resnet50', 'fanin', 1000)'",
+            f"DLL {self.began} - PARAMETER {header}",
+            "RUNNING EPOCHS FROM 0 TO 1",
+        ]
+        for iteration in range(1, self.prof):
+            step_s = usual_s * (20 if iteration == 1 else 1.1 if iteration % 2 else 0.9)
+            clock_s += step_s
+            printed = self.world_size * self.batch / step_s
+            lines.append(
+                f"DLL {self.began + timedelta(seconds=clock_s)} - Epoch: 0 Iteration: {iteration}"
+                f"  train.loss : {7 - iteration / 1000:.5f}  train.total_ips : {printed:.2f} img/s"
+            )
+        end = self.began + timedelta(seconds=clock_s + 1)
+        lines += [f"DLL {end} - Summary: train.total_ips : {self.rate:.2f} img/s"]
+        return "\n".join([*lines, "Experiment ended", ""])
+
+
+def collect(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+    return subprocess.run(
+        [PROGRAM, "collect", "--logs", str(folder), "--workload", "ngc_pytorch_rn50", *words],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def run_of(token: str, repeat: int, rate: float, batch: int = 256) -> Run:
+    """A run that has a place in the matrix, and a time of its own."""
+    nodes, gpus = map(int, re.findall(r"\d+", token))
+    began = datetime(2020, 9, 15, 14, 28, 53) + timedelta(hours=nodes * gpus, minutes=repeat)
+    return Run(nodes * gpus, rate, began, batch)
+
+
+def keep(folder: Path, series: str, rates: Mapping[int, float]) -> None:
+    """Write the logs of a case, by repeat, to such as ``amp_ngc/pytorch/1n8g/r50_b256_amp``."""
+    batch = int(re.findall(r"_b(\d+)_", series)[0])
+    for repeat, rate in rates.items():
+        path = folder / f"{series}_{repeat}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(run_of(path.parent.name, repeat, rate, batch).log())
+
+
+def codes(found: Mapping[str, list[Mapping[str, str]]], key: str = "problems") -> list[str]:
+    return [problem["code"] for problem in found[key]]

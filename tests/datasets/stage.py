@@ -1,0 +1,71 @@
+"""The shipped scripts on this machine, in folders of their own."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.datasets import labels, progress
+from orchestrator.preparing.work import script
+
+STEM = "train-[0-9]{5}-of-[0-9]{5}"
+
+
+@dataclass
+class Stage:
+    """A place where a data set comes to be."""
+
+    folder: Path
+
+    @property
+    def partial(self) -> Path:
+        """Where it comes to be."""
+        return self.folder / "image.partial"
+
+    @property
+    def source(self) -> Path:
+        """Where its sources are."""
+        return self.folder / "from"
+
+    def begin(self, way: str = "0", node: str = "vs001", nonce: str = "1") -> str:
+        """What the script says that makes the folder."""
+        words = (str(self.partial), "imagenet", node, nonce, way)
+        return self.run("begin.sh", *words).stdout.strip()
+
+    def label(self, text: str) -> None:
+        """Say the classes of validation images."""
+        text = labels.lines(labels.parse(text, "valprep.sh"))
+        (self.partial / "notes/labels").write_text(text)
+
+    def imagenet(self) -> "subprocess.CompletedProcess[str]":
+        """Extract both tars."""
+        return self.run("imagenet.sh", str(self.partial), str(self.source))
+
+    def problem(self) -> tuple[str, str]:
+        """Why extracting them fails."""
+        done = self.imagenet()
+        assert done.returncode == 3, done.stdout + done.stderr
+        named = progress.problem(done.stdout)
+        assert named is not None
+        return named
+
+    def run(self, name: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A shipped script, under the umask that tasks have."""
+        within = f'umask 077; exec sh -c \'{_quoted(script(name))}\' "$0" "$@"'
+        return subprocess.run(
+            ("sh", "-c", within, name, *words),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def files(self) -> list[str]:
+        """Every file of the set, by its path in there."""
+        found = (self.partial / "set").rglob("*")
+        return sorted(
+            str(path.relative_to(self.partial / "set")) for path in found if path.is_file()
+        )
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "'\\''")

@@ -1,0 +1,227 @@
+"""Documents that become models: a value that does not fit is told in plain words, at its place."""
+
+import enum
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from orchestrator import errors
+from orchestrator.files import load
+from tests.files.reading import read
+
+
+class Strict(BaseModel):
+    """What all models of this project are."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Size(enum.Enum):
+    """An enumeration, as a file writes it."""
+
+    SMALL = "small"
+    LARGE = "large"
+
+
+def even(number: int) -> int:
+    """A validator of ours, with a message of ours."""
+    if number % 2:
+        raise ValueError(f"got {number}; needed an even number")
+    return number
+
+
+class Gpus(Strict):
+    """A mapping inside a mapping."""
+
+    count: int = Field(default=8, ge=1, lt=65)
+    use: tuple[Annotated[int, AfterValidator(even)], ...] = ()
+
+
+class Entry(Strict):
+    """One item of a list."""
+
+    name: str = Field(pattern="^[a-z0-9]+$", max_length=8)
+    gpus: Gpus | None = None
+    batch: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
+    port: int = 22
+
+
+class File(Strict):
+    """The family's head: one field for each kind of complaint."""
+
+    nodes: tuple[Entry, ...] = Field(min_length=1, max_length=3)
+    precision: Literal["amp", "fp32"] = "amp"
+    size: Size = Size.SMALL
+    rate: float = Field(default=1.0, gt=0)
+    window: tuple[int, int] = (1, 2)
+    sudo: bool = False
+    names: tuple[str, ...] = ()
+    limits: dict[Annotated[str, Field(min_length=2)], int] = Field(default_factory=dict)
+    params: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    either: Gpus | str | None = None
+    lists: list[list[Gpus]] = Field(default_factory=list)
+    pad_token: int = 0
+
+    @model_validator(mode="after")
+    def _fits(self) -> "File":
+        if self.window[0] > self.window[1]:
+            raise ValueError("the window ends before it begins; needed two rising numbers")
+        return self
+
+
+def said(folder: Path, text: str) -> list[str]:
+    """What is complained about, as ``line:column: path: text``."""
+    with pytest.raises(errors.ConfigError) as caught:
+        load.validated(read(folder, text), File)
+    return [str(each).partition("file.yaml:")[2] for each in caught.value.complaints]
+
+
+MISFITS = (
+    ("sud: true", "2:1: sud: unknown key 'sud'; did you mean 'sudo'?"),
+    ("Precision: amp", "2:1: Precision: unknown key 'Precision'; did you mean 'precision'?"),
+    ("reg_password: hunter2", "2:1: reg_password: unknown key 'reg_password';"
+     " secrets do not belong into these files"),
+    ("authToken: abc", "2:1: authToken: unknown key 'authToken';"
+     " secrets do not belong into these files"),
+    ("pad_token: abc", "2:12: pad_token: got a value that is not shown;"
+     " secrets do not belong into these files; needed a whole number"),
+    ("precision: fp8", "2:12: precision: got 'fp8'; needed one of 'amp', 'fp32'"),
+    ("precision: fp23", "2:12: precision: got 'fp23'; needed one of 'amp', 'fp32';"
+     " did you mean 'fp32'?"),
+    ("precision: 32", "2:12: precision: got 32; needed one of 'amp', 'fp32'"),
+    ("size: smal", "2:7: size: got 'smal'; needed one of 'small', 'large'; did you mean 'small'?"),
+    ("rate: '8'", "2:7: rate: got '8' (text); needed a number"),
+    ("rate: true", "2:7: rate: got true; needed a number"),
+    ("rate: -0.5", "2:7: rate: got -0.5; needed more than 0"),
+    ("rate:", "2:6: rate: got nothing; needed a number"),
+    ("rate: [1]", "2:7: rate: got a list of 1; needed a number"),
+    ("sudo: 1", "2:7: sudo: got 1 (a whole number); needed true or false"),
+    ("sudo: 'no'", "2:7: sudo: got 'no' (text); needed true or false"),
+    ("window: [1]", "2:9: window: got a list of 1; needed 2 in it"),
+    ("window: []", "2:9: window: got an empty list; needed 2 in it"),
+    ("window: [1, 2, 3]", "2:9: window: got a list of 3; needed at most 2 in it"),
+    ("window: [1, 2.0]", "2:13: window[1]: got 2.0 (a number); needed a whole number"),
+    ("window: [9, 2]", "1:1: the window ends before it begins; needed two rising numbers"),
+    ("window: 5", "2:9: window: got a single value; needed a list, such as [5]"),
+    ("window: {}", "2:9: window: got an empty mapping; needed a list"),
+    ("names: x", "2:8: names: got a single value; needed a list, such as ['x']"),
+    ("names: [x, 20.10]", "2:12: names[1]: got 20.1 (a number); needed text; quote it"),
+    ("names: [true]", "2:9: names[0]: got true; needed text; quote it"),
+    ("limits: {memlock: x}", "2:19: limits.memlock: got 'x' (text); needed a whole number"),
+    ("limits: {a: 1}", "2:10: limits.a: got 'a'; needed at least 2 characters"),
+    ("limits: {'a b': x}", "2:17: limits['a b']: got 'x' (text); needed a whole number"),
+    ("params: {x: [1]}", "2:13: params.x: got a list of 1;"
+     " needed true or false, a whole number, a number or text"),
+    ("params: 5", "2:9: params: got 5 (a whole number); needed a mapping"),
+    ("either: 5", "2:9: either: got 5 (a whole number); needed a mapping or text"),
+    ("lists: [[], [{}, {cuont: 1}]]", "2:19: lists[1][1].cuont: unknown key 'cuont';"
+     " did you mean 'count'?"),
+    ("rate: '" + "x" * 90 + "'", f"2:7: rate: got '{'x' * 56}... (text); needed a number"),
+)  # fmt: skip
+NODE_MISFITS = (
+    ("{}", "1:10: nodes[0]: key 'name' is missing; needed: text"),
+    ("{name: A}", "1:17: nodes[0].name: got 'A'; needed text that matches ^[a-z0-9]+$"),
+    ("{name: aaaaaaaaa}", "1:17: nodes[0].name: got 'aaaaaaaaa'; needed at most 8 characters"),
+    ("x", "1:10: nodes[0]: got 'x' (text); needed a mapping"),
+    ("{name: a, gpu: {}}", "1:20: nodes[0].gpu: unknown key 'gpu'; did you mean 'gpus'?"),
+    ("{name: a, gpus: {counts: 1}}", "1:27: nodes[0].gpus.counts: unknown key 'counts';"
+     " did you mean 'count'?"),
+    ("{name: a, gpus: {zzz: 1}}", "1:27: nodes[0].gpus.zzz: unknown key 'zzz';"
+     " needed one of count, use"),
+    ("{name: a, gpus: {count: 0}}", "1:34: nodes[0].gpus.count: got 0; needed at least 1"),
+    ("{name: a, gpus: {count: 65}}", "1:34: nodes[0].gpus.count: got 65; needed less than 65"),
+    ("{name: a, gpus: {use: [0, 3]}}", "1:36: nodes[0].gpus.use[1]: got 3; needed an even number"),
+    ("{name: a, gpus: 8}", "1:26: nodes[0].gpus: got 8 (a whole number); needed a mapping"),
+    ("{name: a, batch: 0}", "1:27: nodes[0].batch: got 0;"
+     " needed at least 1 or 'auto'"),
+    ("{name: a, batch: aut}", "1:27: nodes[0].batch: got 'aut' (text);"
+     " needed a whole number or 'auto'; did you mean 'auto'?"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "complaint"), MISFITS)
+def test_misfit_is_told_in_plain_words(tmp_path: Path, line: str, complaint: str) -> None:
+    """One complaint for each value: its place, what was seen, what was needed, nothing else."""
+    assert " | ".join(said(tmp_path, f"nodes: [{{name: a}}]\n{line}\n")) == complaint
+
+
+@pytest.mark.parametrize(("node", "complaint"), NODE_MISFITS)
+def test_misfit_inside_a_list_is_told_by_index(tmp_path: Path, node: str, complaint: str) -> None:
+    """Branches of unions leave no trace in the path; guesses come from the model at that place."""
+    assert said(tmp_path, f"nodes: [ {node} ]\n") == [complaint]
+
+
+def test_missing_list_is_told_at_the_root(tmp_path: Path) -> None:
+    """A missing key is placed at the mapping that lacks it."""
+    assert said(tmp_path, "sudo: true\n") == ["1:1: key 'nodes' is missing; needed: a list"]
+    assert said(tmp_path, "nodes: []\n") == [
+        "1:8: nodes: got an empty list; needed at least 1 in it"
+    ]
+
+
+def test_bad_items_do_not_make_a_list_too_short(tmp_path: Path) -> None:
+    """pydantic does not count the items that it refused; nobody else would call the list short."""
+    assert said(tmp_path, "nodes: [1, 2]\n") == [
+        "1:9: nodes[0]: got 1 (a whole number); needed a mapping",
+        "1:12: nodes[1]: got 2 (a whole number); needed a mapping",
+    ]
+
+
+def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
+    """One run shows everything that there is to correct."""
+    text = "sudo: 1\nnodes:\n- {name: A, gpus: {count: 0}}\n- {nam: b}\nrate: x\n"
+    places = [line.split(": ")[0] for line in said(tmp_path, text)]
+    assert places == ["1:7", "3:10", "3:27", "4:3", "4:4", "5:7"]
+
+
+def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Path) -> None:
+    """Whoever wrote the key meant something; beside other misfits it is said in the same run."""
+    needed = "got nothing; needed a value, or no key at all"
+    assert said(tmp_path, "nodes:\n- name: a\n  gpus:\n") == [f"3:8: nodes[0].gpus: {needed}"]
+    assert said(tmp_path, "nodes: [{name: a, batch: }]\nrate: 0\nsudo:\n") == [
+        f"1:26: nodes[0].batch: {needed}",
+        "2:7: rate: got 0; needed more than 0",
+        "3:6: sudo: got nothing; needed true or false",
+    ]
+
+
+def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
+    """``at`` names the part; complaints still carry the path from the root."""
+    document = read(tmp_path, "a:\n- {count: 4, use: [0, 2]}\n- {count: x}\n")
+    assert load.validated(document, Gpus, ("a", 0)) == Gpus(count=4, use=(0, 2))
+    with pytest.raises(errors.ConfigError, match=r"3:11: a\[1\]\.count: got 'x' \(text\)"):
+        load.validated(document, Gpus, ("a", 1))
+    with pytest.raises(errors.ConfigError, match="1:1: key 'b' is missing; needed a mapping"):
+        load.validated(document, Gpus, ("b",))
+
+
+def test_complaints_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
+    """An error from elsewhere about the same data gets the same places and words."""
+    document = read(tmp_path, "count: 0\n")
+    with pytest.raises(ValidationError) as caught:
+        Gpus.model_validate_json(json.dumps(document.data))
+    assert [str(each).partition("file.yaml:")[2] for each in load.complaints(
+        document, caught.value, Gpus
+    )] == ["1:8: count: got 0; needed at least 1"]  # fmt: skip
+
+
+def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:
+    """Lists become tuples, words of an enumeration its members; a whole number may be a rate."""
+    text = (
+        "nodes: [{name: a, batch: auto, port: 2222, gpus: {count: 2}}]\n"
+        "rate: 2\nsize: large\nparams: {a: 1, b: 0.5, c: true, d: '1'}\nnames: [x]\n"
+    )
+    file = load.validated(read(tmp_path, text), File)
+    assert file.nodes == (Entry(name="a", batch="auto", port=2222, gpus=Gpus(count=2)),)
+    assert (file.rate, file.size, file.names) == (2.0, Size.LARGE, ("x",))
+    assert repr(file.params) == "{'a': 1, 'b': 0.5, 'c': True, 'd': '1'}"

@@ -1,0 +1,339 @@
+"""Results of cases: medians, intervals, speedups, and which trials count in them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.measuring import measure
+from orchestrator.model.case import Case
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Evidence, Interval
+from tests.measuring.trials import backed, case, results, seed_log, trial
+
+# Seed 003, section 3: samples/s of each log, by placement and in the order of the logs' numbers,
+# as extract_pytorch_logs_time.py printed them for AMP with dynamic loss scale, batch 256.
+SEED_AMP = {
+    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
+    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
+    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+# The JSON that it printed after them: average_speed, median_speed, speedup.
+SEED_AMP_RESULT = {
+    "1x1": (801.31, 802.9, 1.0),
+    "1x4": (3133.7, 3137.44, 3.91),
+    "1x8": (6150.81, 6154.66, 7.67),
+    "2x8": (11979.95, 11991.94, 14.94),
+    "4x8": (22599.43, 22551.16, 28.09),
+}
+# Seed 003, "performance results": samples/s and speedup of the other two tables.
+SEED_FP32 = {
+    "1x1": (367.29, 1.00),
+    "1x4": (1449.48, 3.95),
+    "1x8": (2887.65, 7.86),
+    "2x8": (5716.79, 15.56),
+    "4x8": (10917.09, 29.72),
+}
+SEED_STATIC = {"1x1": (827.86, 1.00), "1x4": (3253.68, 3.93), "1x8": (6446.74, 7.79)}
+
+
+def test_seed_table_comes_back_from_its_25_printed_trials() -> None:
+    """Average, median and speedup of all five placements, as printed."""
+    assert sum(map(len, SEED_AMP.values())) == 25
+    for found in measure.compared(results(SEED_AMP)):
+        assert found.statistics is not None
+        assert found.speedup is not None
+        summed = (found.statistics.mean, found.statistics.median, found.speedup)
+        assert tuple(round(value, 2) for value in summed) == SEED_AMP_RESULT[found.case.placement]
+        assert found.efficiency == found.speedup / found.case.world_size
+        assert found.marks == ()
+
+
+@pytest.mark.parametrize(("table", "batch"), [(SEED_FP32, 128), (SEED_STATIC, 256)])
+def test_published_speedups_come_back_from_published_medians(
+    table: Mapping[str, tuple[float, float]], batch: int
+) -> None:
+    """The seed's FP32 and static tables, to the two decimals that it prints."""
+    medians = {placement: (median,) for placement, (median, _) in table.items()}
+    for found in measure.compared(results(medians, batch)):
+        assert found.speedup is not None
+        assert round(found.speedup, 2) == table[found.case.placement][1]
+
+
+def test_speedup_is_taken_before_rounding() -> None:
+    """OneFlow's BERT report prints 29.74 from 4455.97 / 149.84; rounded first, it was 29.75."""
+    unrounded = measure.compared(results({"1x1": (149.84,), "4x8": (4455.97,)}))[1].speedup
+    rounded = measure.compared(results({"1x1": (149.8,), "4x8": (4456.0,)}))[1].speedup
+    assert (f"{unrounded:.2f}", f"{rounded:.2f}") == ("29.74", "29.75")
+
+
+def test_speedup_is_absent_without_the_case_of_one_rank() -> None:
+    """Never 1.0: upstream's script gives 1.0 to every case where 1n1g is missing."""
+    without = {placement: values for placement, values in SEED_AMP.items() if placement != "1x1"}
+    for found in measure.compared(results(without)):
+        assert (found.speedup, found.efficiency) == (None, None)
+
+
+def test_speedup_is_absent_if_the_case_of_one_rank_gave_nothing() -> None:
+    """A failed 1x1 is no baseline, and a case that failed itself has no speedup."""
+    failed = measure.result(case("1x1"), [trial("a", None, "failed")])
+    ran = measure.result(case("2x8"), [trial("b", 11991.94)])
+    assert [each.speedup for each in measure.compared([failed, ran])] == [None, None]
+    good = measure.result(case("1x1"), [trial("a", 802.9)])
+    lost = measure.result(case("2x8"), [trial("b", None, "infra-lost")])
+    assert [each.speedup for each in measure.compared([good, lost])] == [1.0, None]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        case("2x8", precision="fp32"),
+        case("2x8", micro_batch_size=128),
+        replace(case("2x8"), device="cpu"),
+        replace(case("2x8"), accumulation_steps=2),
+        replace(case("2x8"), params=(("loss_scale", 128),)),
+    ],
+)
+def test_speedup_is_never_over_another_kind_of_case(other: Case) -> None:
+    """Upstream mixes precisions and batch sizes under one key; here both keep to themselves."""
+    one = measure.result(case("1x1"), [trial("a", 802.9)])
+    found = measure.compared([one, measure.result(other, [trial("b", 5716.79)])])
+    assert found[1].speedup is None
+
+
+@pytest.mark.parametrize(("factor", "marked"), [(16 * 1.049, False), (16 * 1.051, True)])
+def test_more_than_the_ranks_can_give_is_marked_and_not_hidden(
+    factor: float, *, marked: bool
+) -> None:
+    """Efficiency over 105 %: the number stays, with IMPLAUSIBLE beside it."""
+    found = measure.compared(results({"1x1": (800.0,), "2x8": (800.0 * factor,)}))[1]
+    assert found.speedup == pytest.approx(factor)
+    assert [mark.code for mark in found.marks] == (["IMPLAUSIBLE"] if marked else [])
+    if marked:
+        assert found.marks[0].message == (
+            "efficiency 1.051: more than 16 ranks can give; look at the 1x1 case"
+        )
+
+
+# Ranks of the interval's ends among n ordered values and what it covers: tables of confidence
+# intervals for the median by the sign test, such as those of Conover and of Hollander and Wolfe.
+@pytest.mark.parametrize(
+    ("n", "low", "high", "coverage"),
+    [
+        (2, 1, 2, 0.5),
+        (3, 1, 3, 0.75),
+        (4, 1, 4, 0.875),
+        (5, 1, 5, 0.9375),
+        (6, 1, 6, 0.969),
+        (7, 1, 7, 0.984),
+        (8, 1, 8, 0.992),
+        (9, 2, 8, 0.961),
+        (10, 2, 9, 0.979),
+        (15, 4, 12, 0.965),
+        (20, 6, 15, 0.959),
+        (25, 8, 18, 0.957),
+        (50, 18, 33, 0.967),
+    ],
+)
+def test_interval_is_the_tables_own(n: int, low: int, high: int, coverage: float) -> None:
+    """Narrowest symmetric one that covers 95 %; with fewer values, what [min, max] does cover."""
+    values = [float(value * value) for value in range(n, 0, -1)]
+    found = measure.summary(values).interval
+    assert found is not None
+    assert (found.low, found.high) == (low * low, high * high)
+    assert found.coverage == pytest.approx(coverage, abs=0.0006)
+
+
+def test_summary_of_the_seeds_largest_case_is_complete() -> None:
+    """Five values: the interval is [min, max] and covers the median with 93.75 %."""
+    found = measure.summary(SEED_AMP["4x8"])
+    assert (found.n, found.median, found.low, found.high) == (5, 22551.16, 22053.98, 23049.75)
+    assert found.spread == (23049.75 - 22053.98) / 22551.16
+    assert found.interval == Interval(22053.98, 23049.75, 0.9375)
+
+
+def test_a_single_trial_has_no_spread_and_no_interval() -> None:
+    """One number says nothing of how numbers scatter."""
+    found = measure.summary([6098.37])
+    assert (found.n, found.median, found.spread, found.interval) == (1, 6098.37, None, None)
+
+
+def test_median_of_an_even_number_lies_between_the_two_in_the_middle() -> None:
+    """As numpy's, which upstream uses."""
+    assert measure.summary([4.0, 1.0, 2.0, 3.0]).median == 2.5
+
+
+def test_only_valid_trials_are_counted() -> None:
+    """What failed, was invalid or never ran is shown with the result and is in no number."""
+    states = ("valid", "failed", "invalid", "infra-lost", "interrupted", "planned", "valid")
+    trials = [trial(f"t{at}", 100.0 * at, state) for at, state in enumerate(states, 1)]
+    found = measure.result(case(), trials)
+    assert found.trials == tuple(trials)
+    assert found.statistics == measure.summary([100.0, 700.0])
+
+
+def test_case_without_a_valid_trial_has_no_number() -> None:
+    """Neither 0 nor NaN."""
+    assert measure.result(case(), [trial("t1", None, "failed")]).statistics is None
+    assert measure.result(case(), []).statistics is None
+
+
+def test_trials_of_another_provenance_share_no_median() -> None:
+    """A driver that was updated between the repeats: what came after it does not count."""
+    before, after = (
+        {"driver": "440.33.01", "image": "sha256:1"},
+        {"driver": "450.80.02", "image": "sha256:1"},
+    )
+    trials = [
+        replace(trial("t0", None, "failed"), provenance=after),
+        replace(trial("t1", 800.0), provenance=before),
+        replace(trial("t2", 900.0), provenance=after),
+        replace(trial("t3", 802.0), provenance=before),
+    ]
+    found = measure.result(case(), trials)
+    assert [each.state for each in found.trials] == ["failed", "valid", "invalid", "valid"]
+    assert found.trials[2].problems == (
+        Problem("PROVENANCE", "driver is 450.80.02, in t1 440.33.01"),
+    )
+    assert found.statistics == measure.summary([800.0, 802.0])
+
+
+def test_trials_of_another_transport_share_no_median() -> None:
+    """A repeat that fell back to sockets does not count beside one over InfiniBand."""
+    fast = replace(trial("t1", 11991.94), transport="IB mlx5_0")
+    slow = replace(trial("t2", 9000.0), transport="Socket ib0")
+    found = measure.result(case(), [fast, slow])
+    assert found.trials[1].problems == (
+        Problem("PROVENANCE", "transport is Socket ib0, in t1 IB mlx5_0"),
+    )
+    assert found.statistics == measure.summary([11991.94])
+    assert found.transport == "IB mlx5_0"
+
+
+def test_provenance_that_one_trial_lacks_is_named() -> None:
+    """Whichever of the two knows more."""
+    known = replace(trial("t1", 800.0), provenance={"driver": "440.33.01"})
+    unknown = trial("t2", 900.0)
+    found = measure.result(case(), [known, unknown]).trials[1]
+    assert found.problems[0].message == "driver is None, in t1 440.33.01"
+    found = measure.result(case(), [unknown, known]).trials[1]
+    assert found.problems[0].message == "driver is 440.33.01, in t2 None"
+
+
+def test_same_bytes_in_two_trials_make_both_invalid() -> None:
+    """A log copied to another name measured one run, and it is not known of which."""
+    trials = [backed("t1", sha256="aa"), backed("t2", sha256="bb"), backed("t3", sha256="aa")]
+    found = measure.same_evidence(trials)
+    assert [each.state for each in found] == ["invalid", "valid", "invalid"]
+    assert found[0].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t3"),)
+    assert found[2].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t1"),)
+    assert found[1] == trials[1]
+
+
+def test_same_steps_under_another_header_make_both_invalid() -> None:
+    """The seed's two listings differ in a header and a path, and their steps are the same."""
+    two, four = seed_log(16), seed_log(32)
+    assert two.sha256 != four.sha256
+    trials = [
+        backed("2n8g", digest=two.digest, sha256=two.sha256),
+        backed("4n8g", digest=four.digest, sha256=four.sha256),
+    ]
+    found = measure.same_evidence(trials)
+    assert [each.problems for each in found] == [
+        (Problem("SAME-EVIDENCE", "the same steps also serve 4n8g"),),
+        (Problem("SAME-EVIDENCE", "the same steps also serve 2n8g"),),
+    ]
+
+
+def test_trials_without_evidence_are_not_the_same() -> None:
+    """Two logs without a window have no steps in common, and two failures no log."""
+    trials = [backed("t1", sha256="aa"), backed("t2", sha256="bb"), trial("t3", None, "failed")]
+    assert measure.same_evidence(trials) == tuple(trials)
+
+
+def test_copied_log_of_a_failed_trial_keeps_its_state() -> None:
+    """What had failed before is not called invalid, and still says whose log it shares."""
+    failed = replace(backed("t1", sha256="aa"), state="failed", problems=(Problem("A", "b"),))
+    found = measure.same_evidence([failed, backed("t2", sha256="aa"), backed("t3", sha256="aa")])
+    assert found[0].state == "failed"
+    assert found[0].problems == (
+        Problem("A", "b"),
+        Problem("SAME-EVIDENCE", "the same steps also serve t2, t3"),
+    )
+
+
+def test_speedup_over_a_case_measured_otherwise_is_not_given() -> None:
+    """Another driver behind the 1x1 case: a mark with both, and no number."""
+    one, two = (
+        measure.result(
+            case(placement),
+            [
+                replace(
+                    trial(f"{placement}_1", value),
+                    provenance={"driver": driver, "tasks": placement},
+                )
+            ],
+        )
+        for placement, value, driver in (("1x1", 100.0, "440"), ("1x4", 390.0, "535"))
+    )
+    first, second = measure.compared([one, two])
+    assert (first.speedup, second.speedup, second.efficiency) == (1.0, None, None)
+    (mark,) = second.marks
+    assert (mark.code, mark.message) == (
+        "BASELINE-DIFFERS",
+        "driver is 535, in the 1x1 case 440",
+    )
+
+
+def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
+    """What a reader should know of a median stands beside it."""
+    gap = Problem("GAP", "iteration 40 took 3 s")
+    trials = [trial("a", 100.0), replace(trial("b", 111.0), marks=(gap, gap)), trial("c", 105.0)]
+    found = measure.result(case("1x1"), trials)
+    assert [mark.code for mark in found.marks] == ["GAP", "WIDE-SPREAD"]
+    assert found.marks[0].message == "in 1 trial"
+    assert measure.result(case("1x1"), trials[::2]).marks == ()
+
+
+def test_a_median_over_several_sets_of_nodes_is_marked() -> None:
+    """Their order within a set says nothing; a trial that does not count says nothing either."""
+    ran = [("vs001", "vs002"), ("vs002", "vs001"), ("vs003", "vs004")]
+    trials = [replace(trial(str(at), 100.0), nodes=nodes) for at, nodes in enumerate(ran)]
+    (mark,) = measure.result(case("2x8"), trials).marks
+    assert mark == Problem("NODE-SETS", "its trials ran on vs[001-002] and on vs[003-004]")
+    assert measure.result(case("2x8"), trials[:2]).marks == ()
+    failed = replace(trials[2], state="failed")
+    assert measure.result(case("2x8"), [*trials[:2], failed]).marks == ()
+
+
+def test_transports_are_compared_without_the_names_of_nodes() -> None:
+    """The same mixture on other nodes is the same transport; another mixture is not."""
+    first = "vs001: IB mlx5_0; vs002: IB mlx5_1"
+    same = "vs003: IB mlx5_1; vs004: IB mlx5_0"
+    other = "vs003: IB mlx5_1; vs004: Socket ib0"
+    one, two, three = (
+        replace(trial(words, 100.0), transport=words, nodes=nodes)
+        for words, nodes in (
+            (first, ("vs001", "vs002")),
+            (same, ("vs003", "vs004")),
+            (other, ("vs003", "vs004")),
+        )
+    )
+    found = measure.result(case("2x8"), [one, two, three])
+    assert [each.state for each in found.trials] == ["valid", "valid", "invalid"]
+
+
+def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
+    """A valid outcome whose log is gone must not throw out the trials that are there."""
+    gone = replace(trial("a", None), provenance={})
+    there = replace(trial("b", 100.0), provenance={"driver": "440"})
+    assert [each.state for each in measure.result(case("1x1"), [gone, there]).trials][1] == "valid"
+
+
+def test_two_empty_logs_are_no_copies_of_each_other() -> None:
+    """Nothing is no evidence."""
+    empty = Evidence("a.log", None, measure.NOTHING, "")
+    trials = [replace(trial(name, None, "invalid"), evidence=empty) for name in ("a", "b")]
+    assert [each.problems for each in measure.same_evidence(trials)] == [(), ()]

@@ -1,0 +1,88 @@
+"""Data sets on nodes that are only looked at: `data check`, and what `data` refuses."""
+
+import pytest
+
+from tests.preparing.nodes import Nodes, codes
+from tests.small_sets import parts, tfrecords
+from tests.sshd import Sshd
+
+pytestmark = pytest.mark.cluster
+
+
+def test_sets_that_differ_are_told_by_node(nodes: Nodes) -> None:
+    """By count, size and digest."""
+    nodes.write("node1", "node2", "node3", wiki_ofrecord=f"{nodes.folder}/{{node}}")
+    for name in ("node1", "node2", "node3"):
+        parts(nodes.folder / name, 32)
+    assert nodes.json("check", "wiki_ofrecord")["findings"] == []
+    (nodes.folder / "node2/part-7").write_bytes(b"other")
+    said = nodes.json("check", "wiki_ofrecord", code=5)
+    (finding,) = said["findings"]
+    assert (finding["code"], finding["node"]) == ("DATA-DIFF", "node2")
+    shown = nodes.run("check", "wiki_ofrecord")
+    assert "32 files" in shown.stdout
+    only = nodes.json("check", "wiki_ofrecord", "--nodes", "!node2")
+    assert set(only["held"]) == {"node1", "node3"}
+
+
+def test_a_set_that_is_not_there_is_an_error_of_its_node(nodes: Nodes) -> None:
+    """The others are looked at all the same."""
+    nodes.write(wiki_ofrecord=f"{nodes.folder}/{{node}}")
+    parts(nodes.folder / "node1", 32)
+    said = nodes.json("check", "wiki_ofrecord", code=5)
+    (finding,) = said["findings"]
+    assert (finding["node"], finding["code"]) == ("node2", "DATA-DIFF")
+    assert "missing" in finding["seen"]
+    assert set(said["held"]) == {"node1"}
+
+
+def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
+    """A file for each; the other data set is found by the inventory."""
+    nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
+    tfrecords(nodes.folder / "tf", train=3)
+    index = nodes.folder / "idx"
+    index.mkdir()
+    for path in (nodes.folder / "tf").iterdir():
+        (index / path.name).write_text("0 10\n")
+    said = nodes.json("check", "dali_idx")
+    assert codes(said) == {("warning", "DATA-INCOMPLETE")}
+    (index / "validation-00001-of-00002").unlink()
+    said = nodes.json("check", "dali_idx", code=5)
+    assert "dali_idx is without validation-00001-of-00002" in [f["seen"] for f in said["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("check", "imagnet"), "did you mean 'imagenet'"),
+        (("check", "gpt"), "node node1 has no path for data set gpt; needed an absolute path"),
+        (("prepare", "imagenet", "--from", "downloads"), "needed the absolute path of a folder"),
+    ],
+)
+def test_what_is_asked_wrongly_is_exit_2(nodes: Nodes, words: tuple[str, ...], match: str) -> None:
+    """Before any node is asked."""
+    nodes.write(imagenet=f"{nodes.folder}/{{node}}")
+    done = nodes.run(*words)
+    assert done.returncode == 2
+    assert match in done.stderr
+
+
+def test_a_path_in_somebodys_home_is_refused(nodes: Nodes) -> None:
+    """No shell expands it on the nodes."""
+    nodes.write("node1", imagenet="~/imagenet")
+    done = nodes.run("check", "imagenet")
+    assert done.returncode == 2
+    assert "node node1 has it at ~/imagenet; needed an absolute path" in done.stderr
+
+
+@pytest.mark.daemons
+def test_a_node_that_cannot_be_reached_is_exit_4(nodes: Nodes, server: Sshd) -> None:
+    """Its outcome is not known, and nothing is said of its data."""
+    (nodes.place.folder / "inventory/pair.yaml").write_text(
+        f"name: pair\ndefaults: {{known_hosts: {server.known_hosts}, runtime: process}}\n"
+        f"nodes:\n  - {{name: vs001, address: {server.address}, port: {server.port},"
+        f" identity: {server.identity}, data: {{imagenet: /data/image}}}}\n"
+    )
+    server.stop()
+    said = nodes.json("prepare", "imagenet", "--from", "/data/from", code=4)
+    assert said["errors"][0]["node"] == "vs001"

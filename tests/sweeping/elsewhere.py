@@ -1,0 +1,37 @@
+"""An attempt on a node that keeps its files elsewhere, and the sweep that fetches them."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from orchestrator.fleet import Fleet
+from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Task
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.state.store import Sweep
+from orchestrator.transports.local import LocalTransport
+
+LOG = b"Iteration: 1\n" * 50_000  # 650 kB
+TASK = Task("left", 0, ("true",), {}, (), ())
+
+
+def attempt(sweep: Sweep, there: Path) -> Attempt:
+    return Attempt(sweep.id, "t", 1, {"left": str(there)}, 20_000, (TASK,))
+
+
+def elsewhere() -> Fanout:
+    """A node that is not the controller's, reached without SSH."""
+    defaults = {"runtime": "process"}
+    said = {"name": "far", "defaults": defaults, "nodes": [{"name": "left", "address": "10.0.0.1"}]}
+    cluster = Cluster.model_validate_json(json.dumps(said))
+    fleet = Fleet(cluster, {"left": LocalTransport("left")})
+    return Fanout(fleet, Path("state"), lambda: False)
+
+
+def end(log: bytes) -> TaskEnd:
+    return TaskEnd("left", 0, 0, "exited", len(log), hashlib.sha256(log).hexdigest(), 1.0)
+
+
+def sweep_in(state: Path) -> Sweep:
+    return Sweep(state / "sweeps" / "x-20260101-000000-abcdef")

@@ -1,0 +1,189 @@
+"""Sweeps that are stopped or killed at any moment go on where they were."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import Place
+from tests.sweeping.kept import events, outcome, running
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_a_signal_ends_the_gang_and_the_sweep_goes_on_later(
+    place: Place, number: int, code: int
+) -> None:
+    """Nothing runs on after the signal; the same command then finishes, with nothing lost."""
+    place.rewrite(params="params: {step_s: 0.1}")
+    process = place.start("sweep", "toy")
+    wait_for(lambda: running(place), "a task runs")
+    process.send_signal(number)
+    assert process.wait(30) == code
+    assert place.pids() == []
+    assert [event["state"] for event in events(place, "outcome")][-1] == "interrupted"
+    assert place.run("sweep", "toy").returncode == 0
+    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
+    assert len(valid) == len(set(valid)) == 4
+
+
+def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> None:
+    """Exit 7 names the attempt; the next sweep ends what is left of it."""
+    place.rewrite(params="params: {behaviour: deaf}")
+    process = place.start("sweep", "toy", "--case", "1x1")
+    wait_for(lambda: running(place), "a task runs")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 7
+    assert process.stderr is not None
+    assert "ERROR LEFTOVER" in process.stderr.read()
+    assert place.pids() != []
+    again = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
+    wait_for(lambda: events(place, "adopted"), "the gang is adopted")
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(60) == 143
+    assert place.pids() == []
+
+
+def test_a_gang_whose_controller_was_killed_is_adopted(place: Place) -> None:
+    """The trial in flight is not started anew: its one attempt becomes the outcome."""
+    place.rewrite(params="params: {step_s: 0.2}")
+    process = place.start("sweep", "toy", "--case", "2x2", "--repeats", "1")
+    wait_for(lambda: running(place, 1), "both tasks run")
+    process.kill()
+    process.wait()
+    assert place.pids() != []
+    assert place.run("sweep", "toy", "--case", "2x2").returncode == 0
+    assert [event["attempt"] for event in events(place, "adopted")] == [1]
+    assert outcome(place, "2n2g/toy_b4_fp32_1.log")["attempt"] == 1
+    assert place.pids() == []
+
+
+def test_a_killed_supervisor_loses_the_attempt_and_nothing_else(place: Place) -> None:
+    """Its program is ended too, and a new attempt gives the outcome."""
+    place.rewrite(params="params: {step_s: 0.1}")
+    process = place.start("sweep", "toy", "--case", "2x2", "--repeats", "1")
+    wait_for(lambda: running(place, 1), "both tasks run")
+    (gate,) = running(place, 1)
+    os.kill(int(gate.with_suffix(".pid").read_text().split()[0]), signal.SIGKILL)
+    assert process.wait(60) == 0
+    states = [event["state"] for event in events(place, "outcome")]
+    assert states[:2] == ["infra-lost", "valid"]
+    assert place.pids() == []
+
+
+def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) -> None:
+    """A foreign process that has the recorded pid by now is neither adopted nor ended."""
+    place.rewrite(params="params: {step_s: 0.2}")
+    process = place.start("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    wait_for(lambda: running(place), "the task runs")
+    process.kill()
+    process.wait()
+    (gate,) = running(place)
+    said = gate.with_suffix(".pid").read_text().split()
+    for pid in (int(said[0]), *place.pids()):  # the supervisor first, or it would have its say
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not place.pids(), "nothing runs")
+    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    gate.with_suffix(".pid").write_text(f"{foreign.pid} {said[1]} {said[2]}\n")
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    assert events(place, "adopted") == []
+    assert foreign.poll() is None
+    foreign.kill()
+    foreign.wait()
+
+
+def test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused(place: Place) -> None:
+    """A crash tears only what was not acknowledged; anything else is damage, and is kept."""
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    path = place.sweep() / "events.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"at": "2026-')
+    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    assert path.read_bytes() == whole + b'{"at": "2026-'  # read past, and cut at the next append
+    path.write_bytes(b"\xff" + whole)
+    damaged = place.run("sweep", "toy")
+    assert damaged.returncode == 6
+    assert "STORE-DAMAGED" in damaged.stderr
+    assert path.read_bytes() == b"\xff" + whole
+
+
+def test_a_gang_of_another_sweep_is_ended_before_anything_is_measured(place: Place) -> None:
+    """A dead controller's gang would take part in the next sweep's numbers."""
+    place.rewrite(params="params: {step_s: 2}")
+    process = place.start("sweep", "toy", "--case", "2x2")
+    wait_for(lambda: running(place, 1), "both tasks run")
+    process.kill()
+    process.wait()
+    old = place.sweep()
+    place.rewrite(params="params: {step_s: 0.01}")
+    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    assert f"ended what was left of 2n2g-toy_b4_fp32_1 a1 of sweep {old.name}" in done.stderr
+    assert place.pids() == []
+    assert '"infra-lost"' in (old / "events.jsonl").read_text()
+
+
+def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> None:
+    """SIGKILL just before a rename: the next to hold the sweep's lock removes what was not done."""
+    inject = "inject=rename:signal=KILL:when=3"
+    killed = subprocess.run(
+        ["strace", "-qq", "-e", "trace=rename", "-e", inject, *place.program, "sweep", "toy"],
+        cwd=place.folder,
+        env=place.env(),
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert list(place.state.rglob("*.new")) != []
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    assert list(place.state.rglob("*.new")) == []
+
+
+def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
+    """SIGKILL of the sweep, 40 times: the same set of trials, each once, and nothing left."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")  # noqa: T201 - shown by pytest when the test fails
+    dice = random.Random(seed)
+    kills = 0
+    repeats = 30
+    began = time.monotonic()
+    place.run("sweep", "toy", "--dry-run")
+    start_s = time.monotonic() - began  # of the program itself: longer where the machine is slow
+    while kills < 40:
+        process = place.start("sweep", "toy", "--repeats", str(repeats))
+        time.sleep(start_s * dice.uniform(0.5, 2.5))
+        if process.poll() is not None:
+            repeats += 10  # it had finished: give it more to do
+            continue
+        process.kill()
+        process.wait()
+        kills += 1
+    done = place.run("sweep", "toy", "--repeats", str(repeats), "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [case["trials_valid"] for case in document["cases"]] == [repeats, repeats]
+    valid = [str(event["trial"]) for event in events(place, "outcome") if event["state"] == "valid"]
+    names = [trial["trial"] for case in document["cases"] for trial in case["trials"]]
+    assert sorted(valid) == sorted(names)
+    attempts = [(event["trial"], event["attempt"]) for event in events(place, "intent")]
+    assert len(attempts) == len(set(attempts))
+    hit = [
+        *events(place, "adopted"),
+        *(e for e in events(place, "outcome") if e["state"] != "valid"),
+    ]
+    assert hit, "no kill came while a trial ran"
+    assert place.pids() == []

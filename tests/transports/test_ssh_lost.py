@@ -1,0 +1,231 @@
+"""Connections that are never made, or lost under way: each end is noticed in its time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.transports.ssh import SshTransport
+from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+
+@pytest.fixture
+def cable() -> Iterator["Cable"]:
+    """A network namespace on a cable of its own."""
+    made = Cable(f"tsh-{os.getpid()}")
+    made.plug()
+    yield made
+    made.unplug()  # at once; what still runs in there keeps the namespace, and no cable
+
+
+class Cable:
+    """A network namespace, and what a firewall in it does to packets."""
+
+    ours, theirs = "10.213.77.1", "10.213.77.2"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.within = ("nsenter", f"--net=/var/run/netns/{name}")
+
+    def plug(self) -> None:
+        """Make the namespace and its cable."""
+        far = ("ip", "-n", self.name)
+        do("ip", "netns", "add", self.name)
+        do("ip", "link", "add", f"{self.name}h", "type", "veth", "peer", "eth0", "netns", self.name)
+        do("ip", "address", "add", f"{self.ours}/30", "dev", f"{self.name}h")
+        do("ip", "link", "set", f"{self.name}h", "up")
+        do(*far, "address", "add", f"{self.theirs}/30", "dev", "eth0")
+        do(*far, "link", "set", "eth0", "up")
+        do(*far, "link", "set", "lo", "up")
+
+    def unplug(self) -> None:
+        """Remove both."""
+        do("ip", "link", "delete", f"{self.name}h")
+        do("ip", "netns", "delete", self.name)
+
+    def rule(self, *words: str) -> None:
+        """Add a rule to the firewall; a test fails if it cannot be added."""
+        do(*self.within, "iptables", *words)
+
+
+def test_a_black_hole_is_named_in_ten_seconds(serve: Serve, reach: Reach, cable: Cable) -> None:
+    """A machine that answers nothing is unreachable, not waited for; others are not held up."""
+    server = serve(address=cable.theirs, within=cable.within)
+    cable.rule("-A", "INPUT", "-j", "DROP")
+    other = serve()
+    began = time.monotonic()
+    with ThreadPoolExecutor(12) as pool:
+        holes = [pool.submit(refusal, reach(server.target())) for _ in range(8)]
+        time.sleep(0.1)
+        assert reach(other.target()).run(TRUE, timeout_s=10).exit_code == 0
+        assert time.monotonic() - began < 6
+        assert {hole.result().code for hole in holes} == {"SSH-UNREACHABLE"}
+    assert time.monotonic() - began < 15
+
+
+def under_way(
+    transport: SshTransport,
+) -> "tuple[ThreadPoolExecutor, Callable[[], errors.DlperfError]]":
+    """A command that runs for a minute, and the error that it ends with."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(transport.run, ("sleep", "61.5"), timeout_s=60)
+    wait_for(lambda: _sleepers(), "the command runs")
+
+    def error() -> errors.DlperfError:
+        raised = future.exception(40)
+        pool.shutdown()
+        assert isinstance(raised, errors.DlperfError)
+        return raised
+
+    return pool, error
+
+
+def _sleepers() -> list[int]:
+    """The commands of `under_way`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if words == b"sleep\x0061.5\x00":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.fixture
+def no_sleepers() -> Iterator[None]:
+    """No command outlives the test."""
+    yield
+    for pid in _sleepers():
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("no_sleepers")
+def test_a_killed_session_is_no_exit_status(serve: Serve, reach: Reach) -> None:
+    """The command may still be running, and is; the next call connects again."""
+    server = serve()
+    transport = reach(server.target())
+    _, error = under_way(transport)
+    for pid in server.sessions():
+        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
+            os.kill(pid, signal.SIGKILL)
+    assert error().code == "SSH-RESET"
+    assert "may still run" in error().cause
+    assert _sleepers()
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+
+
+@pytest.mark.usefixtures("no_sleepers")
+def test_a_reset_is_seen_and_passed(serve: Serve, reach: Reach, cable: Cable) -> None:
+    """A firewall that resets connections: SSH-RESET, and the next call is served again."""
+    server = serve(address=cable.theirs, within=cable.within)
+    transport = reach(server.target())
+    _, error = under_way(transport)
+    reset = ("INPUT", "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
+    cable.rule("-A", *reset)
+    with pytest.raises(errors.NodeUnreachable):
+        transport.get("/etc/hostname")
+    assert error().code == "SSH-RESET"
+    cable.rule("-D", *reset)
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+
+
+@pytest.mark.usefixtures("no_sleepers")
+def test_a_dead_machine_is_noticed_in_fifteen_seconds(
+    serve: Serve, reach: Reach, cable: Cable
+) -> None:
+    """Power is lost while a command runs and nothing is sent: SSH-LOST."""
+    server = serve(address=cable.theirs, within=cable.within)
+    transport = reach(server.target())
+    _, error = under_way(transport)
+    began = time.monotonic()
+    cable.rule("-A", "INPUT", "-j", "DROP")
+    cable.rule("-A", "OUTPUT", "-j", "DROP")
+    assert error().code == "SSH-LOST"
+    assert time.monotonic() - began < 15
+
+
+def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+    """TCP lives and SSH says nothing: ten seconds for a poll, then a fresh connection."""
+    server = serve()
+    transport = reach(server.target())
+    transport.put(b"one", str(tmp_path / "file"))
+    for pid in server.sessions():
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(errors.NodeUnreachable) as raised:
+        transport.get(str(tmp_path / "file"))
+    assert raised.value.code == "SSH-LOST"
+    assert time.monotonic() - began < 12
+    assert transport.get(str(tmp_path / "file")) == b"one"
+
+
+def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:
+    """Half an answer is never taken for a whole one."""
+    server = serve()
+    stream = reach(server.target()).open(("sh", "-c", "echo half; sleep 61.5"))
+    stream.settimeout(10)
+    assert stream.recv(100) == b"half\n"
+    for pid in server.sessions():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(errors.NodeUnreachable):
+        stream.recv(100)
+    stream.close()
+
+
+@pytest.mark.parametrize("stopped", [True, False], ids=["silent", "untrusted"])
+def test_the_process_ends_whatever_the_other_side_does(serve: Serve, stopped: bool) -> None:
+    """Five seconds after the work is done at most, with a silent sshd or a failed handshake."""
+    server = serve()
+    script = f"""
+import os, signal, time
+from orchestrator import errors
+from orchestrator.transports.ssh import SshTarget, SshTransport
+transport = SshTransport({server.target()!r})
+if {stopped}:
+    transport.put(b"", {str(server.folder / "file")!r})
+    stream = transport.open(("sleep", "0.1"))
+    print("ready", flush=True)
+    input()
+else:
+    transport = SshTransport({server.target(known_hosts="/dev/null")!r})
+    try:
+        transport.run(("true",), timeout_s=5)
+    except errors.NodeError:
+        print("ready", flush=True)
+    input()
+transport.close()
+"""
+    words = (sys.executable, "-c", script)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdin
+        assert process.stdout.readline() == b"ready\n"
+        for pid in server.sessions() if stopped else ():
+            os.kill(pid, signal.SIGSTOP)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.wait(5) == 0
+
+
+@pytest.mark.usefixtures("no_sleepers")
+def test_a_jump_host_that_dies_takes_the_call_along(serve: Serve, reach: Reach) -> None:
+    """And the next call finds its way through again."""
+    gate, server = serve(), serve()
+    transport = reach(both(gate, server))
+    _, error = under_way(transport)
+    for pid in gate.sessions():
+        os.kill(pid, signal.SIGKILL)
+    assert error().code in ("SSH-RESET", "SSH-LOST")
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
