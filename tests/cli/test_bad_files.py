@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.cli.bad_files import BAD, IMAGE, INVENTORY, KINDS, PLAYBOOK, Bad
 from tests.conftest import PROGRAM
 
@@ -31,26 +31,22 @@ def dlperf(
 
 
 @pytest.fixture(scope="module")
-def answers(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Mapping[str, "subprocess.CompletedProcess[str]"]]:
-    """What `check` says of each bad file, each in a process of its own, two at a time."""
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, warm.Ended]:
+    """What `check` says of each bad file, each in a process of its own."""
     folder = tmp_path_factory.mktemp("bad")
     for bad in BAD:
         (folder / f"{bad.name}.yaml").write_bytes(bad.content.encode())
-    with ThreadPoolExecutor(2) as pool:
-        said = pool.map(lambda bad: dlperf(folder, "check", f"{bad.name}.yaml"), BAD)
-        yield dict(zip((bad.name for bad in BAD), said, strict=True))
+    lines = [("check", f"{bad.name}.yaml") for bad in BAD]
+    ended = warm.commands(lines, folder, {"HOME": str(folder), "COLUMNS": "200"})
+    return dict(zip((bad.name for bad in BAD), ended, strict=True))
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_bad_file_is_refused_where_it_is_bad(
-    answers: Mapping[str, "subprocess.CompletedProcess[str]"], bad: Bad
-) -> None:
+def test_bad_file_is_refused_where_it_is_bad(answers: Mapping[str, warm.Ended], bad: Bad) -> None:
     """Exit 2, one line on standard error with file, line, column and what was needed, no more."""
-    said = answers[bad.name]
-    assert (said.returncode, said.stdout) == (2, "")
-    (line,) = said.stderr.splitlines()
+    code, out, err = answers[bad.name]
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
     assert line.startswith(f"{bad.name}.yaml:{bad.place[0]}:{bad.place[1]}: ")
     assert bad.words in line
     assert "hunter2" not in line

@@ -4,12 +4,12 @@ import csv
 import json
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests import SAMPLES
+from tests import SAMPLES, warm
 from tests.verbs.inspecting import CUT, EIGHT, LOGS, PROGRAM, inspect, inspect_log, without_header
 
 with (LOGS / "expected.csv").open(encoding="ascii") as file:
@@ -31,14 +31,26 @@ LOG_KEYS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, warm.Ended]:
+    """What `inspect log` says of each log over 20 to 60, each in a process of its own."""
+    files = [row["file"] for row in EXPECTED]
+    words = ("--workload", "ngc_pytorch_rn50", "--window", "20:60")
+    lines = [("inspect", "log", str(LOGS / file), *words) for file in files]
+    ended = warm.commands(lines, tmp_path_factory.mktemp("inspect"))
+    return dict(zip(files, ended, strict=True))
+
+
 @pytest.mark.parametrize("row", EXPECTED, ids=[row["file"] for row in EXPECTED])
-def test_a_real_log_says_what_was_worked_out_by_hand(row: dict[str, str]) -> None:
+def test_a_real_log_says_what_was_worked_out_by_hand(
+    answers: Mapping[str, warm.Ended], row: dict[str, str]
+) -> None:
     """Every key in its place, numbers to 0.01; a log that was cut has no throughput, and exit 3."""
-    done = inspect_log(LOGS / row["file"], "--window", "20:60")
-    document = json.loads(done.stdout)
+    code, out, _ = answers[row["file"]]
+    document = json.loads(out)
     cut = row["last_iter"] != "99"
     assert list(document) == LOG_KEYS
-    assert done.returncode == (3 if cut else 0)
+    assert code == (3 if cut else 0)
     assert [problem["code"] for problem in document["problems"]] == ["TRUNCATED"] * cut
     assert (document["workload"], document["unit"]) == ("ngc_pytorch_rn50", "images/s")
     assert (document["runs"], document["window"]) == (1, [20, 60])

@@ -1,11 +1,12 @@
 """`inspect` of what nodes answer: GPUs, topologies, adapters."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests import SAMPLES
+from tests import SAMPLES, warm
 from tests.verbs.inspecting import inspect
 
 KEYS = {
@@ -27,20 +28,29 @@ WITH_PROBLEMS = {
 OF_ANOTHER_KIND = ("SOURCES.md", "netdata_tesla-p100.csv", "sysuest_v100_4gpu_plain.txt")
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, warm.Ended]:
+    """What `inspect` says of each recorded output, each in a process of its own."""
+    lines = [("inspect", kind, str(path)) for kind, path in TEXTS]
+    ended = warm.commands(lines, tmp_path_factory.mktemp("inspect"))
+    return dict(zip((path for _, path in TEXTS), ended, strict=True))
+
+
 @pytest.mark.parametrize(("kind", "path"), TEXTS, ids=[path.name for _, path in TEXTS])
-def test_a_recorded_output_is_read_or_refused(kind: str, path: Path) -> None:
+def test_a_recorded_output_is_read_or_refused(
+    answers: Mapping[Path, warm.Ended], kind: str, path: Path
+) -> None:
     """Exit 0, 3 with the problems named, or 2 for what is another kind of text."""
-    done = inspect(kind, path)
-    document = json.loads(done.stdout)
+    code, out, err = answers[path]
+    document = json.loads(out)
     if path.name in OF_ANOTHER_KIND:
-        assert (done.returncode, document["exit_code"]) == (2, 2)
+        assert (code, document["exit_code"]) == (2, 2)
         assert path.name in document["errors"][0]["message"]
         return
     problems = WITH_PROBLEMS.get(path.name, [])
     assert list(document) == KEYS[kind]
     assert [problem["code"] for problem in document["problems"]] == problems
-    assert done.returncode == (3 if problems else 0)
-    assert done.stderr == b""
+    assert (code, err) == (3 if problems else 0, "")
 
 
 def test_a_topology_comes_out_as_printed() -> None:
