@@ -257,26 +257,33 @@ def test_depth_of_32_is_read_and_33_is_not(tmp_path: Path) -> None:
         read(tmp_path, f"a: {'[' * 32}{']' * 32}\n")
 
 
+DEEP, ANCHOR, LIST = "more than 32 lists and mappings", "an anchor", "a list that begins here"
 BOMBS = {
-    "brackets": "a: " + "[" * 20_000,
-    "braces": "{a: " * 20_000,
-    "dashes": "a:\n" + "- " * 20_000,
-    "aliases": "a0: &a0 [x, x]\n"
-    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)),
-    "merges": "a0: &a0 {x: 1}\n"
-    + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
-    "digits": "a: " + "9" * 1_000_000,
-    "zeros": "a: [" + "0" * 1_000_000,
-    "sixties": "a: [" + "1:" * 500_000,
-    "underscores": "a: [" + "1_" * 500_000,
+    "brackets": ("a: " + "[" * 20_000, f"1:35: .*{DEEP}"),
+    "braces": ("{a: " * 20_000, f"1:129: .*{DEEP}"),
+    "dashes": ("a:\n" + "- " * 20_000, f"2:63: .*{DEEP}"),
+    "aliases": (
+        "a0: &a0 [x, x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)),
+        f"1:5: a0: {ANCHOR}",
+    ),
+    "merges": (
+        "a0: &a0 {x: 1}\n"
+        + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
+        f"1:5: a0: {ANCHOR}",
+    ),
+    "digits": ("a: " + "9" * 1_000_000, "1:4: a: .*needed a whole number of 64 bits"),
+    "zeros": ("a: [" + "0" * 1_000_000, f"1:4: {LIST}"),
+    "sixties": ("a: [" + "1:" * 500_000, f"1:4: {LIST}"),
+    "underscores": ("a: [" + "1_" * 500_000, f"1:4: {LIST}"),
 }
 
 
-@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS.keys())
-def test_bomb_is_refused_within_a_second(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "words"), BOMBS.values(), ids=BOMBS.keys())
+def test_bomb_is_refused_within_a_second(tmp_path: Path, text: str, words: str) -> None:
     """Small files that grow, nest or backtrack without end cost no more than others."""
     began = time.process_time()
-    with pytest.raises(errors.ConfigError):
+    with pytest.raises(errors.ConfigError, match=f"file.yaml:{words}"):
         read(tmp_path, text)
     assert time.process_time() - began < 1
 
@@ -320,6 +327,7 @@ def test_path_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None
     assert "1:1: a device; needed a regular file" in str(refusal(Path("/dev/zero")))
     assert "1:1: cannot be read: No such file" in str(refusal(tmp_path / "absent"))
     assert "1:1: cannot be read: Too many levels" in str(refusal(tmp_path / "loop"))
+    assert "1:1: cannot be read: File name too long" in str(refusal(tmp_path / ("n" * 300)))
     assert "1:1: not a file name" in str(refusal(tmp_path / "nul\0"))
 
 

@@ -53,24 +53,6 @@ def test_a_recorded_output_is_read_or_refused(
     assert (code, err) == (3 if problems else 0, "")
 
 
-def test_a_topology_comes_out_as_printed() -> None:
-    """Two GPUs and two HCAs of a V100 machine; no device is linked to itself."""
-    done = inspect("topology", SAMPLES / "topo" / "superbench_v100pcie_2gpu.txt")
-    assert json.loads(done.stdout) == {
-        "gpus": ["GPU0", "GPU1"],
-        "hcas": ["mlx5_0", "mlx5_1"],
-        "links": {
-            "GPU0": {"GPU1": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
-            "GPU1": {"GPU0": "PIX", "mlx5_0": "SYS", "mlx5_1": "SYS"},
-            "mlx5_0": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_1": "PIX"},
-            "mlx5_1": {"GPU0": "SYS", "GPU1": "SYS", "mlx5_0": "PIX"},
-        },
-        "cpu_affinity": {"GPU0": "0-11,24-35", "GPU1": "0-11,24-35"},
-        "numa_affinity": {},
-        "problems": [],
-    }
-
-
 def test_ibstat_comes_out_as_printed() -> None:
     """The adapter of the published cluster's second node, with keys in their order."""
     path = SAMPLES / "ibstat" / "dlperf_seed_vs002_mt4115.txt"
@@ -91,19 +73,3 @@ def test_ibstat_comes_out_as_printed() -> None:
         ("sm_lid", 27),
         ("link_layer", "InfiniBand"),
     ]
-
-
-def test_gpus_come_out_as_printed() -> None:
-    """Every key of a GPU in its order; what the driver does not report is null."""
-    path = SAMPLES / "nvidia-smi" / "telegraf_tesla-t4.xml"
-    document = json.loads(inspect("gpu", path).stdout)
-    (gpu,) = document["gpus"]
-    keys = (
-        "index uuid bus_id model memory_mib ecc_uncorrected persistence mig power_limit_w"
-        " sm_clock_mhz throttle_reasons processes ecc_volatile_uncorrected ecc_sram_uncorrected"
-        " row_remap_pending row_remap_failed page_retirement_pending"
-    )
-    assert list(gpu) == keys.split()
-    assert (gpu["index"], gpu["model"], gpu["mig"]) == (0, "Tesla T4", None)
-    assert f"<driver_version>{document['driver']}</driver_version>" in path.read_text()
-    assert f"<uuid>{gpu['uuid']}</uuid>" in path.read_text()
