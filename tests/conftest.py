@@ -32,9 +32,10 @@ DEAR = ({"machine_alone"}, {"four", "two", "installed"}, {"place"})
 
 
 def pytest_configure() -> None:
-    """Programs under test do not inherit that a run under nohup ignores SIGHUP; it still does."""
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: None)
+    """Programs under test do not inherit which signals a run under nohup or behind & ignores."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
