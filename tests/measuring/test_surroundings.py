@@ -10,32 +10,16 @@ from orchestrator.model.report import Report
 from orchestrator.model.site import (
     GpuSummary,
     HcaSummary,
-    HostFacts,
     NodeFacts,
     Site,
     TopologySummary,
 )
 from orchestrator.report import surroundings
+from tests.checks import facts
 from tests.reported import results, sweep
 
 # The nodes of the documents, as far as they say it.
-HOST = HostFacts(
-    hostname="VS002",
-    boot_id="b",
-    kernel="Linux 4.4.0-116-generic",
-    system="Ubuntu 16.04.4 LTS",
-    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
-    cpus=48,
-    memory_mib=393216,
-    free_disk_mib=1,
-    shm_mib=1,
-    open_files=None,
-    load=0.0,
-    clock_s=0.0,
-    interfaces=(),
-    missing_modules=(),
-    torch="",
-)
+HOST = replace(facts.HOST, hostname="VS002", memory_mib=393216)
 V100 = GpuSummary("440.33.01", "10.2", ("Tesla V100-SXM2-16GB",) * 8)
 HCA = HcaSummary("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
 WIRES = TopologySummary({"GPU0": {"GPU1": "NV1"}, "GPU1": {"GPU0": "NV1"}}, "d")
