@@ -1,4 +1,7 @@
-"""Rules over facts: are these nodes fit to measure what the inventory says they can?"""
+"""Rules over facts of nodes, each finding an error or a warning. Pure.
+
+A new check is a function here that yields ``Finding``; its code belongs into ``docs/codes-*.md``.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +41,7 @@ __all__ = (
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What images need of a node.
+    """What the images in use need of every node.
 
     Args:
         extra: the extra of this package that brings the modules an image needs.
@@ -50,7 +53,7 @@ class Demands:
 
 
 def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) -> Iterator[Finding]:
-    """Everything that is wrong with one node, looked at by itself."""
+    """All findings about one node, from its own answer."""
     yield from host(node, answer.host, demands.extra)
     yield from interfaces(cluster, node, answer.host)
     yield from gpus(node, answer.gpu, driver=demands.driver)

@@ -1,4 +1,4 @@
-"""Rules about data sets: there, readable, and the same on every node."""
+"""Rules about data sets: present, readable, and the same on every node."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
 
 
 def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
-    """Which data sets the node cannot read."""
+    """Findings for data sets that the node cannot read, by their names in ``data``."""
     for name, state in data.items():
         path = node.data.get(name, "?")
         if state == "hung":
@@ -21,7 +21,7 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
                 node.name,
                 f"{path}: no answer in 10 s",
                 f"data set {name}",
-                "mount the file system anew; its server may be gone",
+                "remount the file system; its server may be gone",
             )
         elif state != "present":
             yield Finding(
@@ -34,22 +34,22 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
             )
 
 
-def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
-    """Where a data set is another than on most nodes, and whether it is all of ImageNet.
+def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
+    """Nodes whose data set differs from most nodes', or is not all of ImageNet.
 
     Args:
-        found: by node name, in rank order.
+        by_node: digests by node name, in rank order.
     """
-    for odd in deviants({node: _content(digest) for node, digest in found.items()}):
+    for odd in deviants({node: _content(digest) for node, digest in by_node.items()}):
         yield Finding(
             "error",
             "DATA-DIFF",
             odd.node,
-            f"{found[odd.node].path}: {odd.seen}",
+            f"{by_node[odd.node].path}: {odd.seen}",
             f"{odd.expected}",
-            f"copy data set {name} anew, with rsync --checksum",
+            f"copy data set {name} again, with rsync --checksum",
         )
-    for node, digest in found.items():
+    for node, digest in by_node.items():
         counted = (digest.train_files, digest.train_folders)
         whole = (None, IMAGENET_FILES), (None, IMAGENET_FOLDERS)
         if _is_imagenet(name) and not all(
@@ -62,7 +62,7 @@ def digests(name: str, found: Mapping[str, DataDigest]) -> Iterator[Finding]:
                 f"{digest.train_files} files in {digest.train_folders} folders"
                 f" of {digest.path}/train",
                 f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}",
-                "say so beside the result; throughput hardly depends on it, accuracy does",
+                "mention it with the result; throughput hardly depends on it, accuracy does",
             )
 
 

@@ -24,16 +24,16 @@ _SILENT = {
 def docker(
     node: Node, facts: DockerFacts | Silent | None, container: Container
 ) -> Iterator[Finding]:
-    """What is wrong with the engine."""
+    """Findings about the engine; none where ``facts`` is None, since it was not asked."""
     if isinstance(facts, Silent):
         code, fix = _SILENT.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
-        if node.sudo and facts.code == "ABSENT" and "sudo" in facts.said:
+        if node.sudo and facts.code == "ABSENT" and "sudo" in facts.message:
             fix = "install sudo on the node, or leave out `sudo: true`"
         yield Finding(
             "error",
             code,
             node.name,
-            f"{facts.said or 'no answer in 10 s'} (user {node.user})",
+            f"{facts.message or 'no answer in 10 s'} (user {node.user})",
             "an answer of docker info",
             fix.format(user=node.user),
         )
@@ -67,19 +67,19 @@ def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
 
 
 def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterator[Finding]:
-    wanted = container.gpu_access
-    if node.gpus is not None and wanted == "none":
+    access = container.gpu_access
+    if node.gpus is not None and access == "none":
         yield Finding(
             "warning",
             "GPU-RUNTIME",
             node.name,
             "container.gpu_access is none",
-            "a way for containers to the GPUs that the inventory declares",
+            "GPU access for containers, since the inventory declares GPUs",
             "leave out gpu_access, or leave out gpus",
         )
-    if node.gpus is None or wanted == "none":
+    if node.gpus is None or access == "none":
         return
-    if wanted not in facts.gpu_ways and not (wanted == "auto" and facts.gpu_ways):
+    if access not in facts.gpu_ways and not (access == "auto" and facts.gpu_ways):
         yield Finding(
             "error",
             "GPU-RUNTIME",
@@ -87,7 +87,7 @@ def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterato
             f"runtimes {', '.join(facts.runtimes)}; NVIDIA's hook for --gpus"
             f" {'installed' if facts.gpu_hook else 'missing'}; CDI"
             f" {'ready' if facts.cdi else 'without NVIDIA'}",
-            "one of CDI, runtime nvidia, --gpus" if wanted == "auto" else f"gpu_access {wanted}",
+            "one of CDI, runtime nvidia, --gpus" if access == "auto" else f"gpu_access {access}",
             "install nvidia-container-toolkit, then `nvidia-ctk runtime configure`",
         )
 
@@ -120,6 +120,6 @@ def _versions(node: Node, facts: DockerFacts) -> Iterator[Finding]:
                 "TOOLKIT-OLD",
                 node.name,
                 f"{name} {version}",
-                f"at least {safe}, or a build that mends {hole}",
-                f"update {name}, or ask your distribution whether it has mended it",
+                f"at least {safe}, or a build that fixes {hole}",
+                f"update {name}, or ask your distribution whether its version has the fix",
             )

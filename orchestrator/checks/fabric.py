@@ -1,4 +1,4 @@
-"""Rules about InfiniBand: the adapters, their ports, their drivers, their way to the GPUs."""
+"""Rules about InfiniBand: adapters, ports, drivers, and distance to the GPUs."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _TOOLS = "install infiniband-diags and ibverbs-utils, or OFED's user space"
 
 
 def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Finding]:
-    """What is wrong with the adapters that the inventory declares."""
+    """Findings about the adapters that the inventory declares."""
     if isinstance(facts, Silent):
         yield _silent(node, facts)
     elif facts is not None:
@@ -37,7 +37,7 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
 
 
 def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]:
-    """Which declared adapters no program can open; an image may bring what the node lacks."""
+    """Declared adapters that no program can open; a warning where an image may have the driver."""
     if facts is None:
         return
     severity = _severity(node)
@@ -48,7 +48,7 @@ def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]
             severity,
             "IB-NO-DRIVER",
             node.name,
-            facts.said or f"ibv_devinfo: {facts.code}",
+            facts.message or f"ibv_devinfo: {facts.code}",
             "ibv_devinfo lists the adapters",
             _TOOLS,
         )
@@ -68,11 +68,11 @@ def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]
 
 
 def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
-    """Which adapters are far from every GPU in use, and whether the wiring could be read."""
+    """Adapters that are far from every GPU in use; problems of the topology table."""
     if facts is None:
         return
     if isinstance(facts, Silent):
-        problems = [facts.said or facts.code]
+        problems = [facts.message or facts.code]
     else:
         problems = [f"{problem.code}: {problem.message}" for problem in facts.problems]
         yield from _far(node, facts)
@@ -88,7 +88,7 @@ def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
 
 
 def ofed_installed(node: str, failed: tuple[str, ...], log: str) -> Iterator[Finding]:
-    """Which packages of OFED are missing that count.
+    """Packages of OFED that failed to install, without those that nothing needs.
 
     Args:
         node: where the image was built.
@@ -116,14 +116,14 @@ def _severity(node: Node) -> Severity:
 
 def _silent(node: Node, silent: Silent) -> Finding:
     if silent.code == "ABSENT":
-        seen, expected = silent.said, "a program ibstat"
+        seen, expected = silent.message, "a program ibstat"
         return Finding(_severity(node), "IB-TOOLS", node.name, seen, expected, _TOOLS)
     if silent.code == "HUNG":
-        seen, fix = silent.said or "no answer in 10 s", "look for the adapter's driver in dmesg"
+        seen, fix = silent.message or "no answer in 10 s", "look for the adapter's driver in dmesg"
         return Finding("error", "IB-QUERY-HUNG", node.name, seen, "an answer of ibstat", fix)
     names = ", ".join(hca.name for hca in node.hcas)
     return Finding(
-        "error", "IB-PORT", node.name, silent.said, f"{names} active", "correct the inventory"
+        "error", "IB-PORT", node.name, silent.message, f"{names} active", "correct the inventory"
     )
 
 
@@ -147,8 +147,8 @@ def _adapter(node: Node, declared: Hca, facts: InfinibandFacts) -> Iterator[Find
 def _states(name: str, hcas: list[HcaFacts], facts: InfinibandFacts) -> str:
     if not hcas:
         return f"adapters {', '.join(hca.name for hca in facts.hcas)}"
-    said = [f"{name}/{port.port} State={port.state}" for hca in hcas for port in hca.ports]
-    return ", ".join(said) or f"{name} without a port"
+    states = [f"{name}/{port.port} State={port.state}" for hca in hcas for port in hca.ports]
+    return ", ".join(states) or f"{name} without a port"
 
 
 def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:

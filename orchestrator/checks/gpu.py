@@ -20,10 +20,10 @@ _LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
 def gpus(
     node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
 ) -> Iterator[Finding]:
-    """What is wrong with the node's GPUs, and with what the driver says of them.
+    """Findings about the driver, about GPU count and model, and about each GPU in use.
 
     Args:
-        driver: the oldest one that will do.
+        driver: the oldest driver that the images run on.
     """
     if isinstance(facts, Silent):
         yield _silent(node, facts)
@@ -49,15 +49,15 @@ def _silent(node: Node, silent: Silent) -> Finding:
     code, fix = "GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"
     if silent.code == "HUNG":
         code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
-    elif silent.code == "ABSENT" or "communicate with the NVIDIA driver" in silent.said:
+    elif silent.code == "ABSENT" or "communicate with the NVIDIA driver" in silent.message:
         code, fix = "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"
-    elif _NVML in silent.said:
+    elif _NVML in silent.message:
         code, fix = "GPU-DRIVER-MISMATCH", "reboot the node: its driver was updated under way"
-    elif _LOST.search(silent.said):
+    elif _LOST.search(silent.message):
         code, fix = "GPU-LOST", "look for Xid 79 in dmesg; reboot the node or reseat the GPU"
-    elif "No devices were found" in silent.said:
+    elif "No devices were found" in silent.message:
         code, fix = "GPU-COUNT", "look for GPUs that fell off the bus (dmesg: Xid 79)"
-    seen = silent.said or "no answer in 20 s"
+    seen = silent.message or "no answer in 20 s"
     return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
 
 

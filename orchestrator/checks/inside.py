@@ -1,4 +1,4 @@
-"""Rules about what a container of ours sees of its node."""
+"""Rules about what a container sees of its node."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,10 +16,10 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 def container(
     node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
 ) -> Iterator[Finding]:
-    """What a container lacks that its programs will need.
+    """Findings about shared memory, GPUs, locked memory and InfiniBand inside a container.
 
     Args:
-        started: how the inventory wants containers to be started.
+        started: the container settings of the inventory.
         host_ofed: version of OFED on the node itself.
     """
     yield from _shm(node, facts, started)
@@ -60,7 +60,7 @@ def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
             "error",
             "GPU-RUNTIME",
             node.name,
-            f"in a container: {facts.gpus.said or facts.gpus.code}",
+            f"in a container: {facts.gpus.message or facts.gpus.code}",
             f"nvidia-smi -L lists {words.count(needed, 'GPU')}",
             "set container.gpu_access to a way that this engine has",
         )
@@ -76,15 +76,15 @@ def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
 
 
 def _memlock(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Finding]:
-    wanted = started.ulimits.get("memlock", -1)
-    if facts.memlock_kib is None or 0 <= wanted <= facts.memlock_kib * 1024:
+    limit = started.ulimits.get("memlock", -1)
+    if facts.memlock_kib is None or 0 <= limit <= facts.memlock_kib * 1024:
         return
     yield Finding(
         "error",
         "MEMLOCK",
         node.name,
         f"a container may lock {facts.memlock_kib} KiB of memory",
-        "unlimited" if wanted < 0 else f"{wanted // 1024} KiB",
+        "unlimited" if limit < 0 else f"{limit // 1024} KiB",
         "set container.ulimits.memlock; -1 is unlimited",
     )
 

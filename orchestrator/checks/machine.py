@@ -12,7 +12,7 @@ BUSY_SHARE = 0.5
 
 
 def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
-    """What is wrong with the machine itself.
+    """Findings about modules, disk, limits, load, interface and proxies of a node.
 
     Args:
         extra: the extra of this package that brings the modules an image needs.
@@ -82,7 +82,7 @@ def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
 
 
 def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """What a program needs of the machine where no container of ours gives it."""
+    """Limits that programs need from the machine itself where they run in no container."""
     if node.hcas and facts.memlock_kib is not None:
         yield Finding(
             "error",

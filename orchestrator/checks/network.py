@@ -1,4 +1,4 @@
-"""Rules about the network: the interface that is named, and who reaches whom."""
+"""Rules about the network: the interface that is named, and connections between nodes."""
 
 import fnmatch
 import ipaddress
@@ -12,7 +12,7 @@ _VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "c
 
 
 def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Whether ranks will meet over the network that the inventory means."""
+    """Findings where ranks may not use the network that the inventory means."""
     if node.interface is None:
         yield from _virtual(cluster, node, facts)
         return
@@ -46,11 +46,11 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
 def reachable(
     port: int, listeners: Mapping[str, Heard], calls: Mapping[tuple[str, str], Heard]
 ) -> Iterator[Finding]:
-    """Which nodes cannot meet on the rendezvous port.
+    """Nodes that cannot connect on the rendezvous port.
 
     Args:
-        listeners: what listening came to, by node name.
-        calls: what calling came to, by the names of caller and listener.
+        listeners: result of listening, by node name.
+        calls: result of connecting, by the names of caller and listener.
     """
     for node, heard in listeners.items():
         if heard.state == "busy":
@@ -63,16 +63,16 @@ def reachable(
                 f"find its owner with `ss -ltnp 'sport = :{port}'`",
             )
         elif heard.state != "open":
-            yield _unproven(node, f"cannot listen on port {port}: {heard.said}")
+            yield _unproven(node, f"cannot listen on port {port}: {heard.reason}")
     for (caller, listener), heard in calls.items():
         if heard.state == "unproven":
-            yield _unproven(caller, f"cannot call {listener}: {heard.said}")
+            yield _unproven(caller, f"cannot call {listener}: {heard.reason}")
         elif heard.state != "open":
             yield Finding(
                 "error",
                 "NET-BLOCKED",
                 caller,
-                f"{caller}->{listener}:{port}: {heard.said}",
+                f"{caller}->{listener}:{port}: {heard.reason}",
                 "a connection",
                 "open the port in the firewalls of both nodes and in between",
             )
@@ -105,11 +105,11 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
 
 
 def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bool:
-    wanted = _ip(address)
-    if any_will_do or wanted is None:  # a name stands for an address that only a resolver knows
+    node_ip = _ip(address)
+    if any_will_do or node_ip is None:  # a name stands for an address that only a resolver knows
         return bool(addresses)
     held = [_ip(address) for address in addresses]
-    return wanted in held or (wanted.is_loopback and any(ip and ip.is_loopback for ip in held))
+    return node_ip in held or (node_ip.is_loopback and any(ip and ip.is_loopback for ip in held))
 
 
 def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

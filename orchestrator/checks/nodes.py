@@ -1,4 +1,4 @@
-"""Rules over nodes as a set: what must be the same on all of them, and what was so before."""
+"""Rules over all nodes: what must be the same on each, and the same as before."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,41 +13,41 @@ LEAST_SHARE = 0.95  # two machines of one kind report memory that differs by les
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A node that says another thing than most."""
+    """A node whose value differs from most nodes' value."""
 
     node: str
     seen: str
     expected: str
 
 
-def deviants(said: Mapping[str, str]) -> Iterator[Odd]:
-    """The nodes that do not say what most say; of equal numbers, the first node's word counts.
+def deviants(reported: Mapping[str, str]) -> Iterator[Odd]:
+    """Nodes whose value is not the most frequent one; of a tie, the first node's value counts.
 
     Args:
-        said: by node name, in rank order.
+        reported: values by node name, in rank order.
     """
-    counted = Counter(said.values())
+    counted = Counter(reported.values())
     most = max(counted, key=counted.__getitem__, default="")
-    holders = [node for node, word in said.items() if word == most]
+    holders = [node for node, word in reported.items() if word == most]
     others = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
-    for node, word in said.items():
+    for node, word in reported.items():
         if word != most:
             yield Odd(node, word, f"{most}, as on {holders[0]}{others}")
 
 
 def together(
-    cluster: Cluster, facts: Mapping[str, HostFacts], asked_s: Mapping[str, float]
+    cluster: Cluster, facts: Mapping[str, HostFacts], answered_s: Mapping[str, float]
 ) -> Iterator[Finding]:
-    """Which nodes cannot work together because of their clocks.
+    """Nodes whose clocks differ from this machine's.
 
     Args:
         facts: by node name; nodes that gave none are left out.
-        asked_s: by node name, this machine's clock when the node answered.
+        answered_s: by node name, this machine's clock when the node answered.
     """
     for node in cluster.members:
         if node.name not in facts:
             continue
-        skew = facts[node.name].clock_s - asked_s[node.name]
+        skew = facts[node.name].clock_s - answered_s[node.name]
         if abs(skew) > MOST_SKEW_S:
             yield Finding(
                 "error" if abs(skew) > WORST_SKEW_S else "warning",
@@ -60,7 +60,7 @@ def together(
 
 
 def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """What is not the same on all nodes and should be.
+    """Differences in GPUs, machines, wiring and adapters between nodes.
 
     Args:
         nodes: those that answered, by name, in rank order.
@@ -72,7 +72,7 @@ def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
 
 
 def since(before: Site, now: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """What has changed on the nodes since an earlier provisioning."""
+    """Changes of wiring, and lost GPUs, since the provisioning ``before``."""
     for name, facts in now.items():
         old = before.nodes.get(name)
         if old is None:
@@ -109,10 +109,10 @@ def _bus_ids(facts: NodeFacts) -> list[str]:
 
 def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
     members = {node.name: node for node in cluster.members}
-    known = {name: facts.gpu for name, facts in nodes.items() if facts.gpu}
-    drivers = {name: f"driver {gpu.driver}" for name, gpu in known.items()}
+    gpus = {name: facts.gpu for name, facts in nodes.items() if facts.gpu}
+    drivers = {name: f"driver {gpu.driver}" for name, gpu in gpus.items()}
     yield from _differing("error", "HETEROGENEOUS", drivers, "install one driver everywhere")
-    models = {name: _counted(gpu.models) for name, gpu in known.items()}
+    models = {name: _counted(gpu.models) for name, gpu in gpus.items()}
     for odd in deviants(models):
         # An inventory that names this node's model wants it to be another.
         meant = _names_model(members[odd.node])
@@ -124,7 +124,7 @@ def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
             odd.expected,
             "measure like with like, or declare each node's model in the inventory",
         )
-    limits = {name: _watts(gpu.power_limits_w) for name, gpu in known.items()}
+    limits = {name: _watts(gpu.power_limits_w) for name, gpu in gpus.items()}
     same_models = len(set(models.values())) < 2
     fix = "set one power limit everywhere (nvidia-smi -pl)"
     yield from _differing("warning", "GPU-POWER", limits if same_models else {}, fix)
@@ -149,9 +149,9 @@ def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
         "CPU": {name: f"{f.host.cpus} x {f.host.cpu_model}" for name, f in nodes.items()},
         "Docker": {name: f.docker.server_version for name, f in nodes.items() if f.docker},
     }
-    for what, said in words.items():
-        named = {name: f"{what} {word}" for name, word in said.items()}
-        fix = "bring the nodes to one state, or say so beside the result"
+    for fact, by_node in words.items():
+        named = {name: f"{fact} {word}" for name, word in by_node.items()}
+        fix = "bring the nodes to one state, or mention it with the result"
         yield from _differing("warning", "HETEROGENEOUS", named, fix)
     most_mib = max((facts.host.memory_mib for facts in nodes.values()), default=0)
     for name, facts in nodes.items():
@@ -167,8 +167,8 @@ def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
 
 
 def _wiring(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    known = {name: _wiring_of(facts) for name, facts in nodes.items()}
-    digests = {name: f"wiring {digest[:16]}" for name, digest in known.items() if digest}
+    wirings = {name: _wiring_of(facts) for name, facts in nodes.items()}
+    digests = {name: f"wiring {digest[:16]}" for name, digest in wirings.items() if digest}
     fix = "compare `nvidia-smi topo -m` of both; a link may be down or a card in another slot"
     yield from _differing("warning", "TOPO-DIFF", digests, fix)
 
@@ -186,14 +186,14 @@ def _adapters(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Find
         if ports:
             named = sorted({f"{port.name} {port.type} {port.firmware}" for port in ports})
             firmware[node.name] = f"firmware of {', '.join(named)}"
-    fix = "mend or leave out the node: a gang with InfiniBand on some nodes only hangs"
+    fix = "repair or leave out the node: a gang hangs if only some nodes have InfiniBand"
     yield from _differing("error", "IB-PARITY", active, fix)
     fix = "bring all adapters to one firmware"
     yield from _differing("warning", "IB-FIRMWARE", firmware, fix)
 
 
 def _differing(
-    severity: Severity, code: str, said: Mapping[str, str], fix: str
+    severity: Severity, code: str, reported: Mapping[str, str], fix: str
 ) -> Iterator[Finding]:
-    for odd in deviants(said):
+    for odd in deviants(reported):
         yield Finding(severity, code, odd.node, odd.seen, odd.expected, fix)

@@ -36,5 +36,5 @@ def provision(
     """Are these nodes fit to measure? Prepare their images, ask, and check the answers."""
     from orchestrator.verbs import provision as verb
 
-    options = verb.Options(inventory, tuple(image or ()), nodes, bundle, lock, recount)
+    options = verb.ProvisionOptions(inventory, tuple(image or ()), nodes, bundle, lock, recount)
     return (verb.dry_run if dry_run else verb.provision)(face.store, options, face.voice)

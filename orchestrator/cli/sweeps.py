@@ -102,7 +102,7 @@ def logs(
     """A trial's raw log: of the one that runs, else of the last, unless one is named."""
     from orchestrator.verbs import logs as verb
 
-    wanted = verb.Wanted(sweep_id, trial, attempt, rank)
+    wanted = verb.LogOptions(sweep_id, trial, attempt, rank)
     return verb.logs(face.store, wanted, face.voice, follow=follow)
 
 

@@ -30,7 +30,7 @@ def clean(
     """Remove what finished sweeps of this state folder left on the nodes."""
     from orchestrator.verbs import clean as verb
 
-    return verb.clean(face.store, inventory, face.voice, verb.What(images, dry_run))
+    return verb.clean(face.store, inventory, face.voice, verb.CleanOptions(images, dry_run))
 
 
 @command(app, nodes=True)
@@ -71,7 +71,7 @@ def data_check(
     """Look at a data set on every node: there, whole, and the same everywhere?"""
     from orchestrator.verbs import data as verb
 
-    return verb.check(face.store, verb.Options(name, inventory, nodes), face.voice)
+    return verb.check(face.store, verb.DataOptions(name, inventory, nodes), face.voice)
 
 
 @command(data_sets, "prepare", nodes=True)
@@ -93,7 +93,7 @@ def data_prepare(
     """Bring a data set onto every node that has it not; nothing is overwritten."""
     from orchestrator.verbs import data as verb
 
-    options = verb.Options(name, inventory, nodes, source, labels)
+    options = verb.DataOptions(name, inventory, nodes, source, labels)
     if dry_run:
         return verb.dry_run(face.store, options, face.voice)
     return verb.prepare(face.store, options, face.voice, SIGNALS)

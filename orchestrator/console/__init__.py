@@ -196,9 +196,9 @@ class Voice:
     def _published(self, report: Report) -> None:
         """Of each case that has one, the published result to compare with first."""
         rows = [
-            _published(first, result, len(report.known(result)) - 1)
+            _published(first, result, len(report.published_for(result)) - 1)
             for result in report.results
-            for first in report.known(result)[:1]
+            for first in report.published_for(result)[:1]
         ]
         head = ("published by", "case", "precision", report.unit, "difference", "source")
         if rows:

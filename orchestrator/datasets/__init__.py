@@ -1,8 +1,9 @@
 """Data sets: what each must hold, and how it comes onto a node.
 
 Each module of ``sets/`` holds one as ``DATASET``; inventories use its name under ``data:``. A new
-data set is a new module there. The modules beside this one judge what nodes say of any of them:
-contents, look (what there is to prepare it from), labels, progress. Pure.
+data set is a new module there. ``contents`` and ``look`` ask a node what it has and what it could
+be prepared from, ``judge`` finds what is missing, ``labels`` reads classes of validation images,
+``progress`` the lines of scripts. Pure.
 """
 
 import importlib
@@ -41,31 +42,31 @@ class Shards:
         stem: what their names begin with.
         digits: of a number with leading zeros; 0 for numbers without.
         count: of the whole set; another number is a warning.
-        told: whether each name ends in ``-of-`` and the number of all.
+        with_total: whether each name ends in ``-of-`` and the number of all.
     """
 
     folder: str
     stem: str
     digits: int
     count: int
-    told: bool = False
+    with_total: bool = False
     optional: bool = False
 
     @property
     def pattern(self) -> str:
-        """What a whole name matches, in words that Python, find and awk understand alike."""
+        """A regular expression for whole names, in syntax common to Python, find and awk."""
         number = f"[0-9]{{{self.digits}}}" if self.digits else "(0|[1-9][0-9]*)"
-        return f"{self.stem}{number}" + (f"-of-{number}" if self.told else "")
+        return f"{self.stem}{number}" + (f"-of-{number}" if self.with_total else "")
 
     def name(self, number: int, total: int) -> str:
-        """What the file of that number is called among so many."""
+        """The name of a file by its number, from 0, and the number of all files."""
         shown = f"{self.stem}{number:0{self.digits}}"
-        return f"{shown}-of-{total:0{self.digits}}" if self.told else shown
+        return f"{shown}-of-{total:0{self.digits}}" if self.with_total else shown
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Files of one folder that belong together under names of their own."""
+class NamedFiles:
+    """Files of one folder with fixed names."""
 
     folder: str
     names: tuple[str, ...]
@@ -73,16 +74,16 @@ class Named:
 
     @property
     def pattern(self) -> str:
-        """What each of the names matches, and nothing else."""
+        """A regular expression that matches these names only."""
         return "|".join(name.replace(".", "[.]") for name in self.names)
 
 
-Part = Classes | Shards | Named
+Part = Classes | Shards | NamedFiles
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that must lie in the folder that the user names.
+    """Files that must lie in the folder of sources.
 
     Args:
         pattern: of whole names, as find knows it.
@@ -97,7 +98,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A program of upstream's that makes the data set, in a container of a workload's image.
+    """An upstream program that makes the data set, in a container of a workload's image.
 
     Args:
         program: a path that ``places`` are searched for, the first that has it counts; it is where
@@ -105,8 +106,8 @@ class Tool:
         target: where the command finds the empty folder that it fills.
         gpus: whether it loads libraries that need a driver.
         total: how many files come out; 0 where that is not known.
-        doubt: the program's whole log to why its result is not to be trusted, whatever its exit
-            status; empty for no doubt.
+        problem: from the program's whole log, why its result cannot be trusted although it ended
+            with status 0; empty if it can.
     """
 
     image: str
@@ -116,12 +117,12 @@ class Tool:
     target: str = TARGET
     gpus: bool = False
     total: int = 0
-    doubt: Callable[[str], str] = lambda _log: ""
+    problem: Callable[[str], str] = lambda _log: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to bring a data set onto a node; the first whose needs are met is taken.
+    """One way to prepare a data set on a node; the first whose needs are met is taken.
 
     Args:
         title: what is done, in words.
@@ -163,11 +164,11 @@ class Dataset:
     like: str | None = None
 
 
-def ready(*parts: Shards | Named) -> Way:
-    """Files that are there already, put into their place."""
+def ready(*parts: Shards | NamedFiles) -> Way:
+    """The way for files that are ready-made: they are linked or copied into place."""
     words = tuple(word for part in parts for word in (part.folder, part.pattern))
     needs = tuple(
-        Need(part.pattern, many=True, least=len(part.names) if isinstance(part, Named) else 1)
+        Need(part.pattern, many=True, least=len(part.names) if isinstance(part, NamedFiles) else 1)
         for part in parts
         if not part.optional
     )
@@ -189,5 +190,5 @@ def find(name: str) -> Dataset | None:
     """The data set of that name, or None if there is none."""
     if name not in names():
         return None
-    found = importlib.import_module(f"{sets.__name__}.{name}").DATASET
-    return found if isinstance(found, Dataset) else None
+    dataset = importlib.import_module(f"{sets.__name__}.{name}").DATASET
+    return dataset if isinstance(dataset, Dataset) else None

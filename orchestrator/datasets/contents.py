@@ -1,4 +1,4 @@
-"""What a node has of a data set: the question, and its answer part by part."""
+"""What a node has of a data set, part by part: the probe and its parser."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -84,7 +84,7 @@ Contents = tuple[ClassesSeen | FilesSeen, ...]
 
 
 def probe(dataset: Dataset, path: str) -> Probe[Contents]:
-    """What lies at ``path`` on a node, in the order of the data set's parts."""
+    """Lists what lies at ``path`` on a node, in the order of the data set's parts."""
     words = [
         word
         for part in dataset.parts
@@ -99,10 +99,10 @@ def probe(dataset: Dataset, path: str) -> Probe[Contents]:
 
 
 def parse(text: str, dataset: Dataset, path: str) -> Contents:
-    """The contents in a node's answer.
+    """The contents in the script's output, in the order of the data set's parts.
 
     Raises:
-        LogError: the node could not read all of it, or its answer is not whole.
+        LogError: DATA-DIFF; the node could not read all of it, or the output is not whole.
     """
     lines = text.splitlines()
     problem = next((line.partition(" ")[2] for line in lines if line.startswith("problem ")), "")
@@ -127,14 +127,14 @@ def parse(text: str, dataset: Dataset, path: str) -> Contents:
 
 def _classes(lines: list[str]) -> Iterator[tuple[int, ClassesSeen]]:
     for line in lines:
-        if found := _CLASSES.fullmatch(line):
-            at, *counts = (int(word) for word in found.groups())
+        if match := _CLASSES.fullmatch(line):
+            at, *counts = (int(word) for word in match.groups())
             yield at, ClassesSeen(*counts)
 
 
 def _files(lines: list[str], at: int) -> FilesSeen:
-    found = [match for line in lines if (match := _FILE.fullmatch(line)) and int(match[1]) == at]
+    matches = [match for line in lines if (match := _FILE.fullmatch(line)) and int(match[1]) == at]
     return FilesSeen(
-        sizes={match[4]: int(match[3]) for match in found if match[2] == "f"},
-        others=tuple(match[4] for match in found if match[2] != "f"),
+        sizes={match[4]: int(match[3]) for match in matches if match[2] == "f"},
+        others=tuple(match[4] for match in matches if match[2] != "f"),
     )

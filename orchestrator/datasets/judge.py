@@ -1,54 +1,57 @@
-"""Is a data set all there? Rules over what a node has of it."""
+"""Rules on whether a node's data set is complete."""
 
 import re
 from collections.abc import Iterator, Sequence
 
-from orchestrator.datasets import Classes, Dataset, Named, Part, Shards
+from orchestrator.datasets import Classes, Dataset, NamedFiles, Part, Shards
 from orchestrator.datasets.contents import ClassesSeen, Contents, FilesSeen
 from orchestrator.model.site import Finding
 
 MOST_SHOWN = 3
-Said = tuple[str, str]  # what was seen, what was needed
+Lack = tuple[str, str]  # what was seen, what was needed
 
 
 def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterator[Finding]:
-    """What is wrong with a data set by itself.
+    """Findings about one node's data set.
 
-    A part of the whole set that programs can read is a warning; what they cannot is an error.
+    An incomplete set that programs can still read is a warning; one they cannot is an error.
     """
     for part, seen in zip(dataset.parts, contents, strict=True):
         folder = f"{path}/{part.folder}" if part.folder else path
         broken, short = _verdict(part, folder, seen)
-        for what, needed in broken:
-            fix = f"prepare {dataset.name} anew, at a path that is free"
-            yield Finding("error", "DATA-PARTS", node, what, needed, fix)
-        for what, needed in short:
-            fix = "say so beside the result; throughput hardly depends on it, accuracy does"
-            yield Finding("warning", "DATA-INCOMPLETE", node, what, needed, fix)
+        for have, needed in broken:
+            fix = f"prepare {dataset.name} again, at a path that is free"
+            yield Finding("error", "DATA-PARTS", node, have, needed, fix)
+        for have, needed in short:
+            fix = "mention it with the result; throughput hardly depends on it, accuracy does"
+            yield Finding("warning", "DATA-INCOMPLETE", node, have, needed, fix)
 
 
 def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Iterator[Finding]:
-    """Where files differ by name from those of the data set that this one belongs to."""
+    """Findings where file names differ from those of ``dataset.like``, or sizes are the same."""
     for part, mine, theirs in zip(dataset.parts, own, other, strict=True):
         if not isinstance(part, Shards):
             continue
         sizes, records = _matching(part, mine), _matching(part, theirs)
-        names, wanted = sizes.keys(), records.keys()
-        same = sorted(name for name in names & wanted if sizes[name] == records[name])
+        own_names, other_names = sizes.keys(), records.keys()
+        same = sorted(name for name in own_names & other_names if sizes[name] == records[name])
         if same:
             seen = f"{_shown(same)} of {dataset.name} and of {dataset.like} are of one size"
-            fix = f"prepare {dataset.name} anew, at a path that is free"
+            fix = f"prepare {dataset.name} again, at a path that is free"
             yield Finding("error", "DATA-PARTS", node, seen, "an index, far smaller", fix)
-        for missing, word in ((wanted - names, "without"), (names - wanted, "beyond")):
+        for missing, relation in (
+            (other_names - own_names, "without"),
+            (own_names - other_names, "beyond"),
+        ):
             if missing:
-                seen = f"{dataset.name} is {word} {_shown(sorted(missing))}"
+                seen = f"{dataset.name} is {relation} {_shown(sorted(missing))}"
                 needed = f"one file for each of {dataset.like}"
-                fix = f"prepare {dataset.name} anew, after {dataset.like}"
+                fix = f"prepare {dataset.name} again, after {dataset.like}"
                 yield Finding("error", "DATA-PARTS", node, seen, needed, fix)
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:
-    """What there is, in a few words."""
+    """Number of files of each part, in words."""
     words = []
     for part, seen in zip(dataset.parts, contents, strict=True):
         where = part.folder or (part.stem.rstrip("-") if isinstance(part, Shards) else "files")
@@ -61,23 +64,23 @@ def counted(dataset: Dataset, contents: Contents) -> str:
 
 def _verdict(
     part: Part, folder: str, seen: ClassesSeen | FilesSeen
-) -> tuple[list[Said], list[Said]]:
-    """What is broken, and what is merely less than all."""
+) -> tuple[list[Lack], list[Lack]]:
+    """What programs cannot read, and what is merely incomplete."""
     if isinstance(part, Classes) and isinstance(seen, ClassesSeen):
         return _classes(part, folder, seen)
     if isinstance(part, Shards) and isinstance(seen, FilesSeen):
         return _shards(part, folder, seen)
     sizes = _matching(part, seen)
-    names = part.names if isinstance(part, Named) else ()
+    names = part.names if isinstance(part, NamedFiles) else ()
     gone = [name for name in names if name not in sizes]
     broken = [(f"no {name} in {folder}", "every file of the set") for name in gone]
     return [*broken, *_empty(folder, sizes)], []
 
 
-def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Said], list[Said]]:
+def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Lack], list[Lack]]:
     whole = f"{part.files} files in {part.folders} folders"
     have = f"{seen.files} files in {seen.folders} folders of {folder}"
-    broken: list[Said] = []
+    broken: list[Lack] = []
     if not seen.files and not part.optional:
         broken.append((have, whole))
     elif seen.empty_folders:
@@ -91,16 +94,16 @@ def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Said],
     return broken, [] if broken and not seen.files else short
 
 
-def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Said], list[Said]]:
+def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], list[Lack]]:
     sizes = _matching(part, seen)
     if not sizes:
         there = _shown(sorted(seen.sizes)) if seen.sizes else "no file"
         lack = (f"{there} in {folder}", f"{part.name(0, part.count)} and so on")
         return ([], [lack]) if part.optional else ([lack], [])
-    totals = {_total(name) for name in sizes} if part.told else {_last(part, sizes) + 1}
+    totals = {_total(name) for name in sizes} if part.with_total else {_last(part, sizes) + 1}
     if len(totals) > 1:
-        said = ", ".join(str(total) for total in sorted(totals))
-        return [(f"files of {folder} tell of {said} files in all", "one number")], []
+        counts = ", ".join(str(total) for total in sorted(totals))
+        return [(f"files of {folder} tell of {counts} files in all", "one number")], []
     (total,) = totals
     if total > part.count * 100:  # a name that was made up; nobody wants a list of what it lacks
         return [(f"{folder} tells of {total} files", f"about {part.count}")], []
@@ -112,7 +115,7 @@ def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Said], lis
     return [*broken, *_empty(folder, sizes)], short
 
 
-def _empty(folder: str, sizes: dict[str, int]) -> list[Said]:
+def _empty(folder: str, sizes: dict[str, int]) -> list[Lack]:
     empty = sorted(name for name, size in sizes.items() if not size)
     return [(f"{_shown(empty)} in {folder} without a byte", "records in it")] if empty else []
 

@@ -1,4 +1,4 @@
-"""Which class a validation image belongs to, as a file of the user's says."""
+"""The class of each validation image, from a labels file of the user's."""
 
 import re
 
@@ -22,13 +22,13 @@ def parse(text: str, name: str) -> dict[str, str]:
         name: of the file, for messages.
 
     Raises:
-        LogError: LABELS; what cannot be understood, never a guess.
+        LogError: LABELS; a line in neither form, or an image in two classes.
     """
     lines = [line.strip() for line in text.splitlines()]
-    said = [(at, line) for at, line in enumerate(lines, 1) if line and not line.startswith("#")]
-    if len(said) > MOST_LINES:
-        raise _wrong(f"{name}: {len(said)} lines; needed 50000")
-    moves = [(at, line) for at, line in said if not line.startswith("mkdir ")]
+    numbered = [(at, line) for at, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    if len(numbered) > MOST_LINES:
+        raise _wrong(f"{name}: {len(numbered)} lines; needed 50000")
+    moves = [(at, line) for at, line in numbered if not line.startswith("mkdir ")]
     if any(line.startswith("mv ") for _, line in moves):
         return _moved(moves, name)
     listed = {}
@@ -46,15 +46,15 @@ def lines(labels: dict[str, str]) -> str:
     return "".join(f"{file} {labels[file]}\n" for file in sorted(labels))
 
 
-def _moved(said: list[tuple[int, str]], name: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for at, line in said:
+def _moved(moves: list[tuple[int, str]], name: str) -> dict[str, str]:
+    classes: dict[str, str] = {}
+    for at, line in moves:
         move = _MOVE.fullmatch(line)
         if move is None:
             raise _wrong(f"{name}:{at}: {line[:60]!r}; {_NEEDED}")
-        if found.setdefault(move[1], move[2]) != move[2]:
-            raise _wrong(f"{name}:{at}: {move[1]} is of {found[move[1]]} and of {move[2]}")
-    return found
+        if classes.setdefault(move[1], move[2]) != move[2]:
+            raise _wrong(f"{name}:{at}: {move[1]} is of {classes[move[1]]} and of {move[2]}")
+    return classes
 
 
 def _wrong(words: str) -> errors.LogError:

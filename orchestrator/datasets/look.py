@@ -1,4 +1,4 @@
-"""Can a data set be prepared on a node? The question, its answer, and the verdict."""
+"""Whether a data set can be prepared on a node: the probe, its parser, and the findings."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,13 +58,13 @@ echo end
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What lies where a data set is to come to be, and where its sources are.
+class Observed:
+    """What a node has at the target and among the sources of a data set.
 
     Args:
         real: the path with all links followed.
         target: missing, empty, there, or file.
-        partial: name of the data set that was begun there; ``-`` for a stranger's folder.
+        partial: name of the data set that was begun there; ``-`` for a folder of other origin.
         have_bytes: of what was begun.
         attempt: number of the last one that left a folder on the node.
         needs: count and bytes, in the order of all needs of all ways.
@@ -87,8 +87,8 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked of a node.
+class Paths:
+    """Paths on a node.
 
     Args:
         target: where the data set is to be.
@@ -101,61 +101,63 @@ class Wanted:
     home: str
 
 
-def probe(dataset: Dataset, wanted: Wanted) -> Probe[Found]:
-    """Everything about a preparation, in one round trip."""
+def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
+    """Looks at target, sources, disk and programs, in one round trip."""
     words = [word for need in _needs(dataset) for word in (need.pattern, "2" if need.many else "1")]
     argv = (
-        *("sh", "-c", SCRIPT, "sh", wanted.target, wanted.source or "", wanted.home),
+        *("sh", "-c", SCRIPT, "sh", paths.target, paths.source or "", paths.home),
         *(" ".join(PROGRAMS), " ".join(NAMES), *words),
     )
     return Probe("look", argv, parse)
 
 
-def parse(text: str) -> Found:
-    """What a node answered.
+def parse(text: str) -> Observed:
+    """What the script printed.
 
     Raises:
-        LogError: the answer is not whole.
+        LogError: DATA-LOOK; the output is not whole.
     """
     lines = [line.partition(" ")[::2] for line in text.splitlines()]
-    said = dict(lines)
+    fields = dict(lines)
     needs = [
         re.fullmatch(r"([0-9]+) ([0-9]+) ([0-9]+)", rest) for key, rest in lines if key == "need"
     ]
-    numbers = [said.get(key, "") for key in ("free_kib", "attempt")]
-    if "end" not in said or not all(number.isdecimal() for number in numbers) or None in needs:
+    numbers = [fields.get(key, "") for key in ("free_kib", "attempt")]
+    if "end" not in fields or not all(number.isdecimal() for number in numbers) or None in needs:
         raise errors.LogError(
             "the node did not say what lies there",
             code="DATA-LOOK",
             fix="look for `find`, `df` and `awk` on the node, and for a mount that does not answer",
         )
-    partial = said.get("partial", "none")
-    return Found(
-        real=said.get("real", ""),
-        target=said.get("target", ""),
-        mounted="mount" in said,
+    partial = fields.get("partial", "none")
+    return Observed(
+        real=fields.get("real", ""),
+        target=fields.get("target", ""),
+        mounted="mount" in fields,
         partial=None if partial == "none" else partial,
-        unwritable=said.get("writable", "").removeprefix("no "),
-        have_bytes=int(said.get("have_kib") or 0) * 1024,
-        free_bytes=int(said["free_kib"]) * 1024,
+        unwritable=fields.get("writable", "").removeprefix("no "),
+        have_bytes=int(fields.get("have_kib") or 0) * 1024,
+        free_bytes=int(fields["free_kib"]) * 1024,
         lacking=tuple(rest for key, rest in lines if key == "lacking"),
-        attempt=int(said["attempt"]),
-        from_there=said.get("from") != "missing",
-        linkable="linkable" in said,
-        labels=said.get("labels", ""),
+        attempt=int(fields["attempt"]),
+        from_there=fields.get("from") != "missing",
+        linkable="linkable" in fields,
+        labels=fields.get("labels", ""),
         needs=tuple((int(need[2]), int(need[3])) for need in needs if need),
     )
 
 
-def ways(dataset: Dataset, found: Found, beside: Mapping[str, int]) -> Sequence[tuple[Way, int]]:
-    """The ways that can be gone, and what each takes in bytes, what was begun not counted again.
+def ways(
+    dataset: Dataset, observed: Observed, beside: Mapping[str, int]
+) -> Sequence[tuple[Way, int]]:
+    """The ways whose needs are met, each with the bytes that it will still write.
 
     Args:
         beside: bytes of other data sets on the node, by name.
     """
     open_ways, at = [], 0
     for way in dataset.ways:
-        needs = found.needs[at : at + len(way.needs)]
+        needs = observed.needs[at : at + len(way.needs)]
         at += len(way.needs)
         met = len(needs) == len(way.needs) and all(
             count >= need.least for need, (count, _) in zip(way.needs, needs, strict=True)
@@ -163,53 +165,53 @@ def ways(dataset: Dataset, found: Found, beside: Mapping[str, int]) -> Sequence[
         if not met or (way.after is not None and way.after not in beside):
             continue
         source = sum(size for _, size in needs) if way.after is None else beside[way.after]
-        whole = 0 if way.links and found.linkable else round(source * way.share)
-        open_ways.append((way, max(whole - found.have_bytes, 0) + LEAST_BYTES))
+        whole = 0 if way.links and observed.linkable else round(source * way.share)
+        open_ways.append((way, max(whole - observed.have_bytes, 0) + LEAST_BYTES))
     return open_ways
 
 
-def refusals(dataset: Dataset, node: str, wanted: Wanted, found: Found) -> Iterator[Finding]:
-    """Why nothing can be written where the data set is to be."""
-    path, fix = wanted.target, "name another path in the inventory"
-    if found.target == "file":
+def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Iterator[Finding]:
+    """Findings that prevent writing at the target."""
+    path, fix = paths.target, "name another path in the inventory"
+    if observed.target == "file":
         seen = f"{path} is a file"
         yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
-    if found.mounted:
+    if observed.mounted:
         seen = f"{path} is a mount point"
         needed = "a folder below it: a finished set comes to its place by one rename"
         yield Finding("error", "DATA-TARGET", node, seen, needed, fix)
-    if found.partial not in (None, dataset.name):
-        seen = f"{found.real}.partial is there and no beginning of {dataset.name}"
+    if observed.partial not in (None, dataset.name):
+        seen = f"{observed.real}.partial is there and no beginning of {dataset.name}"
         fix = "see whose it is, and move it away"
         yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
-    if found.unwritable:
-        seen = f"{found.unwritable} cannot be written"
+    if observed.unwritable:
+        seen = f"{observed.unwritable} cannot be written"
         fix = "give the user that logs in the right to write there"
         yield Finding("error", "DATA-TARGET", node, seen, f"a folder to put {path} into", fix)
-    if found.lacking:
-        seen = f"no {', '.join(found.lacking)} on the node"
+    if observed.lacking:
+        seen = f"no {', '.join(observed.lacking)} on the node"
         yield Finding("error", "DATA-LOOK", node, seen, "these programs", "install them")
 
 
-def unmet(dataset: Dataset, node: str, wanted: Wanted, found: Found) -> Finding:
-    """Why no way is open."""
+def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
+    """The finding that no way has the sources that it needs."""
     needed = " or ".join(_needed(way) for way in dataset.ways)
-    if wanted.source is None:
+    if paths.source is None:
         return Finding("error", "DATA-SOURCE", node, "no --from DIR", needed, "name the folder")
-    seen = f"{wanted.source} on the node has not all of it"
-    if not found.from_there:
-        seen = f"{wanted.source} is no folder on the node"
+    seen = f"{paths.source} on the node has not all of it"
+    if not observed.from_there:
+        seen = f"{paths.source} is no folder on the node"
     fix = "put the sources there, on every node, or name another folder with --from"
     return Finding("error", "DATA-SOURCE", node, seen, needed, fix)
 
 
-def full(node: str, found: Found, needed_bytes: int) -> Finding:
-    """A disk without the room."""
+def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
+    """The finding that the disk is too full."""
     return Finding(
         "error",
         "DISK-FULL",
         node,
-        f"{found.free_bytes >> 20} MiB free for {found.real}.partial",
+        f"{observed.free_bytes >> 20} MiB free for {observed.real}.partial",
         f"at least {needed_bytes >> 20} MiB",
         "free some disk, or name a path on another one",
     )

@@ -1,4 +1,4 @@
-"""How far work on a node has come, from what its script prints."""
+"""Progress and problems in the output of preparation scripts."""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ _PROBLEM = re.compile(r"^dlperf problem ([A-Z-]+) (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How much is done.
+class DataProgress:
+    """One progress line.
 
     Args:
         total: of the same units; 0 where that is not known.
-        files: that have come to be, in this run and before.
+        files: written so far, in this run and before.
     """
 
     done: int
@@ -24,35 +24,35 @@ class Progress:
     files: int
 
 
-def last(text: str) -> Progress | None:
+def last(text: str) -> DataProgress | None:
     """The last whole line of progress in a piece of a log."""
-    found = _LINE.findall(text)
-    return Progress(*(int(word) for word in found[-1])) if found else None
+    matches = _LINE.findall(text)
+    return DataProgress(*(int(word) for word in matches[-1])) if matches else None
 
 
 def problem(text: str) -> tuple[str, str] | None:
-    """The code and words of the first problem that a script named."""
-    found = _PROBLEM.search(text)
-    return (found[1], found[2].strip()) if found else None
+    """Code and message of the first problem that a script reported."""
+    match = _PROBLEM.search(text)
+    return (match[1], match[2].strip()) if match else None
 
 
-def left_s(first: Progress, now: Progress, elapsed_s: float) -> float | None:
-    """Seconds until the rest is done at the pace since ``first``; None while nobody can know."""
+def left_s(first: DataProgress, now: DataProgress, elapsed_s: float) -> float | None:
+    """Seconds until the rest is done at the rate since ``first``; None without a rate or total."""
     done = now.done - first.done
     if done <= 0 or not now.total:
         return None
     return elapsed_s / done * max(now.total - now.done, 0)
 
 
-def slowest(by_node: Mapping[str, Progress]) -> tuple[str, Progress] | None:
-    """The node that is least far, with what it has done."""
+def slowest(by_node: Mapping[str, DataProgress]) -> tuple[str, DataProgress] | None:
+    """The node with the least share done, and its progress; None without nodes."""
     if not by_node:
         return None
     node = min(by_node, key=lambda name: _share(by_node[name]))
     return node, by_node[node]
 
 
-def told(by_node: Mapping[str, Progress], rate: float, left: str) -> str:
+def summary(by_node: Mapping[str, DataProgress], rate: float, left: str) -> str:
     """One line on all nodes at work.
 
     Args:
@@ -70,5 +70,5 @@ def told(by_node: Mapping[str, Progress], rate: float, left: str) -> str:
     return f"{where}: {now.done}{of} done{behind}, {rate:.0f} files/s{end}"
 
 
-def _share(progress: Progress) -> float:
+def _share(progress: DataProgress) -> float:
     return progress.done / progress.total if progress.total else 0.0

@@ -1,6 +1,6 @@
-"""A YAML document in memory, and how what is wrong with it is told. Pure.
+"""A YAML document in memory, and the messages about what is wrong with it. Pure.
 
-``document`` is a tree with the place of each word, ``misfits`` puts pydantic's errors into words,
-``salvage`` judges the rest of a document that does not hold, ``syntax`` explains the errors of the
-parser.
+``document`` is a tree with the line and column of each value, ``field_errors`` turns pydantic's
+errors into messages, ``salvage`` judges the valid rest of a bad document, ``syntax`` explains the
+parser's errors.
 """

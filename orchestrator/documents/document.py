@@ -1,4 +1,4 @@
-"""A file's content as plain data, with the place of everything in it."""
+"""A file's content as plain data, with the line and column of every value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ START = Mark(1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's content as plain data, with the place of everything in it.
+    """A file's content as plain data, with the line and column of every value.
 
     Args:
         file: as the user gave it.
@@ -56,13 +56,13 @@ class Document:
         Raises:
             KeyError: the file has none there.
         """
-        found = self.data
+        value = self.data
         for step in path:
-            found = child(found, step)
-        return found
+            value = child(value, step)
+        return value
 
     def empty(self, inside: Where) -> Iterator[Where]:
-        """Where the file has a key and no value, at or below a path."""
+        """Paths of keys without a value, at or below a path."""
         for path in self.marks:
             if path[: len(inside)] == inside and self.value(path) is None:
                 yield path
@@ -82,5 +82,5 @@ def child(value: Tree, step: str | int) -> Tree:
 
 
 def complaint(file: str, mark: Mark, path: Where, text: str) -> errors.Complaint:
-    """A complaint whose words are safe to print."""
+    """A problem of a file, its text safe to print."""
     return errors.Complaint(file, mark.line, mark.column, words.path(path), words.printable(text))

@@ -1,4 +1,4 @@
-"""What of a bad file can still be judged: its data without what does not hold."""
+"""The valid rest of a bad file, so that its other problems are reported too."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.documents import misfits
+from orchestrator.documents import field_errors
 from orchestrator.documents.document import Document, Tree, Where
 from orchestrator.model.text import Contradiction
 
@@ -24,10 +24,10 @@ _CASES = frozenset({"grid", "cases", "exclude"})
 
 @dataclass(frozen=True, slots=True)
 class Salvaged(Generic[M]):
-    """The part of a file that holds.
+    """The part of a file that is valid.
 
     Args:
-        removed: where the file has something that does not hold, or lacks something.
+        removed: paths of invalid values and missing keys.
         places: by the place of a list in the file, the places in it of the items that were kept.
     """
 
@@ -35,12 +35,12 @@ class Salvaged(Generic[M]):
     removed: frozenset[Where]
     places: _Places
 
-    def sure(self, found: Iterable[Contradiction]) -> Iterator[Contradiction]:
-        """The contradictions, at their places in the file, that hold whatever was removed."""
-        for each in found:
-            path = _in_file(each.path, self.places)
+    def sure(self, contradictions: Iterable[Contradiction]) -> Iterator[Contradiction]:
+        """The contradictions that are true whatever was removed, with their paths in the file."""
+        for contradiction in contradictions:
+            path = _in_file(contradiction.path, self.places)
             if not any(_doubtful(path, gone) for gone in self.removed):
-                yield Contradiction(path, each.text)
+                yield Contradiction(path, contradiction.text)
 
 
 def salvaged(
@@ -54,19 +54,19 @@ def salvaged(
     """
     gone: dict[Where, Tree] = dict.fromkeys((*document.broken, *document.empty(())))
     while () not in gone:
-        known = dict(gone)
+        before = dict(gone)
         places: dict[Where, tuple[int, ...]] = {}
         data = _rest(document.data, (), gone, places)
         try:
-            found = model.model_validate_json(json.dumps(data), strict=True)
+            instance = model.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            for at, missing in misfits.places(error, data, model):
+            for at, missing in field_errors.places(error, data, model):
                 where = _in_file(at, places)
                 value = _stand_in((*where, missing), stand_ins) if missing else None
                 gone[where if value is None else (*where, missing)] = value
         else:
-            return Salvaged(found, frozenset(gone), places)
-        if gone == known:
+            return Salvaged(instance, frozenset(gone), places)
+        if gone == before:
             return None
     return None
 
@@ -82,10 +82,10 @@ def _rest(
 ) -> Tree:
     """The value without what is gone, with what stands in for some of it."""
     if isinstance(value, dict):
-        kept = {key: each for key, each in value.items() if (*at, key) not in gone}
-        rest = {key: _rest(each, (*at, key), gone, places) for key, each in kept.items()}
-        here = {str(path[-1]): each for path, each in gone.items() if path[:-1] == at}
-        return rest | {key: each for key, each in here.items() if each is not None}
+        kept = {key: inner for key, inner in value.items() if (*at, key) not in gone}
+        rest = {key: _rest(inner, (*at, key), gone, places) for key, inner in kept.items()}
+        here = {str(path[-1]): stand_in for path, stand_in in gone.items() if path[:-1] == at}
+        return rest | {key: stand_in for key, stand_in in here.items() if stand_in is not None}
     if isinstance(value, list):
         places[at] = tuple(place for place in range(len(value)) if (*at, place) not in gone)
         return [_rest(value[place], (*at, place), gone, places) for place in places[at]]
@@ -93,11 +93,11 @@ def _rest(
 
 
 def _in_file(path: Where, places: _Places) -> Where:
-    found: Where = ()
+    place: Where = ()
     for step in path:
-        kept = places.get(found, ())
-        found = (*found, kept[step] if isinstance(step, int) and step < len(kept) else step)
-    return found
+        kept = places.get(place, ())
+        place = (*place, kept[step] if isinstance(step, int) and step < len(kept) else step)
+    return place
 
 
 def _doubtful(path: Where, gone: Where) -> bool:

@@ -1,9 +1,9 @@
-"""What YAML's parsers say about broken syntax, in words that help."""
+"""Messages of YAML parsers about broken syntax, made helpful."""
 
 import re
 
 _SIGN = "a text that begins with a sign of YAML's; needed quotes around it"
-# What libyaml and PyYAML say, what it means, and whether the trouble lies where they began.
+# What libyaml and PyYAML say, what it means, and whether the problem lies where its context began.
 _SYNTAX = (
     (r"expected ',' or '\]'", "a list that begins here; needed ',' between items and ']'", True),
     (r"expected ',' or '}'", "a mapping that begins here; needed ',' between keys and '}'", True),
@@ -22,7 +22,7 @@ _SYNTAX = (
 
 
 def explained(problem: str) -> tuple[str, bool]:
-    """What a parser's message means, and whether the trouble lies where its context began."""
+    """What a parser's message means, and whether the problem lies where its context began."""
     for pattern, meaning, at_start in _SYNTAX:
         if re.search(pattern, problem):
             return meaning, at_start

@@ -1,1 +1,1 @@
-"""Files at the edge: YAML read with positions, what is shipped, downloads kept by their sha256."""
+"""Reading files: YAML with line and column, shipped files, downloads stored by sha256."""

@@ -1,4 +1,4 @@
-"""Files from the network, kept by what they hash to."""
+"""Downloads, stored by their sha256."""
 
 import contextlib
 import hashlib
@@ -18,14 +18,14 @@ from orchestrator.disk import on_disk
 from orchestrator.model.bundle import FileSeen
 
 Progress = Callable[[str, int, int | None], None]
-"""Told a URL, the bytes that have come, and how many there will be, if the server said so."""
+"""Called with a URL, the bytes received, and the bytes of all, if the server reports them."""
 
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a download may take.
+    """Limits of a download.
 
     Args:
         idle_s: seconds without a byte.
@@ -47,7 +47,7 @@ class Downloads:
         self._bounds = bounds or Bounds()
 
     def cached(self, sha256: str) -> Path | None:
-        """The file of that sha256, read and hashed anew; one that was damaged is removed."""
+        """The file of that sha256, hashed again; a damaged one is removed. None without one."""
         path = self._place(sha256)
         with on_disk(path):
             if not path.is_file():
@@ -66,14 +66,14 @@ class Downloads:
         """
         if path := self.cached(sha256):
             return path
-        with self._received(url) as (aside, found):
-            if found != sha256:
+        with self._received(url) as (aside, digest):
+            if digest != sha256:
                 raise errors.ImageError(
-                    f"{url} gave {found}; the lock has {sha256}",
+                    f"{url} gave {digest}; the lock has {sha256}",
                     code="OFED-CHECKSUM",
                     fix="find out why it changed; only then lock it again with provision --lock",
                 )
-            return self._kept(aside, found)
+            return self._kept(aside, digest)
 
     def learn(self, url: str) -> tuple[Path, str]:
         """The file at ``url`` and its sha256, trusted as it comes: only when locking.
@@ -82,8 +82,8 @@ class Downloads:
             ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
             StoreError, LocalError: this machine cannot keep it.
         """
-        with self._received(url) as (aside, found):
-            return self._kept(aside, found), found
+        with self._received(url) as (aside, digest):
+            return self._kept(aside, digest), digest
 
     def adopt(self, file: Path, sha256: str) -> Path:
         """A copy of a file that lies on this machine, which must hash to ``sha256``.
@@ -95,14 +95,14 @@ class Downloads:
         with self._aside() as aside:
             with on_disk(file):
                 shutil.copyfile(file, aside)
-                found = seen(aside).sha256
-            if found != sha256:
+                digest = seen(aside).sha256
+            if digest != sha256:
                 raise errors.ImageError(
-                    f"{file} has {found}; needed {sha256}",
+                    f"{file} has {digest}; needed {sha256}",
                     code="OFED-CHECKSUM",
                     fix="make the bundle again",
                 )
-            return self._kept(aside, found)
+            return self._kept(aside, digest)
 
     def _place(self, sha256: str) -> Path:
         return self._folder / sha256.replace(":", "-")
@@ -177,19 +177,19 @@ def seen(path: Path) -> FileSeen:
         return FileSeen(f"sha256:{digest.hexdigest()}", file.tell())
 
 
-def found(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
-    """By path in the folder, those of these files that are there, links not followed.
+def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
+    """Size and sha256 by path of those files that exist in the folder; links do not count.
 
     Raises:
         LocalError: one cannot be read.
     """
-    result = {}
+    files_seen = {}
     for name in files:
         path = folder / name
         with on_disk(path):
             if path.is_file() and not path.is_symlink():
-                result[name] = seen(path)
-    return result
+                files_seen[name] = seen(path)
+    return files_seen
 
 
 def _opener() -> urllib.request.OpenerDirector:

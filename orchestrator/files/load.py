@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import errors, words
-from orchestrator.documents import misfits, syntax
+from orchestrator.documents import field_errors, syntax
 from orchestrator.documents.document import START, Document, Mark, Tree, Where, complaint
 from orchestrator.files import scalars, source
 
@@ -58,7 +58,7 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     """The part of the document at ``at`` as ``model``.
 
     Raises:
-        ConfigError: with everything that does not fit, each at its place.
+        ConfigError: all that does not fit the model, each with line and column.
     """
     if at not in document.marks:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
@@ -69,41 +69,41 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
         if path not in document.broken
     ]
     try:
-        found = model.model_validate_json(json.dumps(document.value(at)), strict=True)
+        instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
-        told = complaints(document, err, model, at)
-        known = {each.path for each in told}
-        rest = [each for each in empty if each.path not in known]
-        misfitting = misfits.told(err, document.value(at), model, at)
+        from_fields = complaints(document, err, model, at)
+        reported = {item.path for item in from_fields}
+        rest = [item for item in empty if item.path not in reported]
+        field_problems = field_errors.messages(err, document.value(at), model, at)
         problems = _with_needs(
-            document.problems, ((at + path, text) for path, text, _ in misfitting)
+            document.problems, ((at + path, text) for path, text, _ in field_problems)
         )
-        raise errors.ConfigError([*problems, *told, *rest]) from err
+        raise errors.ConfigError([*problems, *from_fields, *rest]) from err
     if empty or document.problems:
         raise errors.ConfigError([*document.problems, *empty])
-    return found
+    return instance
 
 
 def complaints(
     document: Document, error: ValidationError, model: type[BaseModel], at: Where = ()
 ) -> tuple[errors.Complaint, ...]:
-    """What pydantic found wrong at ``at``, in plain words; one complaint for each value."""
+    """Pydantic's errors about the part at ``at``, in plain words; one for each value."""
     return tuple(
         document.complaint(at + path, text, key=about_key)
-        for path, text, about_key in misfits.told(error, document.value(at), model, at)
-        if not any((at + path)[: len(each)] == each for each in document.broken)
+        for path, text, about_key in field_errors.messages(error, document.value(at), model, at)
+        if not any((at + path)[: len(broken)] == broken for broken in document.broken)
     )
 
 
 def _with_needs(
-    problems: Iterable[errors.Complaint], misfitting: Iterable[tuple[Where, str]]
+    problems: Iterable[errors.Complaint], field_problems: Iterable[tuple[Where, str]]
 ) -> Iterator[errors.Complaint]:
-    """The problems; those about words that YAML 1.1 takes for true or false say what is needed.
+    """The problems; one about a YAML 1.1 word such as ``yes`` names the type that the key needs.
 
     Args:
-        misfitting: what does not fit at paths in the file, in words.
+        field_problems: what does not fit at paths in the file, in words.
     """
-    needs = {words.path(path): text.partition("; needed ")[2] for path, text in misfitting}
+    needs = {words.path(path): text.partition("; needed ")[2] for path, text in field_problems}
     for problem in problems:
         seen, unsure, rest = problem.text.partition(scalars.TRUE_OR_FALSE)
         need = needs.get(problem.path) if unsure else ""
@@ -111,11 +111,11 @@ def _with_needs(
 
 
 class _GivenUp(Exception):
-    """Nothing more can be made of the text, and why is already complained about."""
+    """The rest of the text cannot be read; the reason is among the problems."""
 
 
 class _Composer:
-    """Builds plain data from a text's events, and complains on the way."""
+    """Builds plain data from YAML events, and collects problems."""
 
     def __init__(self, file: str, text: str, problems: list[errors.Complaint]) -> None:
         self.marks: dict[Where, Mark] = {}
@@ -174,8 +174,8 @@ class _Composer:
             self._complain(_mark(event), path[:3], f"{seen}; needed fewer")
             raise _GivenUp
         if isinstance(event, yaml.SequenceStartEvent):
-            return [self._value(each, (*path, n)) for n, each in enumerate(self._inside())]
-        return {key: self._value(each, (*path, key)) for key, each in self._pairs(path)}
+            return [self._value(inner, (*path, n)) for n, inner in enumerate(self._inside())]
+        return {key: self._value(inner, (*path, key)) for key, inner in self._pairs(path)}
 
     def _inside(self) -> Iterator[Any]:
         """The events that begin what is directly inside the list or mapping just begun."""

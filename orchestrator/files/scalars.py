@@ -1,4 +1,4 @@
-"""What a scalar means, where all readers of YAML agree on it."""
+"""The value of a YAML scalar, if YAML 1.1 and 1.2 agree on it."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from orchestrator.files.source import INVISIBLE
 _OF_BASE_TEN = "a number to base 10"
 _NO_ZEROS = "a number without leading zeros"
 _NO_NODES = re.compile(r"0x[0-9]+")  # a placement of no node, which YAML takes for hexadecimal
-# What is needed where somebody wrote a word of YAML 1.1, as long as nobody knows it better.
+# The need that is shown for a YAML 1.1 word, unless the model knows the type of the key.
 TRUE_OR_FALSE = "true or false where that is meant"
 _SURPRISES = (
     (r"(?i:yes|no|on|off|y|n)", "which YAML 1.1 takes for true or false", TRUE_OR_FALSE),

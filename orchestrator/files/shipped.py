@@ -1,4 +1,4 @@
-"""Playbooks, inventories and images: those that lie here, then those that ship with the package."""
+"""Playbooks, inventories and images: in the current folder, else shipped with the package."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,22 +15,22 @@ SCRIPTS = _ROOT / "images" / "scripts"
 
 
 def find(kind: Kind, name: str) -> Path | None:
-    """The file that ``name`` means: a path as it stands, else by name here, else as shipped."""
+    """The file that ``name`` means: a path, else a name in this folder, else a shipped name."""
     return next(filter(_is_there, (Path(name), *_candidates(kind, name))), None)
 
 
 def names(kind: Kind) -> dict[str, Path]:
-    """Every file of a kind by its name, what lies here before what is shipped."""
-    found: dict[str, Path] = {}
+    """Every file of a kind by its name; those of this folder hide shipped ones."""
+    paths: dict[str, Path] = {}
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"
         for path in sorted((root / kind).glob(pattern)):
-            found.setdefault(path.parent.name if kind == "images" else path.stem, path)
-    return found
+            paths.setdefault(path.parent.name if kind == "images" else path.stem, path)
+    return paths
 
 
 def _is_there(path: Path) -> bool:
-    """Whether anything but a folder lies there; what it is, its reader will say."""
+    """Whether anything but a folder lies there; ``source.read`` refuses what is no plain file."""
     try:
         return path.exists() and not path.is_dir()
     except OSError:  # longer than the name of a file can be

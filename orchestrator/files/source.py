@@ -1,7 +1,6 @@
-"""The text of a file that a user wrote: a regular file of modest size, in UTF-8 that can be seen.
+"""The text of a user's file: a regular file of at most 1 MiB, in UTF-8 without control characters.
 
-A directory, a pipe, two gigabytes or a character that shows a text in another order than it has
-never get as far as the parser.
+Directories, pipes, large files and characters that reorder text never reach the parser.
 """
 
 import os
@@ -82,9 +81,9 @@ def _decoded(file: str, content: bytes) -> str:
         raise _unusable(file, "UTF-16 or UTF-32; needed UTF-8")
     text = content.decode("utf-8", "surrogateescape")
     problems = [
-        complaint(file, Mark(number, found.start() + 1), (), _unfit(found.group()))
+        complaint(file, Mark(number, match.start() + 1), (), _unfit(match.group()))
         for number, line in enumerate(re.split(r"(?<=\n)", text), start=1)
-        if (found := _UNFIT.search(line))
+        if (match := _UNFIT.search(line))
     ]
     if problems:
         raise errors.ConfigError(problems)

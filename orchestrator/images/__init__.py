@@ -9,7 +9,7 @@ has it. Where a base's digest comes from (lock, registry, archive) is in
 from orchestrator.images.base import Reference, pinned, reference
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
-    Recipe,
+    ImageRecipe,
     base_to_build_from,
     build_args,
     ignored,
@@ -17,13 +17,13 @@ from orchestrator.images.recipe import (
     labels,
     tag,
 )
-from orchestrator.images.todo import Action, Held, actions
+from orchestrator.images.todo import Action, HeldImage, actions
 
 __all__ = [
     "INPUTS_LABEL",
     "Action",
-    "Held",
-    "Recipe",
+    "HeldImage",
+    "ImageRecipe",
     "Reference",
     "actions",
     "base_to_build_from",

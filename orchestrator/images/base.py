@@ -1,4 +1,4 @@
-"""Where a base image lies."""
+"""References of base images."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What goes into an image, and what it is called: its recipe, the digest of its inputs, its tag."""
+"""What goes into an image: its recipe, the digest of its inputs, and its tag."""
 
 import hashlib
 import json
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from orchestrator.images.base import pinned
 from orchestrator.model.image import Image, derived_tag, file_name
 
-# Raised when a recipe as a whole means something else: then every image is built anew.
+# Raised when the meaning of a recipe changes, so that every image is built again.
 _FORMAT = 1
 INPUTS_LABEL = "dlperf.inputs"
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """An image, and all that is known of what goes into it.
 
     Args:
@@ -36,7 +36,7 @@ class Recipe:
 
     @property
     def tag(self) -> str | None:
-        """What the image will be called; None until everything that goes in is known."""
+        """The tag of the image; None until all of its inputs are known."""
         inputs = self.inputs
         return tag(self.image, inputs) if inputs else None
 
@@ -49,7 +49,7 @@ class Recipe:
         return inputs_digest(self.image, self.base_digest, self.files, parts)
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def needed(self) -> tuple[str, ...]:
         """URLs whose sha256 must be known before the image has a name.
 
         A base's archive is not among them once the base's digest is known.
@@ -58,7 +58,7 @@ class Recipe:
 
 
 def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
-    """What a build begins with: the base by digest, or by the id that it has once it is loaded."""
+    """The base by digest, or by the id that it has once its archive is loaded."""
     return digest if image.archive else pinned(image.base, digest, mirror)
 
 
@@ -72,19 +72,21 @@ def build_args(image: Image, *, base: str) -> dict[str, str]:
 
 
 def labels(image: Image, inputs: str) -> dict[str, str]:
-    """What is written on the image, by which it is known to be ours and of which inputs."""
+    """The labels of the image, which identify it as ours and name its inputs."""
     return {"dlperf.image": image.name, INPUTS_LABEL: inputs}
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
-    """Build arguments that the image has a value for and that its Dockerfile knows nothing of.
+    """Build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
 
     The interpreter is left out, which many builds do not need.
     """
     lines = (line.split() for line in dockerfile.splitlines())
-    known = {words[1].partition("=")[0] for words in lines if words[:1] == ["ARG"]}
-    said = _values(image)
-    return tuple(name for name in said if name not in {*known, "PYTHON"} and said[name] != "none")
+    declared = {words[1].partition("=")[0] for words in lines if words[:1] == ["ARG"]}
+    values = _values(image)
+    return tuple(
+        name for name in values if name not in {*declared, "PYTHON"} and values[name] != "none"
+    )
 
 
 def inputs_digest(
@@ -109,14 +111,14 @@ def inputs_digest(
 
 
 def tag(image: Image, inputs: str) -> str:
-    """What the image built from these inputs is called on every node."""
+    """The tag that the image built from these inputs has on every node."""
     return derived_tag(image.name, inputs)
 
 
 def _values(image: Image) -> dict[str, str]:
     """The arguments that image.yaml alone decides; without those that would be empty."""
     source = image.source
-    found = {
+    arguments = {
         "PYTHON": image.python,
         "CODE": image.code,
         "INFINIBAND": image.infiniband,
@@ -130,4 +132,4 @@ def _values(image: Image) -> dict[str, str]:
         "SOURCE_COMMIT": source.commit if source else "",
         "SOURCE_PATH": (source.path if source else None) or "",
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in arguments.items() if value}

@@ -1,18 +1,18 @@
-"""What is to be done until every node has an image."""
+"""The actions that give every node an image."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator import nodeset
-from orchestrator.images.recipe import Recipe
+from orchestrator.images.recipe import ImageRecipe
 
 Kind = Literal["resolve", "download", "load", "build", "carry"]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that provision must do for an image.
+    """One step that provision takes for an image.
 
     resolve: ask the registry, or look into the archive, for the base's digest; download: fetch a
     file to this machine; load: send an image of a bundle; build; carry: bring the image from a
@@ -20,25 +20,27 @@ class Action:
 
     Args:
         node: where; empty for this machine.
-        what: the base, the URL, the image's tag; its name while the tag is not known.
+        subject: the base, the URL, the image's tag; its name while the tag is not known.
     """
 
     kind: Kind
     node: str
-    what: str
+    subject: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """An image that a node has under a tag; ``inputs`` is what its label says, if it has one."""
+class HeldImage:
+    """An image that a node has under a tag; ``inputs`` is from its label, if it has one."""
 
     id: str
     inputs: str | None
 
 
-def actions(recipe: Recipe, there: Mapping[str, Mapping[str, Held]]) -> tuple[Action, ...]:
-    """What must be done until every node has the image, in this order; empty when all have it.
+def actions(
+    recipe: ImageRecipe, there: Mapping[str, Mapping[str, HeldImage]]
+) -> tuple[Action, ...]:
+    """The actions, in order, after which every node has the image; empty when all have it.
 
     A tag alone proves nothing, since anyone may give it: the label says what an image was built
     from, and among several that were built from the same, the last provisioning's counts.
@@ -56,25 +58,25 @@ def actions(recipe: Recipe, there: Mapping[str, Mapping[str, Held]]) -> tuple[Ac
     ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
     if name in recipe.bundled:
-        kind, where, wanted = "load", "the bundle", Held(recipe.bundled[name], recipe.inputs)
+        kind, where, target = "load", "the bundle", HeldImage(recipe.bundled[name], recipe.inputs)
     elif ours:
-        known = (node for node, image in ours.items() if image.id == recipe.known_id)
-        where = next(known, next(iter(ours)))
-        wanted = ours[where]
+        provisioned = (node for node, image in ours.items() if image.id == recipe.known_id)
+        where = next(provisioned, next(iter(ours)))
+        target = ours[where]
     else:
         return _made(recipe, name, tuple(there), held)
     return tuple(
-        Action(kind, node, name, _why_not(held.get(node), wanted, where))
+        Action(kind, node, name, _why_not(held.get(node), target, where))
         for node in there
-        if held.get(node) != wanted
+        if held.get(node) != target
     )
 
 
-def _unknown(recipe: Recipe) -> Iterator[Action]:
+def _unknown(recipe: ImageRecipe) -> Iterator[Action]:
     image = recipe.image
     if recipe.base_digest is None and image.archive is None:
         yield Action("resolve", "", image.base, "its digest is not known")
-    for url in recipe.wanted:
+    for url in recipe.needed:
         if url not in recipe.downloads:
             yield Action("download", "", url, "its sha256 is not known")
     if recipe.base_digest is None and image.archive is not None:
@@ -82,17 +84,17 @@ def _unknown(recipe: Recipe) -> Iterator[Action]:
 
 
 def _made(
-    recipe: Recipe, name: str, nodes: tuple[str, ...], foreign: Mapping[str, Held]
+    recipe: ImageRecipe, name: str, nodes: tuple[str, ...], foreign: Mapping[str, HeldImage]
 ) -> tuple[Action, ...]:
     first, *others = nodes
     besides = f"; another image has that name on {nodeset.fold(foreign)}" if foreign else ""
-    known = {
+    checksums = {
         url: recipe.downloads[url] for url in recipe.image.downloads if url in recipe.downloads
     }
     return (
         *(
             Action("download", "", url, "this machine does not have it yet")
-            for url, sha256 in known.items()
+            for url, sha256 in checksums.items()
             if sha256 not in recipe.cached
         ),
         Action("build", first, name, f"no node has it{besides}"),
@@ -100,11 +102,11 @@ def _made(
     )
 
 
-def _why_not(seen: Held | None, wanted: Held, where: str) -> str:
+def _why_not(seen: HeldImage | None, target: HeldImage, where: str) -> str:
     if seen is None:
         return f"the node has none; {where} has it"
-    other = "" if seen.inputs == wanted.inputs else ", which was not built from these inputs"
-    return f"the node has {_short(seen.id)}{other}; {where} has {_short(wanted.id)}"
+    other = "" if seen.inputs == target.inputs else ", which was not built from these inputs"
+    return f"the node has {_short(seen.id)}{other}; {where} has {_short(target.id)}"
 
 
 def _short(image_id: str) -> str:

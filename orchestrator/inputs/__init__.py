@@ -1,4 +1,4 @@
-"""What commands begin with: the user's YAML files, earlier provisioning, a node's answer.
+"""What commands start from: the user's YAML files, the site file, answers of nodes.
 
 ``yaml_files`` finds, reads and judges inventories, playbooks and images; ``sites`` reads what
 provisioning kept of a cluster; ``probing`` turns a probe's output into facts.

@@ -1,4 +1,4 @@
-"""Probes of nodes: their answers as facts."""
+"""Runs probes on nodes and parses their answers."""
 
 from typing import TypeVar
 
@@ -10,25 +10,25 @@ T = TypeVar("T")
 
 
 def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
-    """A node's answer to a probe.
+    """Run a probe on a node; the fact in its answer.
 
     Raises:
-        NodeError: it gave none.
-        UnfitError: its answer cannot be read.
+        NodeError: no answer.
+        UnfitError: the answer cannot be parsed; the message has the command's standard error.
     """
     return understood(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
 
 
 def understood(probe: Probe[T], done: Completed, node: str) -> T:
-    """What came of a probe's command, as a fact.
+    """The fact in a finished probe's output.
 
     Raises:
-        UnfitError: it cannot be read.
+        UnfitError: the output cannot be parsed; the message has the command's standard error.
     """
     try:
         return probe.parse(done.stdout.decode(errors="replace"))
     except errors.LogError as error:
-        said = done.stderr.decode(errors="replace").strip() or f"exit status {done.exit_code}"
+        detail = done.stderr.decode(errors="replace").strip() or f"exit status {done.exit_code}"
         raise errors.UnfitError(
-            f"{error.cause} ({said})", code=error.code, node=node, phase=probe.name, fix=error.fix
+            f"{error.cause} ({detail})", code=error.code, node=node, phase=probe.name, fix=error.fix
         ) from error

@@ -1,4 +1,4 @@
-"""Sites: what provisioning left about a cluster, read again, and which inventory counts."""
+"""Site files that provisioning wrote, and which inventory and nodes a command is about."""
 
 import contextlib
 import fnmatch
@@ -20,10 +20,13 @@ SITE = TypeAdapter(Site)
 
 
 def read(content: bytes, fix: str) -> Site:
-    """A site file.
+    """The site in a site file's bytes.
+
+    Args:
+        fix: what the user should do about a bad file.
 
     Raises:
-        StoreError: it is damaged or of another version.
+        StoreError: STORE-DAMAGED or STORE-VERSION.
     """
     try:
         site = SITE.validate_json(content)
@@ -43,16 +46,16 @@ def read(content: bytes, fix: str) -> Site:
 
 
 def of(store: Store, cluster: Cluster) -> Site | None:
-    """What provisioning found out about a cluster; None if it never ran, or wrote it otherwise."""
+    """A cluster's site; None if it was never provisioned or its file cannot be read."""
     content = store.site(cluster.name)
     try:
         return read(content, "provision again") if content else None
     except errors.StoreError:
-        return None  # it is about to be written anew; nothing in it is a measurement
+        return None  # provisioning writes it again; it holds no measurement
 
 
 def digest(cluster: Cluster) -> str:
-    """Equal for inventories that say the same."""
+    """The sha256 of an inventory's content, whatever its formatting."""
     return hashlib.sha256(cluster.model_dump_json().encode()).hexdigest()
 
 
@@ -64,8 +67,8 @@ def inventory(
     Where none is named, a line says which one it is and why.
 
     Raises:
-        UsageError: there is none.
-        ConfigError: it does not hold.
+        UsageError: NO-INVENTORY, or there is no such file.
+        ConfigError: it is not valid.
     """
     if named is not None:
         return yaml_files.cluster(named)
@@ -100,7 +103,7 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
         pattern: names or globs with commas; with ``!`` before it, one leaves nodes out.
 
     Raises:
-        UsageError: a word fits no node, or none is left.
+        UsageError: NO-NODE; a pattern fits no node, or none is left.
     """
     if pattern is None:
         return cluster

@@ -1,4 +1,4 @@
-"""The files that a user writes, found, read and judged, with every complaint at once."""
+"""Inventories, playbooks and images: found, read and validated, all problems of a file at once."""
 
 import contextlib
 import difflib
@@ -43,7 +43,7 @@ _STAND_INS: Mapping[load.Where, load.Tree] = {
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """A playbook with everything that it names, brought together."""
+    """A valid playbook with the workload and image that it names."""
 
     name: str
     document: load.Document
@@ -54,11 +54,11 @@ class Playbook:
 
 
 def cluster(name: str) -> tuple[Cluster, Path]:
-    """The inventory of that name or path, judged, and where it lies.
+    """The inventory of that name or path, validated, and its file.
 
     Raises:
         ConfigError: all that is wrong with it.
-        UsageError: there is none.
+        UsageError: NO-FILE.
     """
     path = _found("inventory", name)
     return judged_cluster(load.draft(path)), path
@@ -71,16 +71,19 @@ def judged_cluster(document: load.Document) -> Cluster:
         ConfigError: all that is wrong with it.
     """
     return _judged(
-        document, Cluster, lambda found: (*found.contradictions(), *_open_keys(found)), _NODES
+        document,
+        Cluster,
+        lambda inventory: (*inventory.contradictions(), *_open_keys(inventory)),
+        _NODES,
     )
 
 
 def playbook(name: str) -> Playbook:
-    """The playbook of that name or path, judged as far as that needs no inventory.
+    """The playbook of that name or path, validated as far as that needs no inventory.
 
     Raises:
         ConfigError: all that is wrong with it.
-        UsageError: there is none.
+        UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
     return judged_playbook(load.draft(path), path.stem)
@@ -101,13 +104,15 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
-def refuse_on(found: Playbook, where: Cluster) -> None:
-    """Judge a playbook on the cluster where it is to run.
+def refuse_on(playbook: Playbook, cluster: Cluster) -> None:
+    """Validate a playbook against the cluster where it is to run.
 
     Raises:
-        ConfigError: all that cannot be there.
+        ConfigError: every case that the cluster cannot run.
     """
-    refuse(found.document, matrix.contradictions(found.experiment, found.workload, where))
+    refuse(
+        playbook.document, matrix.contradictions(playbook.experiment, playbook.workload, cluster)
+    )
 
 
 def judged_image(document: load.Document) -> Image:
@@ -117,40 +122,44 @@ def judged_image(document: load.Document) -> Image:
         ConfigError: all that is wrong with it.
     """
     return _judged(
-        document, Image, lambda found: (*found.contradictions(), *_no_workloads(found)), {}
+        document,
+        Image,
+        lambda definition: (*definition.contradictions(), *_no_workloads(definition)),
+        {},
     )
 
 
 def image(choice: str) -> tuple[Image, Path]:
-    """The image definition of that name, judged, and its folder; of NAME@TAG with that base.
+    """The image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
 
     Raises:
         ConfigError: all that is wrong with it.
-        UsageError: there is none, or its base has no tag to choose.
+        UsageError: NO-FILE; or NO-TAG, its base is an archive.
     """
     name, _, tag = choice.partition("@")
     path = _found("images", name)
-    found = judged_image(load.draft(path))
-    if tag and found.archive is not None:
+    definition = judged_image(load.draft(path))
+    if tag and definition.archive is not None:
         raise errors.UsageError(
-            f"the base of {name} comes as a file, {found.archive}; it has no other tag",
+            f"the base of {name} comes as a file, {definition.archive}; it has no other tag",
             code="NO-TAG",
             fix=f"give the URL of another file in a copy of images/{name}",
         )
     if tag:
-        base = f"{found.base.rpartition(':')[0]}:{tag}"
-        found = found.model_copy(update={"name": choice, "base": base})
-    return found, path.parent.resolve()
+        base = f"{definition.base.rpartition(':')[0]}:{tag}"
+        definition = definition.model_copy(update={"name": choice, "base": base})
+    return definition, path.parent.resolve()
 
 
-def refuse(document: load.Document, found: Iterable[Contradiction]) -> None:
-    """Raise all contradictions of a document as complaints, if there are any.
+def refuse(document: load.Document, contradictions: Iterable[Contradiction]) -> None:
+    """Raise all problems of a document at once, each with its line and column.
 
     Raises:
-        ConfigError: there are some.
+        ConfigError: there is at least one.
     """
     complaints = [
-        document.complaint(contradiction.path, contradiction.text) for contradiction in found
+        document.complaint(contradiction.path, contradiction.text)
+        for contradiction in contradictions
     ]
     if complaints:
         raise errors.ConfigError(complaints)
@@ -160,25 +169,25 @@ def workload(name: str) -> Workload:
     """The workload of that name.
 
     Raises:
-        UsageError: there is none; the message says which there are.
+        UsageError: NO-WORKLOAD; the message lists those there are.
     """
-    found = workloads.find(name)
-    if found is None:
+    chosen = workloads.find(name)
+    if chosen is None:
         raise errors.UsageError(
             f"there is no workload {name!r}",
             code="NO-WORKLOAD",
             fix=f"needed one of {', '.join(workloads.names())}",
         )
-    return found
+    return chosen
 
 
 def folder_digest(folder: Path) -> str:
     """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()
-    found = (
+    paths = (
         Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
     )
-    for path in sorted(found):
+    for path in sorted(paths):
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
@@ -191,22 +200,26 @@ def _judged(
     wrong: Callable[[N], Iterable[Contradiction]],
     stand_ins: Mapping[load.Where, load.Tree],
 ) -> N:
-    """The noun in a document; one that does not hold is judged as far as it does.
+    """The document as a model; if it is not valid, the valid part is judged too.
+
+    Args:
+        wrong: rules over the whole model that pydantic cannot express.
+        stand_ins: values for missing keys, so that the rest can be judged.
 
     Raises:
         ConfigError: all that is wrong with it.
     """
     try:
-        found = load.validated(document, model)
+        noun = load.validated(document, model)
     except errors.ConfigError as error:
         rest = salvage.salvaged(document, model, stand_ins)
         also = rest.sure(wrong(rest.model)) if rest else ()
-        told = [
+        more = [
             document.complaint(contradiction.path, contradiction.text) for contradiction in also
         ]
-        raise errors.ConfigError([*error.complaints, *told]) from error
-    refuse(document, wrong(found))
-    return found
+        raise errors.ConfigError([*error.complaints, *more]) from error
+    refuse(document, wrong(noun))
+    return noun
 
 
 def _impossible(name: str, experiment: Experiment) -> Iterator[Contradiction]:
@@ -221,10 +234,12 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Contradiction]:
         yield from matrix.contradictions(experiment, workload, None)
 
 
-def _open_keys(found: Cluster) -> Iterator[Contradiction]:
-    """SSH keys that others than their owner may use."""
-    said = [(("nodes", index, "identity"), node.identity) for index, node in enumerate(found.nodes)]
-    for path, identity in ((("defaults", "identity"), found.defaults.identity), *said):
+def _open_keys(inventory: Cluster) -> Iterator[Contradiction]:
+    """Private SSH keys that other users of this machine may read."""
+    entries = [
+        (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
+    ]
+    for path, identity in ((("defaults", "identity"), inventory.defaults.identity), *entries):
         try:
             mode = Path(identity).expanduser().stat().st_mode if identity else 0
         except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
@@ -234,30 +249,30 @@ def _open_keys(found: Cluster) -> Iterator[Contradiction]:
             yield Contradiction(path, f"{seen}; needed chmod 600")
 
 
-def _no_workloads(found: Image) -> Iterator[Contradiction]:
-    known = workloads.names()
-    for index, name in enumerate(found.workloads):
-        if name not in known:
-            yield Contradiction(("workloads", index), _is_none("workload", name, known))
+def _no_workloads(definition: Image) -> Iterator[Contradiction]:
+    installed = workloads.names()
+    for index, name in enumerate(definition.workloads):
+        if name not in installed:
+            yield Contradiction(("workloads", index), _is_none("workload", name, installed))
 
 
 def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Contradiction]:
     """An image without the workload's program, where another image has it."""
-    wanted = experiment.workload
-    serving = [] if wanted in chosen.workloads or not chosen.workloads else _serving(wanted)
+    name = experiment.workload
+    serving = [] if name in chosen.workloads or not chosen.workloads else _serving(name)
     if serving:
-        said = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {wanted}"
-        yield Contradiction(("image",), f"{said}; needed {' or '.join(serving)}")
+        text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
+        yield Contradiction(("image",), f"{text}; needed {' or '.join(serving)}")
 
 
-def _serving(wanted: str) -> list[str]:
+def _serving(workload_name: str) -> list[str]:
     """Images, here and shipped, that serve a workload; unreadable ones are left out."""
-    found = []
+    serving = []
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
-            if wanted in load.validated(load.read(path), Image).workloads:
-                found.append(name)
-    return found
+            if workload_name in load.validated(load.read(path), Image).workloads:
+                serving.append(name)
+    return serving
 
 
 def _unfit_image(
@@ -265,12 +280,12 @@ def _unfit_image(
 ) -> Iterator[Contradiction]:
     """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
     for case in matrix.cases(experiment):
-        said = workload.params.model_validate(dict(case.given)).model_dump()
+        params = workload.params.model_validate(dict(case.given)).model_dump()
         for name, value in chosen.params.items():
-            if name in said and said[name] != value:
+            if name in params and params[name] != value:
                 yield Contradiction(
                     ("image",),
-                    f"{chosen.name} is for {name}: {value}; {case.placement} has {said[name]}."
+                    f"{chosen.name} is for {name}: {value}; {case.placement} has {params[name]}."
                     f" needed another image, or `params: {{{name}: {value!r}}}`",
                 )
                 return
@@ -289,27 +304,27 @@ def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
         ("image", experiment.image.partition("@")[0], tuple(shipped.names("images"))),
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     )
-    for key, name, known in places:
-        if name is not None and name not in known:
-            yield Contradiction((key,), _is_none(key, name, known))
+    for key, name, choices in places:
+        if name is not None and name not in choices:
+            yield Contradiction((key,), _is_none(key, name, choices))
 
 
-def _is_none(kind: str, name: str, known: tuple[str, ...]) -> str:
-    question = words.did_you_mean(name, known)
+def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:
+    question = words.did_you_mean(name, choices)
     also = f"; {question}" if question else ""
-    needed = f"needed one of {', '.join(known)}" if known else "there is none at all"
+    needed = f"needed one of {', '.join(choices)}" if choices else "there is none at all"
     return f"there is no {kind} {name!r}; {needed}{also}"
 
 
 def _found(kind: shipped.Kind, name: str) -> Path:
     path = shipped.find(kind, name)
     if path is None:
-        known = shipped.names(kind)
-        hint = difflib.get_close_matches(Path(name).stem, known, 1)
-        what = {"inventory": "inventory", "playbooks": "playbook", "images": "image"}[kind]
+        choices = shipped.names(kind)
+        hint = difflib.get_close_matches(Path(name).stem, choices, 1)
+        label = {"inventory": "inventory", "playbooks": "playbook", "images": "image"}[kind]
         raise errors.UsageError(
-            f"there is no {what} {name!r}; here and shipped are: {', '.join(known) or 'none'}",
+            f"there is no {label} {name!r}; here and shipped are: {', '.join(choices) or 'none'}",
             code="NO-FILE",
-            fix=f"did you mean {hint[0]}?" if hint else f"give a path to the {what}",
+            fix=f"did you mean {hint[0]}?" if hint else f"give a path to the {label}",
         )
     return path

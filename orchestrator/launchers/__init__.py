@@ -1,4 +1,7 @@
-"""How a gang's command lines come from one: each launcher says what every node starts."""
+"""Launchers: from one command, the command line of every node. Pure.
+
+A new launcher is a module here with ``launch``, named by the workloads that use it.
+"""
 
 from collections.abc import Callable
 

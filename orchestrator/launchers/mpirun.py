@@ -95,7 +95,7 @@ def _named(name: str, node_rank: int) -> str:
 
 
 def private(files: Iterable[str]) -> tuple[str, ...]:
-    """Those of an attempt's files that are keys."""
+    """The private keys among an attempt's files, which must not outlive it."""
     return tuple(name for name in files if name.rpartition(".")[2] in PRIVATE)
 
 
@@ -107,7 +107,7 @@ def leader_files(
     Args:
         hosts: by address, the keys of the other nodes' sshd.
     """
-    known = (f"[{address}]:{port} {keys.public}" for address, keys in hosts.items())
+    host_lines = (f"[{address}]:{port} {keys.public}" for address, keys in hosts.items())
     settings = (
         "Host *",
         f"Port {port}",
@@ -123,7 +123,7 @@ def leader_files(
         "ServerAliveInterval 10",
         "LogLevel ERROR",
     )
-    return {"id": user.private, "known_hosts": _lines(known), "ssh_config": _lines(settings)}
+    return {"id": user.private, "known_hosts": _lines(host_lines), "ssh_config": _lines(settings)}
 
 
 def service_files(
@@ -171,17 +171,17 @@ def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
 
 def _rank(line: bytes) -> int | None:
     """The rank of a line that mpirun tagged, such as ``[1,12]<stdout>:``."""
-    tag, found, _ = line.partition(b"]<std")
+    tag, mark, _ = line.partition(b"]<std")
     rank = tag.rpartition(b",")[2]
-    return int(rank) if found and rank.isdigit() and len(rank) < 10 else None
+    return int(rank) if mark and rank.isdigit() and len(rank) < 10 else None
 
 
 def _interface(placement: Placement) -> tuple[str, ...]:
     names = {seat.interface for seat in placement.seats}
     if len(names) > 1:
-        said = ", ".join(f"{seat.node}: {seat.interface}" for seat in placement.seats)
+        interfaces = ", ".join(f"{seat.node}: {seat.interface}" for seat in placement.seats)
         raise errors.UsageError(
-            f"mpirun takes one interface for all nodes; the inventory has {said}",
+            f"mpirun takes one interface for all nodes; the inventory has {interfaces}",
             code="INTERFACES",
             fix="give the nodes' interfaces one name, or leave `interface` out everywhere",
         )

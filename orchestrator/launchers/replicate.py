@@ -8,7 +8,7 @@ from orchestrator.model.plan import Command, Placement, Start
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 _NO_PROXIES = tuple(
-    word for name in _PROXIES for each in (name, name.upper()) for word in ("-u", each)
+    word for name in _PROXIES for variant in (name, name.upper()) for word in ("-u", variant)
 )
 
 

@@ -1,4 +1,4 @@
-"""Logs of ``mpirun --tag-output``: what ranks print in pieces, put together to their lines again.
+"""Logs of ``mpirun --tag-output``: the lines of ranks, joined from the pieces that mpirun tags.
 
 mpirun tags every piece that it reads of a rank and every line in it. Where ranks print at the same
 time, a piece may end in the middle of a line, and another rank's tag follows on the same line.
@@ -30,11 +30,11 @@ class _Tag(NamedTuple):
 
 
 def _tags(text: bytes) -> Iterator[_Tag]:
-    for found in _TAG.finditer(text):
-        start = found.start()
+    for match in _TAG.finditer(text):
+        start = match.start()
         if _TIME.match(text, max(0, start - _TIME_BYTES), start):
             start -= _TIME_BYTES
-        yield _Tag(text[start : found.end()], found[0], start, found.end())
+        yield _Tag(text[start : match.end()], match[0], start, match.end())
 
 
 class Rejoined:
@@ -95,10 +95,10 @@ class Rejoined:
         """Keep what a rank printed of a line that goes on elsewhere."""
         if rank not in self._open and len(self._open) >= MOST_RANKS:
             return
-        said = self._open.setdefault(rank, bytearray())
-        said += piece
-        if len(said) > 2 * LONGEST:
-            del said[:-LONGEST]
+        line = self._open.setdefault(rank, bytearray())
+        line += piece
+        if len(line) > 2 * LONGEST:
+            del line[:-LONGEST]
 
     def _shorten(self) -> bytes:
         """Make room in a line without an end; what of it belongs to no rank."""

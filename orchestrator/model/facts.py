@@ -121,11 +121,11 @@ class Silent:
 
     Args:
         code: ``HUNG``; ``ABSENT``, no such program; else the word of who refused the answer.
-        said: what came instead, in the node's own words.
+        message: what came instead, in the node's own words.
     """
 
     code: str
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

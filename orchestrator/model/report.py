@@ -111,7 +111,7 @@ class Report:
         """How many trials a case should have."""
         return self.trials_planned or len(result.trials)
 
-    def known(self, result: Result) -> tuple[PublishedResult, ...]:
+    def published_for(self, result: Result) -> tuple[PublishedResult, ...]:
         """What is published of a case, the one to compare with first."""
         return self.published.get(result.case, ())
 

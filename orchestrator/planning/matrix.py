@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import words
-from orchestrator.documents import misfits
+from orchestrator.documents import field_errors
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
@@ -139,7 +139,7 @@ def _judged(
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
-        for where, text, _ in misfits.told(error, dict(params), model, path):
+        for where, text, _ in field_errors.messages(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere; see _missing
                 yield Contradiction((*path, *where), text)
 

@@ -1,5 +1,6 @@
 """Bringing data sets onto nodes: ``dlperf-orch data``.
 
-``held`` says what nodes have, ``plan`` how each node is to get what it lacks, ``work`` and ``run``
-do it, ``watch`` follows the processes there. What a data set must hold is in ``datasets/``.
+``held`` reads what nodes have, ``plan`` decides how each node gets what it lacks, ``work`` does it
+on one node and ``run`` on all, ``watch`` follows an attempt, ``show`` prints. What a data set must
+hold is in ``datasets/``.
 """

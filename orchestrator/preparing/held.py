@@ -1,4 +1,4 @@
-"""What nodes hold of a data set: asked, judged, and compared with each other."""
+"""What nodes hold of a data set: read file by file, judged, and compared between nodes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -17,47 +17,43 @@ from orchestrator.probes import data
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What one node holds.
-
-    Args:
-        found: what is wrong with it by itself.
-    """
+class Holding:
+    """One node's copy of a data set, with the findings about it alone."""
 
     digest: DataDigest
     contents: Contents
-    found: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What some nodes hold, by node name, with what is wrong; and those that gave no answer."""
+class Holdings:
+    """Copies of a data set by node name, all findings about them, and errors of silent nodes."""
 
-    held: Mapping[str, Held]
+    by_node: Mapping[str, Holding]
     findings: tuple[Finding, ...]
     failures: tuple[errors.DlperfError, ...]
 
 
-def verdict(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Verdict:
-    """Each node's data set looked at anew, file by file, and compared with the others'."""
+def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
+    """The data set on these nodes, read anew file by file and compared between nodes."""
     nodes = {node.name: node for node in fleet.cluster.members}
     answers = ask_all(names, lambda name: _ask(fleet, dataset, nodes[name]))
     held = {answer.node: answer.value for answer in answers if answer.value}
-    found = [finding for seen in held.values() for finding in seen.found]
-    between = checks.digests(dataset.name, {name: seen.digest for name, seen in held.items()})
-    # Which parts a set may lack is this data set's own to say, and was said.
-    found += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
+    findings = [finding for holding in held.values() for finding in holding.findings]
+    between = checks.digests(dataset.name, {name: holding.digest for name, holding in held.items()})
+    # The data set's own rules have already judged which parts it may lack.
+    findings += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
     failures: list[errors.DlperfError] = []
     for answer in answers:
         if isinstance(answer.error, errors.UnfitError):
-            found.append(_unread(dataset, answer.node, answer.error))
+            findings.append(_unread(dataset, answer.node, answer.error))
         elif answer.error is not None:
             failures.append(answer.error)
-    return Verdict(held, tuple(found), tuple(failures))
+    return Holdings(held, tuple(findings), tuple(failures))
 
 
 def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Contents:
-    """What lies at a path of a node, wherever the inventory has the data set.
+    """What lies at any path of a node, judged by no rule yet.
 
     Raises:
         NodeError: no answer.
@@ -68,7 +64,7 @@ def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Conten
 
 
 def size(fleet: Fleet, node: Node, name: str) -> DataDigest:
-    """Count, size and digest of a data set as the node remembers it, else as it is.
+    """Count, size and digest of a data set, from the node's kept count if it still holds.
 
     Raises:
         NodeError: no answer.
@@ -78,42 +74,42 @@ def size(fleet: Fleet, node: Node, name: str) -> DataDigest:
     return probing.ask(fleet.transports[node.name], question, DATA_COUNT_S)
 
 
-def row(dataset: Dataset, path: str, held: Held | None) -> tuple[str, ...]:
-    """Path, files, size, digest and parts, for a table; blanks for what nobody knows."""
-    if held is None:
+def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]:
+    """Path, files, size, digest and parts for a table; blanks where ``held`` is None."""
+    if holding is None:
         return path, "", "", "", ""
-    digest = held.digest
+    digest = holding.digest
     size_gib = f"{digest.size_bytes / (1 << 30):.1f} GiB"
-    parts = judge.counted(dataset, held.contents)
+    parts = judge.counted(dataset, holding.contents)
     return path, str(digest.files), size_gib, digest.digest[:16], parts
 
 
-def document(verdict: Verdict) -> dict[str, JSON]:
-    """By node name what it holds, for programs."""
-    return {name: _plain(seen) for name, seen in verdict.held.items()}
+def document(observed: Holdings) -> dict[str, JSON]:
+    """The JSON of what each node holds, by node name."""
+    return {name: _plain(holding) for name, holding in observed.by_node.items()}
 
 
-def _plain(held: Held) -> JSON:
+def _plain(holding: Holding) -> JSON:
     parts: list[JSON] = []
-    for part in held.contents:
-        said: dict[str, JSON] = dataclasses.asdict(part)
+    for part in holding.contents:
+        part_document: dict[str, JSON] = dataclasses.asdict(part)
         # Names of a thousand files are in the digest.
-        parts.append({"files": len(part.sizes)} if isinstance(part, FilesSeen) else said)
-    return {**dataclasses.asdict(held.digest), "parts": parts}
+        parts.append({"files": len(part.sizes)} if isinstance(part, FilesSeen) else part_document)
+    return {**dataclasses.asdict(holding.digest), "parts": parts}
 
 
-def _ask(fleet: Fleet, dataset: Dataset, node: Node) -> Held:
+def _ask(fleet: Fleet, dataset: Dataset, node: Node) -> Holding:
     transport = fleet.transports[node.name]
     path = node.data[dataset.name]
     own = contents_of(fleet, dataset, node, path)
     question = data.probe(path, node.folder, fresh=True)
     digest = probing.ask(transport, question, DATA_COUNT_S)
-    found = list(judge.judge(dataset, node.name, path, own))
+    findings = list(judge.judge(dataset, node.name, path, own))
     like = datasets.find(dataset.like) if dataset.like else None
     if like is not None and like.name in node.data:
         other = contents_of(fleet, like, node, node.data[like.name])
-        found += judge.unlike(dataset, node.name, own, other)
-    return Held(digest, own, tuple(found))
+        findings += judge.unlike(dataset, node.name, own, other)
+    return Holding(digest, own, tuple(findings))
 
 
 def _unread(dataset: Dataset, node: str, error: errors.UnfitError) -> Finding:

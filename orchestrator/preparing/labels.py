@@ -7,18 +7,18 @@ from orchestrator.datasets import labels
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
 from orchestrator.model.site import Finding
-from orchestrator.preparing.plan import Asked, Planned
+from orchestrator.preparing.plan import DataRequest, Planned
 from orchestrator.transports import Transport
 
 MOST_BYTES = 64 << 20
 
 
 def given(path: Path | None) -> bytes | None:
-    """What a file of the user's says, as scripts want it; None if none is given.
+    """The user's labels file as lines ``FILE CLASS``; None if none is given.
 
     Raises:
         LocalError: it cannot be read.
-        UsageError: it cannot be understood.
+        UsageError: LABELS; it is in no known form.
     """
     if path is None:
         return None
@@ -30,23 +30,23 @@ def given(path: Path | None) -> bytes | None:
         raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
 
 
-def beside(fleet: Fleet, asked: Asked, planned: Planned) -> bytes | Finding:
-    """What a file beside the sources says, as scripts want it; or why nothing does.
+def beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes | Finding:
+    """The labels file among a node's sources, as lines ``FILE CLASS``; or a finding without one.
 
     Raises:
         NodeError: the node does not answer.
     """
-    node, name = planned.node.name, planned.found.labels
+    node, name = planned.node.name, planned.observed.labels
     if not name:
         return Finding(
             "error",
             "LABELS",
             node,
-            f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {asked.source}",
+            f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}",
             "the class of each validation image",
             "give --labels with one of these files, which come with ImageNet's tools",
         )
-    path = f"{asked.source}/{name}"
+    path = f"{request.source}/{name}"
     try:
         text = _whole(fleet.transports[node], path).decode(errors="replace")
         return labels.lines(labels.parse(text, path)).encode()

@@ -1,4 +1,4 @@
-"""What preparing a data set would mean on each node: asked, and decided."""
+"""How each node is to get a data set: what lies there, and the way that fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal
 
 from orchestrator import errors
 from orchestrator.datasets import Dataset, Tool, Way, look
-from orchestrator.datasets.look import Found, Wanted
+from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import probing
@@ -18,11 +18,11 @@ State = Literal["there", "ready", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line asks for, brought together.
+class DataRequest:
+    """The data set, nodes and sources that the command line names.
 
     Args:
-        cluster: the nodes that are meant.
+        cluster: with the chosen nodes only.
         source: folder of sources on the nodes; None if none is named.
         images: those that were provisioned, by name.
     """
@@ -38,22 +38,22 @@ class Planned:
     """What is to be done on one node.
 
     Args:
-        state: there (something lies at the path already), ready, or refused with findings.
+        state: there (something lies at the path already), ready, or refused for its findings.
         way: None unless ready.
         needed_bytes: of free disk.
     """
 
     node: Node
-    found: Found
+    observed: Observed
     state: State
     way: Way | None
     needed_bytes: int
-    refusals: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What is to be done, by node name; and the errors of nodes that did not say.
+    """What is to be done, by node name; and the errors of silent nodes.
 
     Args:
         labels: of validation images, by node name, where they are needed.
@@ -64,30 +64,30 @@ class Plans:
     failures: tuple[errors.DlperfError, ...]
 
 
-def planned(fleet: Fleet, asked: Asked, name: str) -> Planned:
+def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
     """What is to be done on a node.
 
     Raises:
         NodeError, UnfitError: it gave no answer that can be read.
     """
-    node = next(member for member in asked.cluster.members if member.name == name)
-    wanted = Wanted(node.data[asked.dataset.name], asked.source, home(node, asked.dataset))
-    question = look.probe(asked.dataset, wanted)
-    found = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
-    if found.target == "there":
-        return Planned(node, found, "there", None, 0, ())
-    refusals = list(look.refusals(asked.dataset, name, wanted, found))
-    open_ways = look.ways(asked.dataset, found, _beside(fleet, asked.dataset, node))
-    fit = [way for way in open_ways if _lack(asked, node, way[0]) is None]
+    node = next(member for member in request.cluster.members if member.name == name)
+    paths = Paths(node.data[request.dataset.name], request.source, home(node, request.dataset))
+    question = look.probe(request.dataset, paths)
+    observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
+    if observed.target == "there":
+        return Planned(node, observed, "there", None, 0, ())
+    findings = list(look.findings(request.dataset, name, paths, observed))
+    open_ways = look.ways(request.dataset, observed, _beside(fleet, request.dataset, node))
+    fit = [way for way in open_ways if _lack(request, node, way[0]) is None]
     if not open_ways:
-        refusals.append(look.unmet(asked.dataset, name, wanted, found))
+        findings.append(look.unmet(request.dataset, name, paths, observed))
     elif not fit:
-        refusals += [lack for way, _ in open_ways if (lack := _lack(asked, node, way))]
+        findings += [lack for way, _ in open_ways if (lack := _lack(request, node, way))]
     way, needed_bytes = fit[0] if fit else (None, 0)
-    if needed_bytes > found.free_bytes:
-        refusals.append(look.full(name, found, needed_bytes))
-    state: State = "refused" if refusals else "ready"
-    return Planned(node, found, state, way, needed_bytes, tuple(refusals))
+    if needed_bytes > observed.free_bytes:
+        findings.append(look.full(name, observed, needed_bytes))
+    state: State = "refused" if findings else "ready"
+    return Planned(node, observed, state, way, needed_bytes, tuple(findings))
 
 
 def home(node: Node, dataset: Dataset) -> str:
@@ -95,14 +95,16 @@ def home(node: Node, dataset: Dataset) -> str:
     return f"{node.folder}/prepare/{dataset.name}-{node.name}"
 
 
-def words(planned: Planned) -> str:
-    """What is to be done, for a person."""
+def summary(planned: Planned) -> str:
+    """One line on what is to be done."""
     if planned.way is None:
         return {"there": "is there; nothing is overwritten"}.get(
             planned.state, "cannot be prepared"
         )
     begun = (
-        f", {planned.found.have_bytes >> 20} MiB of it begun" if planned.found.have_bytes else ""
+        f", {planned.observed.have_bytes >> 20} MiB of it begun"
+        if planned.observed.have_bytes
+        else ""
     )
     return f"{planned.way.title}; needs {planned.needed_bytes >> 20} MiB of free disk{begun}"
 
@@ -119,7 +121,7 @@ def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:
     return sizes
 
 
-def _lack(asked: Asked, node: Node, way: Way) -> Finding | None:
+def _lack(request: DataRequest, node: Node, way: Way) -> Finding | None:
     """What a node lacks to run a way's tool."""
     if way.tool is None:
         return None
@@ -130,9 +132,9 @@ def _lack(asked: Asked, node: Node, way: Way) -> Finding | None:
             node.name,
             f"runtime: {node.runtime}, where no container runs",
             f"runtime: docker, since preparing {way.title}",
-            "say runtime: docker, or put ready-made files into --from",
+            "set runtime: docker, or put ready-made files into --from",
         )
-    return None if way.tool.image in asked.images else _no_image(node, way.tool)
+    return None if way.tool.image in request.images else _no_image(node, way.tool)
 
 
 def _no_image(node: Node, tool: Tool) -> Finding:

@@ -11,11 +11,11 @@ from typing import Literal
 from orchestrator import errors
 from orchestrator.console import Voice, duration
 from orchestrator.datasets import progress
-from orchestrator.datasets.progress import Progress
+from orchestrator.datasets.progress import DataProgress
 from orchestrator.fleet import Answer, ask_all
 from orchestrator.pool import Pool
 from orchestrator.preparing.plan import Planned, Plans
-from orchestrator.preparing.watch import Running
+from orchestrator.preparing.watch import RunningAttempt
 from orchestrator.preparing.work import Work, begin, left, prepare
 
 MOST_AT_ONCE = 64
@@ -24,17 +24,17 @@ State = Literal["prepared", "there", "shared", "refused", "failed", "stopped", "
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one node; ``error`` where something failed."""
+class NodeOutcome:
+    """How one node's preparation ended; ``error`` where something failed."""
 
     state: State
-    words: str
+    message: str
     error: errors.DlperfError | None = None
 
 
-def run(work: Work, found: Plans, voice: Voice) -> dict[str, Outcome]:
-    """What came of every node, those last that did not even say what lies there."""
-    plans = found.nodes
+def run(work: Work, plans_found: Plans, voice: Voice) -> dict[str, NodeOutcome]:
+    """Prepare all nodes at once; outcomes by node name, silent nodes last."""
+    plans = plans_found.nodes
     live, outcomes = _found(work, plans)
     todo = {name: planned for name, planned in plans.items() if name not in outcomes}
     claims = _claims(work, todo, live)
@@ -45,31 +45,31 @@ def run(work: Work, found: Plans, voice: Voice) -> dict[str, Outcome]:
     for name, owner in owners.items():
         if owner != name:
             outcomes[name] = _shared(owner, outcomes.get(owner))
-    silent = {error.where.get("node", "?"): _of(error) for error in found.failures}
+    silent = {error.where.get("node", "?"): _of(error) for error in plans_found.failures}
     return {**{name: outcomes[name] for name in plans}, **silent}
 
 
 def _found(
     work: Work, plans: Mapping[str, Planned]
-) -> tuple[dict[str, Running], dict[str, Outcome]]:
-    """Nodes where an earlier run's work goes on; and what came of those where none is to begin."""
+) -> tuple[dict[str, RunningAttempt], dict[str, NodeOutcome]]:
+    """Attempts of an earlier run that go on; and outcomes of nodes with nothing to do."""
     there = [name for name, planned in plans.items() if planned.state == "there"]
     others = [name for name in plans if name not in there]
-    # In a tuple: nothing found is an answer too.
+    # In a tuple, since an answer of None would count as no answer.
     answers = ask_all(others, lambda name: (left(work, plans[name]),))
     live = {answer.node: answer.value[0] for answer in answers if answer.value and answer.value[0]}
-    outcomes = {name: Outcome("there", "nothing is overwritten") for name in there}
+    outcomes = {name: NodeOutcome("there", "nothing is overwritten") for name in there}
     outcomes |= {answer.node: _of(answer.error) for answer in answers if answer.error}
     for name in others:
-        if name not in live and name not in outcomes and plans[name].refusals:
-            outcomes[name] = Outcome("refused", plans[name].refusals[0].code)
+        if name not in live and name not in outcomes and plans[name].findings:
+            outcomes[name] = NodeOutcome("refused", plans[name].findings[0].code)
     return live, outcomes
 
 
 def _claims(
-    work: Work, todo: Mapping[str, Planned], live: Mapping[str, Running]
+    work: Work, todo: Mapping[str, Planned], live: Mapping[str, RunningAttempt]
 ) -> list["Answer[str]"]:
-    """Who does the work at each node's path; where work is going on, that node does."""
+    """The node that does the work at each node's path; a node already at work keeps it."""
     nonce = secrets.token_hex(8)
 
     def claim(name: str) -> str:
@@ -83,42 +83,42 @@ def _claims(
 
 
 def _worked(
-    work: Work, mine: Mapping[str, Planned], live: Mapping[str, Running], voice: Voice
-) -> dict[str, Outcome]:
-    """Every node's work, with how far it is shown all the while."""
+    work: Work, mine: Mapping[str, Planned], live: Mapping[str, RunningAttempt], voice: Voice
+) -> dict[str, NodeOutcome]:
+    """Outcomes of the nodes that work, with their progress shown meanwhile."""
     pool = Pool(min(MOST_AT_ONCE, len(mine)))
     show = _Show(work, voice)
     try:
-        asked = {
+        submitted = {
             name: pool.submit(partial(_one, work, planned, live.get(name)))
             for name, planned in mine.items()
         }
-        pending = set(asked.values())
+        pending = set(submitted.values())
         while pending:
             _, pending = futures.wait(pending, SHOW_S)
             show.now()
-        return {name: future.result() for name, future in asked.items()}
+        return {name: future.result() for name, future in submitted.items()}
     finally:
         voice.rested()
         pool.close()
 
 
-def _one(work: Work, planned: Planned, running: Running | None) -> Outcome:
+def _one(work: Work, planned: Planned, running: RunningAttempt | None) -> NodeOutcome:
     began = time.monotonic()
     try:
-        words = prepare(work, planned, running)
+        message = prepare(work, planned, running)
     except errors.DlperfError as error:
         error.where.setdefault("node", planned.node.name)
         if work.stopping() and not isinstance(error, errors.NodeError):
-            return Outcome("stopped", "ended before it was done")
+            return NodeOutcome("stopped", "ended before it was done")
         return _of(error)
     finally:
         work.progress.pop(planned.node.name, None)
-    found = "found at work, " if running else ""
-    return Outcome("prepared", f"{found}{words}, took {duration(time.monotonic() - began)}")
+    prefix = "found at work, " if running else ""
+    return NodeOutcome("prepared", f"{prefix}{message}, took {duration(time.monotonic() - began)}")
 
 
-def _of(error: errors.DlperfError | None) -> Outcome:
+def _of(error: errors.DlperfError | None) -> NodeOutcome:
     if error is None:
         raise AssertionError("an answer without a value has an error")
     state: State = "failed"
@@ -126,33 +126,33 @@ def _of(error: errors.DlperfError | None) -> Outcome:
         state = "stopped"
     elif isinstance(error, errors.NodeError):
         state = "unknown"
-    return Outcome(state, error.code, error)
+    return NodeOutcome(state, error.code, error)
 
 
-def _shared(owner: str, outcome: Outcome | None) -> Outcome:
-    words = f"the same place as on {owner}"
+def _shared(owner: str, outcome: NodeOutcome | None) -> NodeOutcome:
+    message = f"the same place as on {owner}"
     if outcome is not None and outcome.state == "prepared":
-        return Outcome("shared", words)
-    return Outcome("failed", words)
+        return NodeOutcome("shared", message)
+    return NodeOutcome("failed", message)
 
 
 class _Show:
-    """How far all nodes are, said now and then."""
+    """The progress line of all nodes."""
 
     def __init__(self, work: Work, voice: Voice) -> None:
         self._work, self._voice = work, voice
-        self._first: dict[str, tuple[Progress, float]] = {}
+        self._first: dict[str, tuple[DataProgress, float]] = {}
 
     def now(self) -> None:
         at = time.monotonic()
         shown = dict(self._work.progress)
         for name, progress_now in shown.items():
             self._first.setdefault(name, (progress_now, at))
-        name = self._work.asked.dataset.name
-        line = progress.told(shown, self._rate(shown, at), self._left(shown, at))
+        name = self._work.request.dataset.name
+        line = progress.summary(shown, self._rate(shown, at), self._left(shown, at))
         self._voice.working(f"data set {name}: {line}")
 
-    def _rate(self, shown: Mapping[str, Progress], at: float) -> float:
+    def _rate(self, shown: Mapping[str, DataProgress], at: float) -> float:
         """Files per second of all nodes together."""
         rates = [
             (progress_now.files - self._first[name][0].files)
@@ -161,11 +161,11 @@ class _Show:
         ]
         return sum(rates)
 
-    def _left(self, shown: Mapping[str, Progress], at: float) -> str:
-        """The time that the last node will take, as far as it can be known of any."""
+    def _left(self, shown: Mapping[str, DataProgress], at: float) -> str:
+        """The longest time left of any node that has an estimate, in words; else empty."""
         lefts: Sequence[float | None] = [
             progress.left_s(self._first[name][0], progress_now, at - self._first[name][1])
             for name, progress_now in shown.items()
         ]
-        known = [left for left in lefts if left is not None]
-        return duration(max(known)) if known else ""
+        lefts_known = [left for left in lefts if left is not None]
+        return duration(max(lefts_known)) if lefts_known else ""

@@ -1,4 +1,4 @@
-"""What people and programs see of data sets: tables, findings, one document, an exit code."""
+"""The output of ``data``: tables, findings, the JSON document, the exit code."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -9,104 +9,97 @@ from orchestrator.fleet import folded
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
 from orchestrator.preparing import held, plan
-from orchestrator.preparing.held import Verdict
-from orchestrator.preparing.plan import Asked, Planned, Plans
-from orchestrator.preparing.run import Outcome
+from orchestrator.preparing.held import Holdings
+from orchestrator.preparing.plan import DataRequest, Planned, Plans
+from orchestrator.preparing.run import NodeOutcome
 
 HELD = ("path", "files", "size", "digest", "parts")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ended:
-    """What came of a preparation on each node, and what the nodes hold now."""
+class Preparation:
+    """A preparation at its end: the outcome of each node, and what the nodes hold now."""
 
-    asked: Asked
+    request: DataRequest
     plans: Plans
-    outcomes: Mapping[str, Outcome]
-    found: Verdict
+    outcomes: Mapping[str, NodeOutcome]
+    observed: Holdings
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wrong:
-    """What is wrong with nodes, and which of them could not be asked."""
-
-    findings: Sequence[Finding]
-    failures: Sequence[errors.DlperfError]
-
-
-def holdings(voice: Voice, asked: Asked, found: Verdict) -> int:
+def holdings(voice: Voice, request: DataRequest, observed: Holdings) -> int:
     """Show what nodes hold; exit code."""
     rows = [
         (
             node.name,
-            *held.row(asked.dataset, _path(node.data, asked), found.held.get(node.name)),
+            *held.row(request.dataset, _path(node.data, request), observed.by_node.get(node.name)),
         )
-        for node in asked.cluster.members
+        for node in request.cluster.members
     ]
-    voice.table(f"Data set {asked.dataset.name}: {asked.dataset.title}", ("node", *HELD), rows)
-    said: dict[str, JSON] = {"held": held.document(found)}
-    return _end(voice, asked, Wrong(found.findings, found.failures), said)
+    voice.table(f"Data set {request.dataset.name}: {request.dataset.title}", ("node", *HELD), rows)
+    content: dict[str, JSON] = {"held": held.document(observed)}
+    return _end(voice, content, request, observed.findings, observed.failures)
 
 
-def plans(voice: Voice, asked: Asked, found: Plans) -> None:
+def plans(voice: Voice, request: DataRequest, plans_found: Plans) -> None:
     """Show what is to be done."""
     rows = [
         (
             name,
-            _path(planned.node.data, asked),
-            str(planned.found.free_bytes >> 20),
-            plan.words(planned),
+            _path(planned.node.data, request),
+            str(planned.observed.free_bytes >> 20),
+            plan.summary(planned),
         )
-        for name, planned in found.nodes.items()
+        for name, planned in plans_found.nodes.items()
     ]
-    title = f"Data set {asked.dataset.name}: what is to be done"
+    title = f"Data set {request.dataset.name}: what is to be done"
     voice.table(title, ("node", "path", "free MiB", "what"), rows)
 
 
-def dry_run(voice: Voice, asked: Asked, found: Plans) -> int:
+def dry_run(voice: Voice, request: DataRequest, plans_found: Plans) -> int:
     """Show what would be done, and what stands against it; exit code."""
-    plans(voice, asked, found)
-    refusals = [refusal for planned in found.nodes.values() for refusal in planned.refusals]
-    said: dict[str, JSON] = {name: _plan(node) for name, node in found.nodes.items()}
-    wrong = Wrong(refusals, found.failures)
-    return _end(voice, asked, wrong, {"dry_run": True, "nodes": said})
+    plans(voice, request, plans_found)
+    findings = [finding for node in plans_found.nodes.values() for finding in node.findings]
+    nodes: dict[str, JSON] = {name: _plan(node) for name, node in plans_found.nodes.items()}
+    content: dict[str, JSON] = {"dry_run": True, "nodes": nodes}
+    return _end(voice, content, request, findings, plans_found.failures)
 
 
-def outcomes(
-    voice: Voice,
-    ended: Ended,
-    signal_number: int,
-) -> int:
-    """Show what came of each node; exit code.
+def outcomes(voice: Voice, ended: Preparation, signal_number: int) -> int:
+    """Show the outcome of each node; exit code.
 
     Args:
         signal_number: of the signal that ended it; 0 for none.
     """
-    asked, plans, outcomes, found = ended.asked, ended.plans, ended.outcomes, ended.found
-    _table(voice, asked, outcomes, found)
+    request, outcomes, observed = ended.request, ended.outcomes, ended.observed
+    _table(voice, request, outcomes, observed)
     refused = [
         finding
-        for name, planned in plans.nodes.items()
-        for finding in planned.refusals
+        for name, planned in ended.plans.nodes.items()
+        for finding in planned.findings
         if outcomes[name].state == "refused"
     ]
     failures = [outcome.error for outcome in outcomes.values() if outcome.error]
-    said: dict[str, JSON] = {
-        "nodes": {name: {"state": e.state, "message": e.words} for name, e in outcomes.items()},
-        "held": held.document(found),
+    content: dict[str, JSON] = {
+        "nodes": {name: {"state": e.state, "message": e.message} for name, e in outcomes.items()},
+        "held": held.document(observed),
     }
     if signal_number:
-        said["signal"] = signal_number
-    wrong = Wrong((*refused, *found.findings), (*failures, *found.failures))
-    return _end(voice, asked, wrong, said)
+        content["signal"] = signal_number
+    findings = (*refused, *observed.findings)
+    return _end(voice, content, request, findings, (*failures, *observed.failures))
 
 
-def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> int:
-    """Show what is wrong, and say everything to programs; exit code."""
-    findings, failures = wrong.findings, wrong.failures
+def _end(
+    voice: Voice,
+    content: Mapping[str, JSON],
+    request: DataRequest,
+    findings: Sequence[Finding],
+    failures: Sequence[errors.DlperfError],
+) -> int:
+    """Show findings and failures, write the document; exit code."""
     if findings:
         voice.findings(findings)
-    number = said.get("signal")
+    number = content.get("signal")
     if isinstance(number, int):
         failures = [*failures, errors.Interrupted(number)]
     for failure in folded(failures):
@@ -115,8 +108,8 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     code = errors.joined((unfit, *(failure.exit_code for failure in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,
-        "data": asked.dataset.name,
-        **said,
+        "data": request.dataset.name,
+        **content,
         "findings": [dataclasses.asdict(finding) for finding in findings],
         "errors": [{"code": e.code, "message": e.cause, **e.where} for e in failures],
     }
@@ -124,28 +117,30 @@ def _end(voice: Voice, asked: Asked, wrong: Wrong, said: Mapping[str, JSON]) -> 
     return code
 
 
-def _table(voice: Voice, asked: Asked, outcomes: Mapping[str, Outcome], found: Verdict) -> None:
-    paths = {node.name: _path(node.data, asked) for node in asked.cluster.members}
+def _table(
+    voice: Voice, request: DataRequest, outcomes: Mapping[str, NodeOutcome], observed: Holdings
+) -> None:
+    paths = {node.name: _path(node.data, request) for node in request.cluster.members}
     rows = [
         (
             name,
             outcome.state,
-            outcome.words,
-            *held.row(asked.dataset, paths[name], found.held.get(name)),
+            outcome.message,
+            *held.row(request.dataset, paths[name], observed.by_node.get(name)),
         )
         for name, outcome in outcomes.items()
     ]
-    voice.table(f"Data set {asked.dataset.name}", ("node", "outcome", "why", *HELD), rows)
+    voice.table(f"Data set {request.dataset.name}", ("node", "outcome", "why", *HELD), rows)
 
 
-def _path(data: Mapping[str, str], asked: Asked) -> str:
-    return data[asked.dataset.name]
+def _path(data: Mapping[str, str], request: DataRequest) -> str:
+    return data[request.dataset.name]
 
 
 def _plan(planned: Planned) -> JSON:
     return {
         "state": planned.state,
-        "what": plan.words(planned),
+        "what": plan.summary(planned),
         "needed_bytes": planned.needed_bytes,
-        "free_bytes": planned.found.free_bytes,
+        "free_bytes": planned.observed.free_bytes,
     }

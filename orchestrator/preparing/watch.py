@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.datasets import Way, progress
-from orchestrator.datasets.progress import Progress
+from orchestrator.datasets.progress import DataProgress
 from orchestrator.deadlines import DATA_INSIST_S, DATA_SILENT_S
 from orchestrator.disk import on_disk
 from orchestrator.model.attempt import Attempt, TaskEnd
@@ -18,7 +18,7 @@ LOOK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningAttempt:
     """An attempt at a data set on a node."""
 
     attempt: Attempt
@@ -31,48 +31,48 @@ class Watch:
     """Follows one attempt.
 
     Args:
-        log: where its raw log is kept here.
+        log: this machine's copy of its raw log.
         stopping: whether a signal asked for the end.
-        tell: is given how far it has come.
+        tell: called with each new progress line.
     """
 
     def __init__(
         self,
-        running: Running,
+        running: RunningAttempt,
         log: Path,
         stopping: Callable[[], bool],
-        tell: Callable[[Progress], None],
+        tell: Callable[[DataProgress], None],
     ) -> None:
         self._running, self._log = running, log
         self._stopping, self._tell = stopping, tell
         self._size = 0
         self._heard = time.monotonic()
-        self._asked: float | None = None
+        self._stopped_at: float | None = None
 
     def end(self) -> TaskEnd:
-        """How it ended; once a signal has come, it is asked to.
+        """Wait for its end; after a signal, stop it first, then remove it.
 
         Raises:
             NodeError: the node is silent; the work goes on there.
             UnfitError: it was removed while it ran.
-        StoreError, LocalError: its log cannot be kept here; the work goes on there.
+            StoreError, LocalError: its log cannot be written here; the work goes on there.
         """
         with on_disk(self._log):
             self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log.write_bytes(b"")
         while True:
             try:
-                found = self._look()
+                seen = self._look()
             except errors.NodeError as error:
                 self._bear(error)
-                found = None
-            if isinstance(found, TaskEnd):
-                return found
-            if found is None:
+                seen = None
+            if isinstance(seen, TaskEnd):
+                return seen
+            if seen is None:
                 time.sleep(LOOK_S)
 
     def _look(self) -> TaskEnd | bytes | None:
-        """The end, once the log is read to its end; else what the log has grown by."""
+        """The end, once the log is read whole; else the log's new bytes, or None."""
         attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
         state = runtime.inspect(attempt, task)
         piece = runtime.output(attempt, task, self._size)
@@ -89,18 +89,18 @@ class Watch:
                 node=task.node,
                 fix="see who did it, and run the same command to resume",
             )
-        self._stop_if_asked()
+        self._stop_after_signal()
         return None
 
-    def _stop_if_asked(self) -> None:
+    def _stop_after_signal(self) -> None:
         attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
         if not self._stopping():
             return
-        if self._asked is None:
-            self._asked = time.monotonic()
+        if self._stopped_at is None:
+            self._stopped_at = time.monotonic()
             runtime.stop(attempt, task)
-        elif time.monotonic() - self._asked > DATA_INSIST_S:
-            self._asked = time.monotonic()
+        elif time.monotonic() - self._stopped_at > DATA_INSIST_S:
+            self._stopped_at = time.monotonic()
             runtime.remove(attempt, task)
 
     def _keep(self, piece: bytes) -> None:
@@ -111,7 +111,7 @@ class Watch:
             self._tell(now)
 
     def _bear(self, error: errors.NodeError) -> None:
-        """Nothing, while the node may yet answer."""
+        """Raise the error once the node was silent too long, or a signal came."""
         if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
             error.fix = "it keeps running there; the same command finds it once the node answers"
             raise error

@@ -1,4 +1,4 @@
-"""One node's preparation of a data set: begun or found again, judged, and put into place."""
+"""One node's preparation of a data set: started or resumed, judged, and moved into place."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.datasets import SOURCE, Tool, Way, judge, progress
-from orchestrator.datasets.progress import Progress
+from orchestrator.datasets.progress import DataProgress
 from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import yaml_files
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
 from orchestrator.preparing import held, plan
-from orchestrator.preparing.plan import Asked, Planned
-from orchestrator.preparing.watch import Running, Watch
+from orchestrator.preparing.plan import DataRequest, Planned
+from orchestrator.preparing.watch import RunningAttempt, Watch
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
@@ -28,33 +28,33 @@ MOST_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all nodes' preparations have in common.
+    """What the preparations of all nodes share.
 
     Args:
         labels: by node name, the class of each validation image as the script wants it.
         logs: a folder here for the raw logs.
         stopping: whether a signal asked for the end.
-        progress: by node name; written by the preparations, read by whoever shows it.
+        progress: by node name; written by the preparations, read by the progress line.
     """
 
     fleet: Fleet
-    asked: Asked
+    request: DataRequest
     labels: Mapping[str, bytes]
     logs: Path
     stopping: Callable[[], bool]
-    progress: dict[str, Progress] = field(default_factory=dict)
+    progress: dict[str, DataProgress] = field(default_factory=dict)
 
 
-def left(work: Work, planned: Planned) -> Running | None:
-    """What an earlier run began on the node and that still runs, or ended well, unseen.
+def left(work: Work, planned: Planned) -> RunningAttempt | None:
+    """An attempt of an earlier run that still runs, or ended well without anybody watching.
 
     Raises:
         NodeError: the node does not answer.
     """
-    number, ways = planned.found.attempt, work.asked.dataset.ways
+    number, ways = planned.observed.attempt, work.request.dataset.ways
     if not number:
         return None
-    folder = f"{plan.home(planned.node, work.asked.dataset)}/a{number}"
+    folder = f"{plan.home(planned.node, work.request.dataset)}/a{number}"
     index = work.fleet.transports[planned.node.name].get_own(f"{folder}/way") or b""
     if not index.isdigit() or int(index) >= len(ways):
         return None
@@ -67,12 +67,12 @@ def left(work: Work, planned: Planned) -> Running | None:
     return None
 
 
-def begin(work: Work, planned: Planned, nonce: str, running: Running | None) -> str:
-    """Make the folder in which the data set comes to be.
+def begin(work: Work, planned: Planned, nonce: str, running: RunningAttempt | None) -> str:
+    """Create the folder that is filled, and claim it for one node.
 
     Args:
         nonce: the same for all nodes of this run.
-        running: what works there already.
+        running: an attempt of an earlier run that goes on.
 
     Returns:
         The name of the node that does the work where several see one file system.
@@ -80,26 +80,26 @@ def begin(work: Work, planned: Planned, nonce: str, running: Running | None) -> 
     Raises:
         UnfitError: it cannot be made.
     """
-    node, dataset = planned.node, work.asked.dataset
+    node, dataset = planned.node, work.request.dataset
     way = "as it is"
     if running is None and planned.way is not None:
-        # What a tool was at when it ended, nobody can go on with.
+        # A tool's unfinished output cannot be continued.
         way = "anew" if planned.way.tool else str(dataset.ways.index(planned.way))
-    words = (_partial(planned), dataset.name, node.name, nonce, way)
-    said = _shell(work, planned, "begin.sh", words)
-    if said.startswith("shared "):
-        return said.removeprefix("shared ").strip()
+    arguments = (_partial(planned), dataset.name, node.name, nonce, way)
+    answer = _shell(work, planned, "begin.sh", arguments)
+    if answer.startswith("shared "):
+        return answer.removeprefix("shared ").strip()
     if running is None and node.name in work.labels:
         path = f"{_partial(planned)}/notes/labels"
         work.fleet.transports[node.name].put(work.labels[node.name], path)
     return node.name
 
 
-def prepare(work: Work, planned: Planned, running: Running | None) -> str:
-    """Do the work, or go on watching it; afterwards the data set has its place.
+def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str:
+    """Do the work, or resume watching it; afterwards the data set lies at its path.
 
     Returns:
-        What there is now, in words.
+        What the data set holds, in words.
 
     Raises:
         UnfitError: it failed, or ended because it was asked to; what is done is kept.
@@ -110,7 +110,7 @@ def prepare(work: Work, planned: Planned, running: Running | None) -> str:
         _refuse_once_stopped(work, name)
         running = _started(work, planned)
 
-    def tell(now: Progress) -> None:
+    def tell(now: DataProgress) -> None:
         work.progress[name] = now
 
     log = work.logs / f"{name}.log"
@@ -118,12 +118,12 @@ def prepare(work: Work, planned: Planned, running: Running | None) -> str:
     running.runtime.remove(running.attempt, running.task)
     try:
         _refuse_bad_end(running, end, log)
-        words = _refuse_bad_result(work, planned)
-        _shell(work, planned, "settle.sh", (planned.found.real, _partial(planned)))
+        contents = _refuse_bad_result(work, planned)
+        _shell(work, planned, "settle.sh", (planned.observed.real, _partial(planned)))
     finally:
-        home = plan.home(planned.node, work.asked.dataset)
+        home = plan.home(planned.node, work.request.dataset)
         work.fleet.transports[name].run(("rm", "-rf", "--", home), timeout_s=DATA_COMMAND_S)
-    return words
+    return contents
 
 
 def script(name: str) -> str:
@@ -131,12 +131,12 @@ def script(name: str) -> str:
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
-def _started(work: Work, planned: Planned) -> Running:
+def _started(work: Work, planned: Planned) -> RunningAttempt:
     if planned.way is None:
         raise AssertionError("a node that is ready has a way")
-    running = _running(work, planned, planned.way, planned.found.attempt + 1)
+    running = _running(work, planned, planned.way, planned.observed.attempt + 1)
     attempt, task, runtime = running.attempt, running.task, running.runtime
-    index = str(work.asked.dataset.ways.index(planned.way)).encode()
+    index = str(work.request.dataset.ways.index(planned.way)).encode()
     work.fleet.transports[task.node].put(index, f"{attempt.folder(task)}/way")
     runtime.create(attempt, task, LIMITS)
     deadline = time.monotonic() + LIMITS.create_s
@@ -154,22 +154,22 @@ def _started(work: Work, planned: Planned) -> Running:
     return running
 
 
-def _running(work: Work, planned: Planned, way: Way, number: int) -> Running:
-    node, dataset = planned.node, work.asked.dataset
+def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAttempt:
+    node, dataset = planned.node, work.request.dataset
     if way.tool is None:
-        words = (_partial(planned), work.asked.source or "", *way.words)
-        argv = ("sh", "-c", script(way.script), way.script, *words)
+        arguments = (_partial(planned), work.request.source or "", *way.words)
+        argv = ("sh", "-c", script(way.script), way.script, *arguments)
         task = Task(node.name, 0, argv, {}, (), ())
         runtime: Runtime = ProcessRuntime(work.fleet.transports[node.name])
     else:
         task = _in_container(work, planned, way, way.tool)
-        record = work.asked.images.get(way.tool.image)
+        record = work.request.images.get(way.tool.image)
         access = work.fleet.cluster.container.gpu_access
         settings = ContainerSettings(record.id if record else "", gpu_access=access)
         runtime = work.fleet.containers_on(node.name, settings)
     folders = {node.name: f"{plan.home(node, dataset)}/a{number}"}
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))
-    return Running(attempt, task, runtime, way)
+    return RunningAttempt(attempt, task, runtime, way)
 
 
 def _in_container(work: Work, planned: Planned, way: Way, tool: Tool) -> Task:
@@ -181,8 +181,8 @@ def _in_container(work: Work, planned: Planned, way: Way, tool: Tool) -> Task:
         *(tool.program, *places, "--", *tool.argv),
     )
     mounts = [Mount(f"{_partial(planned)}/set", tool.target, read_only=False)]
-    if way.needs and work.asked.source is not None:
-        mounts.append(Mount(work.asked.source, SOURCE, read_only=True))
+    if way.needs and work.request.source is not None:
+        mounts.append(Mount(work.request.source, SOURCE, read_only=True))
     if way.after is not None:
         mounts.append(Mount(node.data[way.after], way.after_at, read_only=True))
     gpus = node.usable_gpus if tool.gpus else ()
@@ -194,25 +194,25 @@ def _refuse_once_stopped(work: Work, node: str) -> None:
         raise errors.UnfitError("not begun", code="STOPPED", node=node)
 
 
-def _refuse_bad_end(running: Running, end: TaskEnd, log: Path) -> None:
+def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     node, text = running.task.node, log.read_text(errors="replace")
     if end.why == "stopped":
         raise errors.UnfitError("ended before it was done", code="STOPPED", node=node)
-    named = progress.problem(text)
-    doubt = running.way.tool.doubt(text) if running.way.tool and end.status == 0 else ""
-    if (end.status, end.why) == (0, "exited") and not (named or doubt):
+    script_problem = progress.problem(text)
+    tool_problem = running.way.tool.problem(text) if running.way.tool and end.status == 0 else ""
+    if (end.status, end.why) == (0, "exited") and not (script_problem or tool_problem):
         return
     last = [line for line in text.splitlines() if line and not line.startswith("dlperf ")]
-    said = doubt or (last[-1].strip()[:MOST_WORDS] if last else "no word")
-    how = f"{running.way.script} ended with {end.status} ({end.why}): {said}"
-    code, words = named or ("DATA-TOOL", how)
+    last_line = tool_problem or (last[-1].strip()[:MOST_WORDS] if last else "no word")
+    ending = f"{running.way.script} ended with {end.status} ({end.why}): {last_line}"
+    code, message = script_problem or ("DATA-TOOL", ending)
     fix = f"see {log}; run the same command to resume"
-    raise errors.UnfitError(words, code=code, node=node, fix=fix)
+    raise errors.UnfitError(message, code=code, node=node, fix=fix)
 
 
 def _refuse_bad_result(work: Work, planned: Planned) -> str:
-    """What came out, in words; an error if programs could not read it."""
-    dataset, node = work.asked.dataset, planned.node
+    """What the new data set holds, in words; raises if programs could not read it."""
+    dataset, node = work.request.dataset, planned.node
     path = f"{_partial(planned)}/set"
     seen = held.contents_of(work.fleet, dataset, node, path)
     judged = judge.judge(dataset, node.name, path, seen)
@@ -228,18 +228,18 @@ def _refuse_bad_result(work: Work, planned: Planned) -> str:
 
 
 def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> str:
-    """What a shipped script prints on a node.
+    """Run a shipped script on a node; its output.
 
     Raises:
-        UnfitError: it failed, in its own words.
+        UnfitError: it failed; the message is its last line on standard error.
     """
     transport = work.fleet.transports[planned.node.name]
     done = transport.run(("sh", "-c", script(name), name, *words), timeout_s=DATA_SETTLE_S)
     if done.exit_code != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
         raise errors.UnfitError(
-            said[-1] if said else f"{name} ended with {done.exit_code}",
-            code="DISK-FULL" if "No space left" in " ".join(said) else "DATA-TARGET",
+            lines[-1] if lines else f"{name} ended with {done.exit_code}",
+            code="DISK-FULL" if "No space left" in " ".join(lines) else "DATA-TARGET",
             node=planned.node.name,
             fix=f"look at {_partial(planned)} there",
         )
@@ -247,4 +247,4 @@ def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> s
 
 
 def _partial(planned: Planned) -> str:
-    return f"{planned.found.real}.partial"
+    return f"{planned.observed.real}.partial"

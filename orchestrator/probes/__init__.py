@@ -1,4 +1,8 @@
-"""Probes: read-only questions to a node, each a command and the parser of its answer."""
+"""Probes: read-only questions to a node, each a command and the parser of its output. Pure.
+
+``node`` and ``container`` put many questions into one round trip with ``sections``; a new fact
+of nodes is a parser here and a field in ``model/facts``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +13,7 @@ Fact = TypeVar("Fact")
 
 @dataclass(frozen=True, slots=True)
 class Probe(Generic[Fact]):
-    """A question as a value: what to run, and what its standard output means."""
+    """A command and the parser of its standard output; ``name`` is for error messages."""
 
     name: str
     argv: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a container of ours sees: GPUs, adapters, limits and shared memory, in one command."""
+"""Facts inside a container: GPUs, adapters, limits and shared memory, in one command."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,8 @@ from orchestrator import errors
 from orchestrator.model.cluster import Node
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
-from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, doubted
-from orchestrator.probes.sections import Said, Section
+from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, with_exit_status
+from orchestrator.probes.sections import Output, Section
 
 LIMITS = "limits"
 # No more than a shell and coreutils: images may hold nothing else.
@@ -23,30 +23,30 @@ exit 0
 _GPU = re.compile(r"GPU [0-9]+: .+ \(UUID: \S+\)")
 
 
-def probe(asked: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
-    """All ``questions`` to a container in one command, which runs in it.
+def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
+    """All questions to a container as one command, which runs in it.
 
     Args:
-        nonce: a random word, new for every call.
+        nonce: random letters and digits, new for every call.
     """
 
     def parse(text: str) -> ContainerFacts:
-        return _facts(sections.split(text, asked, nonce=nonce).said)
+        return _facts(sections.split(text, questions, nonce=nonce).outputs)
 
-    return Probe("container", sections.argv(asked, nonce=nonce), parse)
+    return Probe("container", sections.argv(questions, nonce=nonce), parse)
 
 
 def questions(node: Node) -> tuple[Section, ...]:
     """What a container on the node is asked."""
-    asked = [Section(LIMITS, ("sh", "-c", SCRIPT))]
+    selected = [Section(LIMITS, ("sh", "-c", SCRIPT))]
     if node.gpus is not None:
-        asked.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
-        asked.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
+        selected.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
+        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
     if node.hcas:
-        asked.append(Section(IBSTAT, infiniband.PROBE.argv))
-        asked.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
-        asked.append(Section(OFED, ("ofed_info", "-s")))
-    return tuple(asked)
+        selected.append(Section(IBSTAT, infiniband.PROBE.argv))
+        selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
+        selected.append(Section(OFED, ("ofed_info", "-s")))
+    return tuple(selected)
 
 
 def count_gpus(text: str) -> int:
@@ -56,26 +56,30 @@ def count_gpus(text: str) -> int:
         LogError: it lists none and does not say that there are none.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = sum(1 for line in lines if _GPU.fullmatch(line))
-    if not found and lines != ["No devices found."]:
-        said = lines[0][:80] if lines else "nothing"
+    count = sum(1 for line in lines if _GPU.fullmatch(line))
+    if not count and lines != ["No devices found."]:
+        first_line = lines[0][:80] if lines else "nothing"
         raise errors.LogError(
-            f"no line like GPU 0: NAME (UUID: GPU-...); it says {said!r}",
+            f"no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
             code="NO-GPU-LIST",
             fix="record it with `nvidia-smi -L`",
         )
-    return found
+    return count
 
 
-def _facts(said: Mapping[str, Said]) -> ContainerFacts:
-    limits = said[LIMITS].out.splitlines()
+def _facts(outputs: Mapping[str, Output]) -> ContainerFacts:
+    limits = outputs[LIMITS].out.splitlines()
     return ContainerFacts(
         uid=_number(limits, "uid"),
-        gpus=sections.read(said.get(GPU), count_gpus),
-        topology=doubted(sections.read(said.get(TOPOLOGY), topology.parse), said.get(TOPOLOGY)),
-        infiniband=doubted(sections.read(said.get(IBSTAT), infiniband.parse), said.get(IBSTAT)),
-        verbs=sections.read(said.get(VERBS), ibverbs.parse),
-        ofed=ofed.version(said[OFED].out) if OFED in said else None,
+        gpus=sections.read(outputs.get(GPU), count_gpus),
+        topology=with_exit_status(
+            sections.read(outputs.get(TOPOLOGY), topology.parse), outputs.get(TOPOLOGY)
+        ),
+        infiniband=with_exit_status(
+            sections.read(outputs.get(IBSTAT), infiniband.parse), outputs.get(IBSTAT)
+        ),
+        verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
+        ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         devices=tuple(line[7:] for line in limits if line.startswith("device ") and line[7:]),
         memlock_kib=_limit(limits, "memlock"),
         stack_kib=_limit(limits, "stack"),

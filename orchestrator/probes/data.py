@@ -50,44 +50,44 @@ cat "$kept"
 
 
 def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
-    """The question about one data set, slow the first time.
+    """Counts and hashes one data set: minutes for ImageNet, then kept on the node.
 
     Args:
         path: the data set on the node.
         folder: the node's folder, where answers are kept.
-        fresh: look again, whatever is kept.
+        fresh: count again, even if an answer is kept.
     """
     name = hashlib.sha256(path.encode()).hexdigest()[:16]
-    words = (path, f"{folder}/data/{name}.txt", "yes" if fresh else "no")
+    arguments = (path, f"{folder}/data/{name}.txt", "yes" if fresh else "no")
 
     def parse_answer(text: str) -> DataDigest:
         return parse(text, path)
 
-    return Probe("data", ("sh", "-c", SCRIPT, "sh", *words), parse_answer)
+    return Probe("data", ("sh", "-c", SCRIPT, "sh", *arguments), parse_answer)
 
 
 def parse(text: str, path: str) -> DataDigest:
-    """The data set at ``path``.
+    """Count, size and digest in the script's output.
 
     Raises:
-        LogError: the node could not read all of it, or its answer is not whole.
+        LogError: DATA-DIFF; the node could not read all of it, or the output is not whole.
     """
     lines = text.splitlines()
-    said = dict(line.partition(" ")[::2] for line in lines)
-    if "problem" in said:
+    fields = dict(line.partition(" ")[::2] for line in lines)
+    if "problem" in fields:
         raise errors.LogError(
-            f"{path}: {said['problem']}, in part or as a whole",
+            f"{path}: {fields['problem']}, in part or as a whole",
             code="DATA-DIFF",
             fix="make the data set readable for the user that logs in",
         )
-    digest = said.get("digest", "")
-    if "end" not in said or not re.fullmatch("[0-9a-f]{64}", digest):
+    digest = fields.get("digest", "")
+    if "end" not in fields or not re.fullmatch("[0-9a-f]{64}", digest):
         raise errors.LogError(
             f"{path}: the node's answer is not whole",
             code="DATA-DIFF",
             fix="look for a full disk or a missing `find` there",
         )
-    files, size_bytes = _number(said, "files"), _number(said, "size_bytes")
+    files, size_bytes = _number(fields, "files"), _number(fields, "size_bytes")
     if files is None or size_bytes is None:
         raise errors.LogError(f"{path}: the files were not counted", code="DATA-DIFF")
     return DataDigest(
@@ -95,12 +95,12 @@ def parse(text: str, path: str) -> DataDigest:
         digest=digest,
         files=files,
         size_bytes=size_bytes,
-        train_files=_number(said, "train_files"),
-        train_folders=_number(said, "train_folders"),
-        cached=said.get("cached") == "yes",
+        train_files=_number(fields, "train_files"),
+        train_folders=_number(fields, "train_folders"),
+        cached=fields.get("cached") == "yes",
     )
 
 
-def _number(said: dict[str, str], key: str) -> int | None:
-    word = said.get(key, "").strip()
+def _number(fields: dict[str, str], key: str) -> int | None:
+    word = fields.get(key, "").strip()
     return int(word) if re.fullmatch("[0-9]+", word) else None

@@ -1,4 +1,4 @@
-"""What a node's Docker engine says of itself, and what is installed beside it for GPUs."""
+"""Facts of a node's Docker engine, and of the NVIDIA software beside it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts
-from orchestrator.probes.sections import Said, Section, read
+from orchestrator.probes.sections import Output, Section, read
 
 INFO, VERSION, BESIDE = "docker.info", "docker.version", "docker.beside"
 # One line a fact, `key value`. The engine reads CDI files, hooks and its configuration on the node.
@@ -79,40 +79,40 @@ def sections(*, sudo: bool) -> tuple[Section, ...]:
     )
 
 
-def parse(said: Mapping[str, Said]) -> DockerFacts | Silent | None:
-    """The facts in the three answers, or why there are none; None if they were not asked for."""
-    if INFO not in said:
+def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
+    """The facts in the three outputs, or the reason there are none; None if they were not asked."""
+    if INFO not in outputs:
         return None
-    refusal = _refusal(said[INFO])
-    if refusal is not None:
-        return refusal
+    silent = _refusal(outputs[INFO])
+    if silent is not None:
+        return silent
     try:
-        info = _Info.model_validate_json(said[INFO].out)
-        server = _Version.model_validate_json(said[VERSION].out).server
+        info = _Info.model_validate_json(outputs[INFO].out)
+        server = _Version.model_validate_json(outputs[VERSION].out).server
     except ValidationError as error:
         return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
     if not info.server_version or info.errors or server is None or not server.api_version:
-        return Silent("DOWN", "; ".join(info.errors or ()) or said[VERSION].words)
-    beside = said[BESIDE]
+        return Silent("DOWN", "; ".join(info.errors or ()) or outputs[VERSION].message)
+    beside = outputs[BESIDE]
     if beside.exit_code is None:
-        return Silent("HUNG", beside.words)
+        return Silent("HUNG", beside.message)
     return _facts(info, server, beside.out)
 
 
-def _refusal(said: Said) -> Silent | None:
-    """Why the engine cannot be asked at all, if that is so."""
-    silent = read(said, str)
+def _refusal(output: Output) -> Silent | None:
+    """Why the engine gave no answer; None if it did."""
+    silent = read(output, str)
     if isinstance(silent, Silent):
         return silent
-    if said.exit_code == 0:
+    if output.exit_code == 0:
         return None
-    if "command not found" in said.err:  # sudo's word for it, with its own exit status
-        return Silent("ABSENT", said.words)
-    if _DENIED.search(said.err):
-        return Silent("DENIED", said.words)
-    if _DOWN.search(said.err):
-        return Silent("DOWN", said.words)
-    return Silent("REFUSED", said.words)
+    if "command not found" in output.err:  # sudo's word for it, with its own exit status
+        return Silent("ABSENT", output.message)
+    if _DENIED.search(output.err):
+        return Silent("DENIED", output.message)
+    if _DOWN.search(output.err):
+        return Silent("DOWN", output.message)
+    return Silent("REFUSED", output.message)
 
 
 def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:

@@ -1,4 +1,4 @@
-"""What `nvidia-smi -q -x` says: the driver of a node and the state of its GPUs."""
+"""Parser of `nvidia-smi -q -x`: the driver of a node and the state of its GPUs."""
 
 import re
 from collections import Counter
@@ -56,7 +56,7 @@ def parse(text: str) -> DriverFacts:
         ``nvsmi_device_v4.dtd`` to ``v12.dtd`` as drivers 418 to 58x print them.
     """
     root = _document(text)
-    reader = _Reader(root, "driver")
+    reader = _Element(root, "driver")
     elements = root.findall("gpu")
     attached = reader.number(_COUNT, "attached_gpus")
     read = [_gpu(index, element) for index, element in enumerate(elements)]
@@ -88,7 +88,7 @@ PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _Element:
     """Reads the values of one element and keeps what was wrong with them."""
 
     element: ElementTree.Element
@@ -98,14 +98,16 @@ class _Reader:
     def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
         """What ``needed`` captures from the first of ``paths`` that the driver reports."""
         for path in paths:
-            said = {(found.text or "").strip() for found in self.element.findall(path)}
-            reported = said - _UNREPORTED
+            texts = {
+                (match_element.text or "").strip() for match_element in self.element.findall(path)
+            }
+            reported = texts - _UNREPORTED
             if not reported:
                 continue
             value = reported.pop()
             match = needed.fullmatch(value)
-            if len(said) > 1 or not match or _FAULT.fullmatch(value):
-                self.doubt(f"{path}: cannot read {' and '.join(sorted({value, *said}))!r}")
+            if len(texts) > 1 or not match or _FAULT.fullmatch(value):
+                self.keep_problem(f"{path}: cannot read {' and '.join(sorted({value, *texts}))!r}")
                 return None
             return match[1]
         return None
@@ -116,11 +118,11 @@ class _Reader:
         return None if text is None else int(text)
 
     def switch(self, path: str) -> bool | None:
-        """Whether it is enabled, or so."""
+        """True for ``Enabled`` or ``Yes``; None if it is not reported or unreadable."""
         text = self.text(_SWITCH, path)
         return None if text is None else text in ("Enabled", "Yes")
 
-    def doubt(self, message: str) -> None:
+    def keep_problem(self, message: str) -> None:
         """Keep a problem with this element."""
         self.problems.append(Problem("UNREADABLE", f"{self.where}: {message}"))
 
@@ -145,15 +147,15 @@ def _document(text: str) -> ElementTree.Element:
 
 
 def _not_xml(text: str) -> errors.LogError:
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    if not said:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
         return errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
-    cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {said[0][:80]!r}"
+    cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {lines[0][:80]!r}"
     return errors.LogError(cause, code="NO-XML", fix=_FIX)
 
 
 def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
-    reader = _Reader(element, f"GPU {index}")
+    reader = _Element(element, f"GPU {index}")
     watts = reader.text(_WATTS, *_POWER_LIMITS)
     aggregate = _uncorrected(reader, "aggregate")
     gpu = GpuFacts(
@@ -183,69 +185,71 @@ def _id(element: ElementTree.Element) -> str | None:
     return name if _BUS_ID.fullmatch(name) else None
 
 
-def _uncorrected(reader: _Reader, counter: str) -> int | None:
+def _uncorrected(reader: _Element, counter: str) -> int | None:
     """The total of uncorrected errors, if it is whole and can be had in one way only."""
     counted = reader.element.findall(f"ecc_errors/{counter}")
     tags = {part.tag for parts in counted for part in parts}
-    known = [layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)]
-    if not known and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
-        reader.doubt(f"ecc_errors/{counter}: cannot add up {', '.join(sorted(tags))}")
-    totals = {_ecc_total(reader, counter, layout) for layout in known} - {None}
+    layouts = [
+        layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)
+    ]
+    if not layouts and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
+        reader.keep_problem(f"ecc_errors/{counter}: cannot add up {', '.join(sorted(tags))}")
+    totals = {_ecc_total(reader, counter, layout) for layout in layouts} - {None}
     if len(totals) > 1:
-        reader.doubt(f"ecc_errors/{counter}: two ways to count that do not agree")
+        reader.keep_problem(f"ecc_errors/{counter}: two ways to count that do not agree")
         return None
     return totals.pop() if totals else None
 
 
-def _ecc_total(reader: _Reader, counter: str, layout: Sequence[str]) -> int | None:
+def _ecc_total(reader: _Element, counter: str, layout: Sequence[str]) -> int | None:
     counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
     reported = [count for count in counts if count is not None]
     if 0 < len(reported) < len(counts):
-        reader.doubt(f"ecc_errors/{counter}: only some of {', '.join(layout)} can be read")
+        reader.keep_problem(f"ecc_errors/{counter}: only some of {', '.join(layout)} can be read")
     return sum(reported) if len(reported) == len(counts) else None
 
 
-def _sram_uncorrected(reader: _Reader, total: int | None) -> int | None:
+def _sram_uncorrected(reader: _Element, total: int | None) -> int | None:
     """Those of the aggregate ``total`` that nothing says to be errors of DRAM."""
     if total is None:
         return None
     dram = reader.number(_COUNT, *(f"ecc_errors/aggregate/{part}" for part in _ECC_DRAM)) or 0
     if dram > total:
-        reader.doubt(f"ecc_errors/aggregate: {dram} errors of DRAM among {total}")
+        reader.keep_problem(f"ecc_errors/aggregate: {dram} errors of DRAM among {total}")
         return None
     return total - dram
 
 
-def _throttle_reasons(reader: _Reader) -> tuple[str, ...] | None:
-    known_problems = len(reader.problems)
+def _throttle_reasons(reader: _Element) -> tuple[str, ...] | None:
+    problems_before = len(reader.problems)
     states = {
         child.tag: reader.text(_ACTIVITY, f"{parent}/{child.tag}")
         for parent in ("clocks_event_reasons", "clocks_throttle_reasons")
         for child in reader.element.iterfind(f"{parent}/*")
     }
-    if len(reader.problems) > known_problems or not any(states.values()):
+    if len(reader.problems) > problems_before or not any(states.values()):
         return None
     active = (tag for tag, state in states.items() if state == "Active")
     return tuple(_REASON_PREFIX.sub("", tag) for tag in active)
 
 
-def _processes(reader: _Reader) -> tuple[GpuProcess, ...] | None:
+def _processes(reader: _Element) -> tuple[GpuProcess, ...] | None:
     element = reader.element.find("processes")
     if element is None:
         return None
     infos = element.findall("process_info")
-    said = (element.text or "").strip()
-    if said and not infos:
-        if said not in _UNREPORTED:
-            reader.doubt(f"processes: cannot read {said!r}")
+    text = (element.text or "").strip()
+    if text and not infos:
+        if text not in _UNREPORTED:
+            reader.keep_problem(f"processes: cannot read {text!r}")
         return None
     return tuple(
-        _process(_Reader(info, f"{reader.where} process {at}", reader.problems))
+        _process(_Element(info, f"{reader.where} process {at}", reader.problems))
         for at, info in enumerate(infos)
     )
 
 
-def _process(reader: _Reader) -> GpuProcess:
+def _process(reader: _Element) -> GpuProcess:
     return GpuProcess(
         pid=reader.number(_COUNT, "pid"),
         name=reader.text(_TEXT, "process_name"),

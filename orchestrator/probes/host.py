@@ -1,4 +1,4 @@
-"""What a node says of itself: system, memory, disk, limits, clock, load, in one round trip."""
+"""Facts of a node's machine: system, memory, disk, limits, clock, load, in one script."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -50,23 +50,23 @@ exit 0
 
 
 def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts]:
-    """The question to a node.
+    """The script that prints a machine's facts.
 
     Args:
-        python: the interpreter whose modules are asked for.
-        folder: where attempts will lie; its disk counts.
+        python: the interpreter that must import the modules.
+        folder: where attempts will lie; its free disk is reported.
         modules: Python modules that must be importable.
     """
     return Probe("host", ("sh", "-c", SCRIPT, "sh", python, folder, *modules), parse)
 
 
 def parse(text: str) -> HostFacts:
-    """The facts in the script's answer.
+    """The facts in the script's output.
 
     Raises:
-        LogError: a fact that every Linux node has is not there.
+        LogError: HOST-FACTS; a fact that every Linux node has is missing or no number.
     """
-    said: dict[str, str] = {}
+    facts: dict[str, str] = {}
     lists: dict[str, list[str]] = {"missing_module": [], "address": [], "proxy": []}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
@@ -74,57 +74,57 @@ def parse(text: str) -> HostFacts:
             lists[key].append(value)
         elif key == "module":
             name, _, version = value.partition(" ")
-            said[f"module {name}"] = version
+            facts[f"module {name}"] = version
         else:
-            said[key] = value.strip()
-    open_files, memlock = said.get("open_files", ""), said.get("memlock", "")
+            facts[key] = value.strip()
+    open_files, memlock = facts.get("open_files", ""), facts.get("memlock", "")
     return HostFacts(
-        hostname=_word(said, "hostname"),
-        boot_id=_word(said, "boot_id"),
-        kernel=_word(said, "kernel"),
-        system=said.get("system", ""),
-        cpu_model=said.get("cpu_model", ""),
-        cpus=_whole(said, "cpus"),
-        memory_mib=_whole(said, "memory_kib") // 1024,
-        free_disk_mib=_whole(said, "free_disk_kib") // 1024,
-        shm_mib=int(said["shm_kib"]) // 1024 if said.get("shm_kib", "").isdecimal() else 0,
+        hostname=_word(facts, "hostname"),
+        boot_id=_word(facts, "boot_id"),
+        kernel=_word(facts, "kernel"),
+        system=facts.get("system", ""),
+        cpu_model=facts.get("cpu_model", ""),
+        cpus=_whole(facts, "cpus"),
+        memory_mib=_whole(facts, "memory_kib") // 1024,
+        free_disk_mib=_whole(facts, "free_disk_kib") // 1024,
+        shm_mib=int(facts["shm_kib"]) // 1024 if facts.get("shm_kib", "").isdecimal() else 0,
         open_files=int(open_files) if open_files.isdecimal() else None,
-        load=_fraction(said, "load"),
-        clock_s=_fraction(said, "clock"),
-        interfaces=tuple(said.get("interfaces", "").split()),
+        load=_fraction(facts, "load"),
+        clock_s=_fraction(facts, "clock"),
+        interfaces=tuple(facts.get("interfaces", "").split()),
         missing_modules=tuple(lists["missing_module"]),
-        torch=said.get("module torch", ""),
+        torch=facts.get("module torch", ""),
         memlock_kib=int(memlock) if memlock.isdecimal() else None,
-        addresses=_addresses(lists["address"]) if "told_addresses" in said else None,
+        addresses=_addresses(lists["address"]) if "told_addresses" in facts else None,
         proxies=tuple(lists["proxy"]),
     )
 
 
 def _addresses(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_interface: dict[str, tuple[str, ...]] = {}
     for line in lines:
         interface, _, address = line.partition(" ")
         name = interface.partition("@")[0]
-        found[name] = (*found.get(name, ()), address)
-    return found
+        by_interface[name] = (*by_interface.get(name, ()), address)
+    return by_interface
 
 
-def _word(said: Mapping[str, str], key: str) -> str:
-    if not said.get(key):
-        raise errors.LogError(f"the node said nothing of its {key}", code="HOST-FACTS")
-    return said[key]
+def _word(facts: Mapping[str, str], key: str) -> str:
+    if not facts.get(key):
+        raise errors.LogError(f"the node reported no {key}", code="HOST-FACTS")
+    return facts[key]
 
 
-def _whole(said: Mapping[str, str], key: str) -> int:
-    word = _word(said, key)
+def _whole(facts: Mapping[str, str], key: str) -> int:
+    word = _word(facts, key)
     if not re.fullmatch(r"[0-9]+", word):
         raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
     return int(word)
 
 
-def _fraction(said: Mapping[str, str], key: str) -> float:
-    word = _word(said, key)
+def _fraction(facts: Mapping[str, str], key: str) -> float:
+    word = _word(facts, key)
     if not re.fullmatch(r"[0-9]+([.][0-9]+)?", word):
         raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
     return float(word)

@@ -1,7 +1,7 @@
-"""What `ibv_devinfo` says: the InfiniBand adapters that programs can open, driver and all.
+"""Parser of `ibv_devinfo`: the InfiniBand adapters that programs can open.
 
-`ibstat` reads the kernel's files only. An adapter that it calls active cannot be used by NCCL
-when the user-space driver for it is missing; then this command does not list it.
+`ibstat` reads the kernel's files only. NCCL cannot use an active adapter whose user-space driver
+is missing; this command does not list such an adapter.
 """
 
 import re

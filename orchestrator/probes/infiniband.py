@@ -1,4 +1,4 @@
-"""What `ibstat` says: the InfiniBand adapters of a node and the state of their ports."""
+"""Parser of `ibstat`: the InfiniBand adapters of a node and the state of their ports."""
 
 import re
 from collections import Counter
@@ -72,7 +72,7 @@ def parse(text: str) -> InfinibandFacts:
             *cut,
             *_orphans(lines),
             *_repeated(adapters),
-            *(problem for adapter in adapters for problem in _doubts(adapter)),
+            *(problem for adapter in adapters for problem in _problems(adapter)),
         ),
     )
 
@@ -120,11 +120,11 @@ def _block(lines: Sequence[str]) -> _Block:
 
 
 def _nothing(text: str) -> errors.LogError:
-    said = [line.strip() for line in text.split("\n") if line.strip()]
-    if not said:
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
         return errors.LogError("the text is empty: ibstat saw no HCA", code="EMPTY", fix=_FIX)
-    failures = [line for line in said if "ibpanic:" in line or "command not found" in line]
-    first = (failures or said)[0][:160]
+    failures = [line for line in lines if "ibpanic:" in line or "command not found" in line]
+    first = (failures or lines)[0][:160]
     code = "NO-IBSTAT" if "command not found" in first else "NO-HCA"
     cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {first!r}"
     return errors.LogError(cause, code=code, fix=_FIX)
@@ -157,7 +157,7 @@ def _number_of(port: _Block) -> int:
 
 
 def _text(block: _Block, key: str) -> str | None:
-    return None if _doubt(block, key) else dict(block.pairs)[key]
+    return None if _problem(block, key) else dict(block.pairs)[key]
 
 
 def _number(block: _Block, key: str) -> int | None:
@@ -165,7 +165,7 @@ def _number(block: _Block, key: str) -> int | None:
     return None if text is None else int(text.split()[0])
 
 
-def _doubt(block: _Block, key: str) -> str:
+def _problem(block: _Block, key: str) -> str:
     """Why the value of ``key`` cannot be used, or nothing."""
     values = [value for name, value in block.pairs if name == key]
     if not values:
@@ -176,11 +176,11 @@ def _doubt(block: _Block, key: str) -> str:
     return "" if readable else f"cannot read {values[0][:60]!r}"
 
 
-def _doubts(adapter: _Adapter) -> Iterator[Problem]:
-    yield from _block_doubts(adapter.own, adapter.name, _CA_KEYS)
+def _problems(adapter: _Adapter) -> Iterator[Problem]:
+    yield from _block_problems(adapter.own, adapter.name, _CA_KEYS)
     for port in adapter.ports:
         where = f"{adapter.name} port {_number_of(port)}"
-        yield from _block_doubts(port, where, _PORT_KEYS)
+        yield from _block_problems(port, where, _PORT_KEYS)
     promised = _number(adapter.own, "Number of ports")
     numbers = list(map(_number_of, adapter.ports))
     if promised not in (None, len(numbers)):
@@ -190,12 +190,12 @@ def _doubts(adapter: _Adapter) -> Iterator[Problem]:
         yield Problem("REPEATED-PORT", f"{adapter.name}: ports {numbers} repeat a number")
 
 
-def _block_doubts(block: _Block, where: str, keys: Mapping[str, object]) -> Iterator[Problem]:
+def _block_problems(block: _Block, where: str, keys: Mapping[str, object]) -> Iterator[Problem]:
     for key in keys:
-        doubt = _doubt(block, key)
-        if doubt:
-            code = "MISSING" if doubt == "missing" else "UNREADABLE"
-            yield Problem(code, f"{where}: {key}: {doubt}")
+        problem = _problem(block, key)
+        if problem:
+            code = "MISSING" if problem == "missing" else "UNREADABLE"
+            yield Problem(code, f"{where}: {key}: {problem}")
 
 
 def _repeated(adapters: Sequence[_Adapter]) -> Iterator[Problem]:

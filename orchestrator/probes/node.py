@@ -34,9 +34,9 @@ from orchestrator.probes import (
     sections,
     topology,
 )
-from orchestrator.probes.sections import Said, Section
+from orchestrator.probes.sections import Output, Section
 
-Doubted = TypeVar("Doubted", bound=DriverFacts | Topology | InfinibandFacts)
+Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
 HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", "verbs", "ofed"
 DATA = "data."
 # A folder counts as readable if it can be listed in ten seconds: a stale mount never answers.
@@ -50,8 +50,8 @@ names=$(ls -AU -- "$1" 2>/dev/null) || { echo unreadable; exit 0; }
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a node must have that its inventory does not say.
+class Needs:
+    """What the program needs of a node beside what the inventory declares.
 
     Args:
         python: the interpreter whose modules are looked for.
@@ -64,40 +64,40 @@ class Wanted:
     modules: tuple[str, ...] = ()
 
 
-def probe(asked: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """All ``questions`` to one node in one; ``sections.timeout_s`` says how long it may take.
+def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
+    """All questions to one node as one command; its timeout is ``sections.timeout_s``.
 
     Args:
-        nonce: a random word, new for every call.
+        nonce: random letters and digits, new for every call.
     """
 
     def parse(text: str) -> NodeAnswer:
-        return _answer(sections.split(text, asked, nonce=nonce))
+        return _answer(sections.split(text, questions, nonce=nonce))
 
-    return Probe("facts", sections.argv(asked, nonce=nonce), parse)
+    return Probe("facts", sections.argv(questions, nonce=nonce), parse)
 
 
-def questions(node: Node, wanted: Wanted) -> tuple[Section, ...]:
+def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     """What the node is asked; ``--dry-run`` shows their names."""
-    asked = [
-        Section(HOST, host.probe(wanted.python, wanted.folder, wanted.modules).argv, limit_s=25)
+    selected = [
+        Section(HOST, host.probe(needs.python, needs.folder, needs.modules).argv, limit_s=25)
     ]
     if node.gpus is not None:
-        asked.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
-        asked.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
+        selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
+        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
     if node.hcas:
-        asked.append(Section(IBSTAT, infiniband.PROBE.argv))
-        asked.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
-        asked.append(Section(OFED, ("ofed_info", "-s")))
+        selected.append(Section(IBSTAT, infiniband.PROBE.argv))
+        selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
+        selected.append(Section(OFED, ("ofed_info", "-s")))
     if node.in_container:
-        asked += docker.sections(sudo=node.sudo)
+        selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
-        asked.append(Section(f"{DATA}{name}", ("sh", "-c", LOOK, "sh", path)))
-    return tuple(asked)
+        selected.append(Section(f"{DATA}{name}", ("sh", "-c", LOOK, "sh", path)))
+    return tuple(selected)
 
 
 def facts(answer: NodeAnswer) -> NodeFacts:
-    """What the site file keeps of an answer."""
+    """The part of an answer that the site file keeps."""
     gpus, wires, hcas = answer.gpu, answer.topology, answer.infiniband
     return NodeFacts(
         host=answer.host,
@@ -110,41 +110,49 @@ def facts(answer: NodeAnswer) -> NodeFacts:
     )
 
 
-def doubted(fact: Doubted | Silent | None, said: Said | None) -> Doubted | Silent | None:
-    """The fact with a problem more if its command did not end well."""
-    if fact is None or isinstance(fact, Silent) or said is None or said.exit_code == 0:
+def with_exit_status(
+    fact: Listing | Silent | None, output: Output | None
+) -> Listing | Silent | None:
+    """The fact, with problem EXIT-STATUS added if its command ended with another status than 0."""
+    if fact is None or isinstance(fact, Silent) or output is None or output.exit_code == 0:
         return fact
-    message = f"the command ended with {said.exit_code}: {said.err.strip()[:200] or 'no word'}"
+    message = (
+        f"the command ended with {output.exit_code}: {output.err.strip()[:200] or 'no message'}"
+    )
     return replace(fact, problems=(*fact.problems, Problem("EXIT-STATUS", message)))
 
 
 def _answer(answers: sections.Answers) -> NodeAnswer:
-    said = answers.said
-    if said[HOST].exit_code is None:
+    outputs = answers.outputs
+    if outputs[HOST].exit_code is None:
         raise errors.LogError(
-            f"the node did not say in time what it is: {said[HOST].words}",
+            f"the node gave no host facts in time: {outputs[HOST].message}",
             code="HOST-HUNG",
             fix="look for a file system there that does not answer",
         )
-    machine = host.parse(said[HOST].out)
+    machine = host.parse(outputs[HOST].out)
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=doubted(sections.read(said.get(GPU), gpu.parse), said.get(GPU)),
-        topology=doubted(sections.read(said.get(TOPOLOGY), topology.parse), said.get(TOPOLOGY)),
-        infiniband=doubted(sections.read(said.get(IBSTAT), infiniband.parse), said.get(IBSTAT)),
-        verbs=sections.read(said.get(VERBS), ibverbs.parse),
-        ofed=ofed.version(said[OFED].out) if OFED in said else None,
-        docker=docker.parse(said),
-        data={name[len(DATA) :]: _data(text) for name, text in said.items() if name[:5] == DATA},
+        gpu=with_exit_status(sections.read(outputs.get(GPU), gpu.parse), outputs.get(GPU)),
+        topology=with_exit_status(
+            sections.read(outputs.get(TOPOLOGY), topology.parse), outputs.get(TOPOLOGY)
+        ),
+        infiniband=with_exit_status(
+            sections.read(outputs.get(IBSTAT), infiniband.parse), outputs.get(IBSTAT)
+        ),
+        verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
+        ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
+        docker=docker.parse(outputs),
+        data={name[len(DATA) :]: _data(text) for name, text in outputs.items() if name[:5] == DATA},
     )
 
 
-def _data(said: Said) -> DataState:
-    if said.exit_code is None:
+def _data(output: Output) -> DataState:
+    if output.exit_code is None:
         return "hung"
-    known: tuple[DataState, ...] = ("present", "empty", "missing")
-    return next((state for state in known if said.out.strip() == state), "unreadable")
+    states: tuple[DataState, ...] = ("present", "empty", "missing")
+    return next((state for state in states if output.out.strip() == state), "unreadable")
 
 
 def _gpu_summary(fact: DriverFacts) -> GpuSummary:

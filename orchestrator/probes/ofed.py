@@ -1,4 +1,4 @@
-"""What OFED says of itself: its version, and which of its packages would not install."""
+"""Parsers of OFED's output: its version, and packages that failed to install."""
 
 import re
 
@@ -8,12 +8,12 @@ _FAILED = re.compile(r"Failed to install ([A-Za-z0-9_.+-]+) (?:DEB|RPM)")
 
 def version(text: str) -> str | None:
     """The version that ``ofed_info -s`` prints, such as ``4.9-0.1.7.0``; None without one."""
-    found = [match[1] for match in map(_VERSION.fullmatch, text.split()) if match]
-    return found[0] if len(found) == 1 else None
+    versions = [match[1] for match in map(_VERSION.fullmatch, text.split()) if match]
+    return versions[0] if len(versions) == 1 else None
 
 
 def order(version: str) -> tuple[int, ...]:
-    """What versions are compared by: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
+    """Sort key of a version: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
     return tuple(int(number) for number in re.findall("[0-9]+", version))
 
 

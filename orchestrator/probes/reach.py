@@ -1,7 +1,7 @@
-"""Whether nodes reach each other on a port: a listener, a connector, and what they answered.
+"""Whether nodes reach each other on a port: a listener, a connector, and their results.
 
-A listener hands out a word that only it knows, so that whatever else may answer at an address is
-not taken for it. Nodes may have no Python: any of several programs does.
+The listener sends a random token, so that no other server at the address is taken for it. Nodes
+may have no Python: any of several programs will do.
 """
 
 import math
@@ -83,53 +83,57 @@ echo no-tool
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of listening or connecting; ``said`` is the node's word for a failure."""
+    """Result of listening or connecting; ``reason`` is the node's message on failure."""
 
     state: Literal["open", "busy", "blocked", "unproven"]
-    said: str = ""
+    reason: str = ""
 
 
 def listening_s(peers: int, *, at_once: int) -> int:
-    """How long a listener must last: each caller calls its peers one by one, some only later.
+    """Seconds that a listener must last: each node connects to its peers one after another.
 
     Args:
-        at_once: callers of which each has a turn at a time.
+        at_once: how many nodes connect at the same time.
     """
     turns = peers // at_once + 1
     return math.ceil(LISTEN_S + turns * peers * CALLED_S)
 
 
-def listener(port: int, word: str, *, seconds: int) -> tuple[str, ...]:
+def listener(port: int, token: str, *, seconds: int) -> tuple[str, ...]:
     """The command that listens on every address, says so, and ends with its input or in time.
 
     Args:
-        word: what callers are told; letters and digits.
+        token: what the listener sends to every caller; letters and digits.
     """
-    given = (str(port), word, str(seconds), _LISTEN_PERL, _LISTEN_PYTHON)
-    return ("sh", "-c", _LISTENER, "sh", *given)
+    arguments = (str(port), token, str(seconds), _LISTEN_PERL, _LISTEN_PYTHON)
+    return ("sh", "-c", _LISTENER, "sh", *arguments)
 
 
 def connector(address: str, port: int) -> tuple[str, ...]:
-    """The command that calls a listener and prints what it is told."""
-    given = (address, str(port), f"{CALL_S:g}", _CONNECT_BASH, _CONNECT_PERL, _CONNECT_PYTHON)
-    return ("sh", "-c", _CONNECTOR, "sh", *given)
+    """The command that connects to a listener and prints the token that it sends."""
+    arguments = (address, str(port), f"{CALL_S:g}", _CONNECT_BASH, _CONNECT_PERL, _CONNECT_PYTHON)
+    return ("sh", "-c", _CONNECTOR, "sh", *arguments)
 
 
 def listening(line: str) -> Heard:
-    """What the first line of a listener means; an empty one is none."""
-    said = line.strip()
-    if said == "listening":
+    """The result in a listener's first line; empty if it printed none."""
+    answer = line.strip()
+    if answer == "listening":
         return Heard("open")
-    if said == "no-tool":
+    if answer == "no-tool":
         return Heard("unproven", "neither perl nor python3")
-    if re.search("address already in use", said, re.I):
+    if re.search("address already in use", answer, re.I):
         return Heard("busy", "the port is in use")
-    return Heard("unproven", printable(said.removeprefix("problem ")) or "no answer")
+    return Heard("unproven", printable(answer.removeprefix("problem ")) or "no answer")
 
 
-def connected(exit_code: int, out: str, err: str, *, word: str) -> Heard:
-    """What a connector's end means."""
-    if out.strip() == word:
+def connected(exit_code: int, out: str, err: str, *, token: str) -> Heard:
+    """The result of a finished connector.
+
+    Args:
+        token: what the listener was to send.
+    """
+    if out.strip() == token:
         return Heard("open")
     if out.strip() == "no-tool":
         return Heard("unproven", "none of bash, perl and python3")

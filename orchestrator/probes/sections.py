@@ -1,4 +1,4 @@
-"""Many questions in one round trip: each with its own time limit, none able to spoil another."""
+"""Many questions in one round trip: each with its own time limit, independent of the others."""
 
 import re
 import shlex
@@ -56,10 +56,10 @@ printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
 # arguments, is gone. The nonce is not among grep's own: another grep at that moment would see it.
 # Without -q, a process that ends while grep looks makes a match a failure.
 STALE = """
-for each in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
-    [ -d "$each" ] && [ ! -L "$each" ] && [ -O "$each" ] || continue
-    nonce=${each##*/dlperf-}
-    printf '%s\\n' "${nonce%.*}" | grep -qszxF -f - /proc/[0-9]*/cmdline || printf '%s\\n' "$each"
+for path in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
+    [ -d "$path" ] && [ ! -L "$path" ] && [ -O "$path" ] || continue
+    nonce=${path##*/dlperf-}
+    printf '%s\\n' "${nonce%.*}" | grep -qszxF -f - /proc/[0-9]*/cmdline || printf '%s\\n' "$path"
 done
 true
 """
@@ -71,7 +71,7 @@ _CLOCK = re.compile(r"[0-9]+[.][0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One question of many; its name says whose answer is whose."""
+    """One question of many; ``name`` finds its output again."""
 
     name: str
     argv: tuple[str, ...]
@@ -79,30 +79,30 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The answer to one question; ``exit_code`` is None if it did not end in time."""
+class Output:
+    """Output of one question's command; ``exit_code`` is None if it did not end in time."""
 
     exit_code: int | None
     out: str
     err: str
 
     @property
-    def words(self) -> str:
-        """What a person should see of it: its complaints, else how it begins."""
+    def message(self) -> str:
+        """One line for a person: standard error, else the output, at most 300 characters."""
         lines = [line.strip() for line in (self.err.strip() or self.out).splitlines()]
         return printable("; ".join(filter(None, lines))[:_LONGEST])
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers by name, and the node's clock when the last one was given."""
+    """Outputs by section name, and the node's clock (Unix time) after the last one."""
 
-    said: Mapping[str, Said]
+    outputs: Mapping[str, Output]
     clock_s: float
 
 
 def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
-    """The command that asks all of them at once.
+    """The command that runs all sections at once.
 
     Args:
         nonce: letters and digits that no answer can hold by chance, new for every call.
@@ -114,15 +114,15 @@ def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
 
 
 def timeout_s(sections: Sequence[Section]) -> float:
-    """How long a transport has to wait for all answers, the way there and back included."""
+    """Seconds that a transport must wait for all answers, with time for the round trip."""
     return max((section.limit_s for section in sections), default=0) * 1.5 + GRACE_S + 10
 
 
 def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
-    """The answers, byte for byte.
+    """The outputs in the text that ``argv`` printed, byte for byte.
 
     Raises:
-        LogError: the text is not the whole answer to these questions.
+        LogError: ANSWER-CUT; the text is not the whole answer to these sections.
     """
     marks = list(re.finditer(rf"^{re.escape(nonce)} (\S+) (\S+)$", text, re.MULTILINE))
     names = [name for section in sections for name in (section.name, section.name)]
@@ -132,26 +132,26 @@ def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
             code="ANSWER-CUT",
             fix="look at the node's shell start-up files, its /dev/shm and its temporary folder",
         )
-    said = {
-        marks[at][1]: Said(
+    outputs = {
+        marks[at][1]: Output(
             exit_code=None if marks[at][2] in _HUNG else int(marks[at][2]),
             out=text[marks[at].end() + 1 : marks[at + 1].start() - 1],
             err=text[marks[at + 1].end() + 1 : marks[at + 2].start() - 1],
         )
         for at in range(0, len(names), 2)
     }
-    return Answers(said, float(marks[-1][2]))
+    return Answers(outputs, float(marks[-1][2]))
 
 
-def read(said: Said | None, parse: Callable[[str], Fact]) -> Fact | Silent | None:
-    """The fact in an answer, or why there is none; None for what was not asked."""
-    if said is None:
+def read(output: Output | None, parse: Callable[[str], Fact]) -> Fact | Silent | None:
+    """The parsed fact, or ``Silent`` with the reason there is none; None if it was not asked."""
+    if output is None:
         return None
-    if said.exit_code is None:
-        return Silent("HUNG", said.words)
-    if said.exit_code == _NOT_FOUND:
-        return Silent("ABSENT", said.words)
+    if output.exit_code is None:
+        return Silent("HUNG", output.message)
+    if output.exit_code == _NOT_FOUND:
+        return Silent("ABSENT", output.message)
     try:
-        return parse(said.out)
+        return parse(output.out)
     except errors.LogError as error:
-        return Silent(error.code, said.words or error.cause)
+        return Silent(error.code, output.message or error.cause)

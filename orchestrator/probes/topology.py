@@ -1,4 +1,4 @@
-"""What `nvidia-smi topo -m` says: how the GPUs and HCAs of a node are connected.
+"""Parser of `nvidia-smi topo -m`: how the GPUs and HCAs of a node are connected.
 
 The driver separates cells by tabs; a terminal or a paste turns them into blanks, and then
 an empty cell can no longer be seen. A row is therefore read by its tabs where they fit, else
@@ -49,7 +49,7 @@ class _Row:
 class _Affinity:
     cpu: str | None = None
     numa: str | None = None
-    doubt: str = ""
+    problem: str = ""
 
 
 def parse(text: str) -> Topology:
@@ -65,13 +65,13 @@ def parse(text: str) -> Topology:
     head, *others = _heads(lines)
     block = lines[head + 1 : others[0] if others else None]
     titled, titles = _columns(lines[head])
-    found = [line for line in _before_legend(block) if _is_row(line, titled)]
-    table, cut = _whole(found, ends_text=lines[-1:] == found[-1:])
+    row_lines = [line for line in _before_legend(block) if _is_row(line, titled)]
+    table, cut = _whole(row_lines, ends_text=lines[-1:] == row_lines[-1:])
     columns = _settled(titled, table)
-    names, doubts = _names(columns, _legend(block))
+    names, name_problems = _names(columns, _legend(block))
     rows, unread = _placed(table, columns)
     again = [Problem("SECOND-TABLE", "a second table follows; only the first is read")]
-    return _topology(names, titles, rows, [*again[: len(others)], *doubts, *cut, *unread])
+    return _topology(names, titles, rows, [*again[: len(others)], *name_problems, *cut, *unread])
 
 
 def document(fact: Topology) -> dict[str, JSON]:
@@ -117,7 +117,11 @@ def _topology(
                 if title not in _TITLES
             ),
             *_missing_rows(names, links),
-            *(Problem("AFFINITY", f"{name}: {a.doubt}") for name, a in affinity.items() if a.doubt),
+            *(
+                Problem("AFFINITY", f"{name}: {a.problem}")
+                for name, a in affinity.items()
+                if a.problem
+            ),
             *_asymmetries(links),
         ),
     )
@@ -156,8 +160,8 @@ def _columns(head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     first = next((at for at, cell in enumerate(cells) if _TITLE.fullmatch(cell)), len(cells))
     devices, titles = cells[:first], cells[first:]
     if any(" " in cell for cell in devices) or "\t" not in head:
-        found = _TITLE.search(head)
-        split_at = found.start() if found else len(head)
+        match = _TITLE.search(head)
+        split_at = match.start() if match else len(head)
         devices = head[:split_at].split()
         titles = re.findall(rf"{_TITLE.pattern}|\S+(?: \S+)*", head[split_at:])
     _refuse_glued_titles(devices)
@@ -215,7 +219,7 @@ def _legend(block: Sequence[str]) -> dict[str, str]:
 def _names(
     columns: Sequence[str], legend: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Problem]]:
-    """The final name of every column, and the doubts about them."""
+    """The final name of every column, and the problems with them."""
     printed = [name for name in columns if not _GPU.fullmatch(name)]
     real = [legend.get(name, name) for name in printed]
     hcas = [name if name and real.count(name) == 1 else f"?{at}" for at, name in enumerate(real)]
@@ -229,8 +233,8 @@ def _name_problems(
 ) -> Iterator[Problem]:
     unknown = [name for name in hcas if name.startswith("?")]
     if unknown:
-        what = "HCA columns with a blank or repeated name are called by their place"
-        yield Problem("HCA-NAME", f"{what}: {', '.join(unknown)}")
+        reason = "HCA columns with a blank or repeated name are called by their place"
+        yield Problem("HCA-NAME", f"{reason}: {', '.join(unknown)}")
     for name in hcas:
         if not _WHOLE_NAME.fullmatch(name):
             yield Problem("HCA-NAME", f"{name}: the driver cuts long names; this may be one")
@@ -302,9 +306,9 @@ def _placed(table: Sequence[str], columns: Sequence[str]) -> tuple[dict[int, _Ro
     for line in table:
         row = _row(line, columns)
         _refuse_glued_links(row)
-        place, doubt = _place(row, line, columns)
-        if doubt:
-            problems.append(doubt)
+        place, problem = _place(row, line, columns)
+        if problem:
+            problems.append(problem)
         if place in rows:
             twice.add(place)
         elif place is not None:
@@ -368,15 +372,15 @@ def _affinity(row: _Row, titles: Sequence[str]) -> _Affinity:
     cells = _fitted(row, titles)
     if len(cells) != len(titles):
         words = len([cell for cell in row.affinity if cell])
-        return _Affinity(doubt=f"{words} affinity words for {len(titles)} columns; not used")
+        return _Affinity(problem=f"{words} affinity words for {len(titles)} columns; not used")
     by_title = dict(zip(titles, cells, strict=True))
     cpu, numa = by_title.get("CPU Affinity"), by_title.get("NUMA Affinity")
     if cpu not in (None, "", "N/A") and numa == "":
         # 0-31,64-95 and 0 with no tab between them are 0-31,64-950, which looks right.
-        return _Affinity(doubt=f"{cpu!r} may be a CPU list and a NUMA node in one; not used")
+        return _Affinity(problem=f"{cpu!r} may be a CPU list and a NUMA node in one; not used")
     odd = [cell for cell in (cpu, numa) if cell and cell != "N/A" and not _ascends(cell)]
-    doubt = f"not a list of ascending numbers: {', '.join(odd)}; not used" if odd else ""
-    return _Affinity(_number_list(cpu), _number_list(numa), doubt)
+    problem = f"not a list of ascending numbers: {', '.join(odd)}; not used" if odd else ""
+    return _Affinity(_number_list(cpu), _number_list(numa), problem)
 
 
 def _fitted(row: _Row, titles: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is to be done for an image, done: downloads, builds and what nodes are given."""
+"""Carries out the actions for an image: downloads, builds, loads and carrying to nodes."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from orchestrator import errors, images
 from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.fleet import Fleet, ask_all
-from orchestrator.images import Action, Held, Recipe
+from orchestrator.images import Action, HeldImage, ImageRecipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
 from orchestrator.provisioning import context, image_inputs
@@ -22,61 +22,61 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 20
 
 
-def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, Held]]:
-    """By node in rank order, the image of that tag, where it has one.
+def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
+    """By node in rank order, then by tag: the image of that tag, where the node has one.
 
     Raises:
-        NodeError, UnfitError: the first node that could not say.
+        NodeError, UnfitError: of the first node that gave no answer.
     """
     answers = ask_all(list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {})
     return {answer.node: answer.checked() for answer in answers}
 
 
-def held(engine: "Images", tag: str) -> dict[str, Held]:
-    """The image that an engine has of that tag, by it; empty if there is none."""
-    seen = engine.find(tag)
-    return {tag: Held(seen.id, seen.labels.get(images.INPUTS_LABEL))} if seen else {}
+def held(engine: "Images", tag: str) -> dict[str, HeldImage]:
+    """As ``there``, of one engine."""
+    image = engine.find(tag)
+    return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL))} if image else {}
 
 
-def apply(preparing: Preparing, todo: Sequence[Action], what: Recipe, folder: Path) -> None:
-    """Do what is to be done, in its order; carrying goes to all nodes at once.
+def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, folder: Path) -> None:
+    """Carry out actions in their order, those of kind ``carry`` last and to all nodes at once.
 
     Raises:
-        ImageError, NodeError: what was done stays, and the next run goes on from there.
+        ImageError, NodeError: finished actions stay done; the next run continues from there.
     """
     carried = [action.node for action in todo if action.kind == "carry"]
     for action in todo:
         if action.kind == "download":
-            image_inputs.fetched(preparing, what, action.what)
+            image_inputs.fetched(preparing, recipe, action.subject)
         elif action.kind == "build":
-            _build(preparing, action, what, folder)
+            _build(preparing, action, recipe, folder)
         elif action.kind == "load":
             _load(preparing, action)
-    if carried and what.tag:
+    if carried and recipe.tag:
         source = next(name for name in preparing.fleet.images if name not in carried)
-        carry(preparing, what.tag, source, carried)
+        carry(preparing, recipe.tag, source, carried)
 
 
-def record(preparing: Preparing, what: Recipe) -> ImageRecord:
-    """What the nodes have now, the same everywhere.
+def record(preparing: Preparing, recipe: ImageRecipe) -> ImageRecord:
+    """The image that all nodes have now, for the site file.
 
     Raises:
-        ImageError: IMAGE-SKEW, and on which nodes something is still to be done.
+        ImageError: IMAGE-SKEW; names the nodes that still lack it.
     """
-    inputs = what.inputs
-    if what.tag is None or what.base_digest is None or inputs is None:
-        raise errors.ImageError(f"image {what.image.name} is not known", code="IMAGE-MISSING")
-    has = there(preparing.fleet, what.tag)
-    if left := images.actions(what, has):
-        raise _skew(what, left)
-    (found,) = {images_there[what.tag].id for images_there in has.values()}
-    image = what.image
+    inputs = recipe.inputs
+    if recipe.tag is None or recipe.base_digest is None or inputs is None:
+        raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
+    has = there(preparing.fleet, recipe.tag)
+    if left := images.actions(recipe, has):
+        raise _skew(recipe, left)
+    (image_id,) = {images_there[recipe.tag].id for images_there in has.values()}
+    image = recipe.image
     return ImageRecord(
         name=image.name,
         base=image.base,
-        base_digest=what.base_digest,
-        id=found,
-        tag=what.tag,
+        base_digest=recipe.base_digest,
+        id=image_id,
+        tag=recipe.tag,
         inputs_digest=inputs,
         code=image.code,
         python=image.python,
@@ -84,42 +84,44 @@ def record(preparing: Preparing, what: Recipe) -> ImageRecord:
     )
 
 
-def _skew(what: Recipe, left: Sequence[Action]) -> errors.ImageError:
-    said = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
-    again = "make the bundle again" if what.tag in what.bundled else "see who else gives this tag"
+def _skew(recipe: ImageRecipe, left: Sequence[Action]) -> errors.ImageError:
+    reasons = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
+    again = (
+        "make the bundle again" if recipe.tag in recipe.bundled else "see who else gives this tag"
+    )
     return errors.ImageError(
-        f"the nodes do not have the one image {what.tag}: {said}",
+        f"the nodes do not have the one image {recipe.tag}: {reasons}",
         code="IMAGE-SKEW",
         fix=f"{again}, and provision again",
     )
 
 
-def _build(preparing: Preparing, action: Action, what: Recipe, folder: Path) -> None:
-    node, image, inputs = preparing.fleet.images[action.node], what.image, what.inputs
-    if inputs is None or what.tag is None:
+def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Path) -> None:
+    node, image, inputs = preparing.fleet.images[action.node], recipe.image, recipe.inputs
+    if inputs is None or recipe.tag is None:
         raise AssertionError("only a resolved recipe is built")
-    base = _base(preparing, action.node, what)
-    parts = {file_name(url): image_inputs.fetched(preparing, what, url) for url in image.parts}
+    base = _base(preparing, action.node, recipe)
+    parts = {file_name(url): image_inputs.fetched(preparing, recipe, url) for url in image.parts}
     args = images.build_args(image, base=base)
-    preparing.voice.line(f"{action.node}: build {what.tag}")
+    preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
         context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
         say = _words(preparing.voice, f"{action.node}: build {image.name}")
-        node.build(_chunks(tar), what.tag, args, images.labels(image, inputs), say)
+        node.build(_chunks(tar), recipe.tag, args, images.labels(image, inputs), say)
 
 
-def _base(preparing: Preparing, name: str, what: Recipe) -> str:
-    """What the build begins with; afterwards the node has it, pulled or loaded."""
-    node, image = preparing.fleet.images[name], what.image
-    base = images.base_to_build_from(image, what.base_digest or "", preparing.mirror)
+def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
+    """The reference of the base to build from, pulled or loaded onto the node if it lacks it."""
+    node, image = preparing.fleet.images[name], recipe.image
+    base = images.base_to_build_from(image, recipe.base_digest or "", preparing.mirror)
     if node.find(base) is not None:
         return base
     if image.archive is None:
         progress = _bytes(preparing.voice, f"{name}: pull {image.base}")
         node.pull(base, progress, preparing.credentials)
         return base
-    path = image_inputs.fetched(preparing, what, image.archive)
+    path = image_inputs.fetched(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
     node.load(_chunks(path))
     if node.find(base) is None:
@@ -133,8 +135,8 @@ def _base(preparing: Preparing, name: str, what: Recipe) -> str:
 
 
 def _load(preparing: Preparing, action: Action) -> None:
-    bundle, folder = preparing.bundle, preparing.wanted.bundle
-    part = bundle.image(action.what) if bundle else None
+    bundle, folder = preparing.bundle, preparing.options.bundle
+    part = bundle.image(action.subject) if bundle else None
     if part is None or folder is None:
         raise AssertionError("only what a bundle has is loaded")
     preparing.voice.line(f"{action.node}: load {part.file}")
@@ -148,7 +150,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _bytes(voice: Voice, title: str) -> "Progress":
-    return lambda came, known: voice.working(f"{title}: {came >> 20} of {known >> 20} MiB")
+    return lambda received, total: voice.working(f"{title}: {received >> 20} of {total >> 20} MiB")
 
 
 def _words(voice: Voice, title: str) -> "Say":

@@ -1,4 +1,4 @@
-"""Archives that came from elsewhere, looked into before anything of them is unpacked."""
+"""Checks of downloaded tar archives, made before anything is unpacked."""
 
 import lzma
 import posixpath
@@ -19,22 +19,22 @@ def check(path: Path, *, most_bytes: int = MOST_BYTES) -> None:
     Raises:
         ImageError: ARCHIVE; it is damaged, too large, or would write outside of its folder.
     """
-    look = _Look(most_bytes)
+    inspection = _Inspection(most_bytes)
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                look.at(member)
+                inspection.add(member)
     except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
         raise errors.ImageError(
             f"{path.name} is no archive that can be read: {error}",
             code="ARCHIVE",
             fix="get it anew",
         ) from error
-    look.back()
+    inspection.finish()
 
 
-class _Look:
-    """What was seen of an archive so far."""
+class _Inspection:
+    """Size, links and folders of an archive's members so far."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -42,7 +42,7 @@ class _Look:
         self._links: set[str] = set()
         self._ways: set[str] = set()
 
-    def at(self, member: tarfile.TarInfo) -> None:
+    def add(self, member: tarfile.TarInfo) -> None:
         """Refuse a member that is unsafe by itself."""
         _refuse_unsafe(member)
         self._size, self._count = self._size + member.size, self._count + 1
@@ -56,7 +56,7 @@ class _Look:
             target = posixpath.normpath(member.linkname)
             self._ways.update((*_folders(target), target))
 
-    def back(self) -> None:
+    def finish(self) -> None:
         """Refuse members that go through links: each may stay inside, and two together leave."""
         if through := sorted(self._links & self._ways):
             raise _unsafe(through[0], "is a link that other members go through")

@@ -30,7 +30,7 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
         # One whose turn has not come would hold up all others.
         turns = (targets[at : at + MOST_AT_ONCE] for at in range(0, len(targets), MOST_AT_ONCE))
         answers = [_node_to_node(preparing, tag, source, turn) for turn in turns]
-        settled([answer for some in answers for answer in some])
+        settled([answer for turn in answers for answer in turn])
 
 
 def _through_registry(
@@ -50,10 +50,10 @@ def _through_registry(
     settled(ask_all(targets, pull))
 
 
-def _pushed(found: "ImageFacts | None", name: str) -> str:
+def _pushed(image: "ImageFacts | None", name: str) -> str:
     """The reference by digest that a push has given to an image."""
     repository = name.rpartition(":")[0]
-    digests = found.repo_digests if found else ()
+    digests = image.repo_digests if image else ()
     for reference in digests:
         if reference.partition("@")[0] == repository:
             return reference
@@ -88,27 +88,27 @@ def _node_to_node(
 
 
 class _Reading:
-    """The image's pieces as its node gives them."""
+    """The image's bytes as read from its node, and since when the next piece is waited for."""
 
     def __init__(self, node: str, pieces: Iterator[bytes], stall_s: float) -> None:
         self._node, self._pieces, self._stall_s = node, pieces, stall_s
-        self._asked_at: float | None = None
+        self._requested_at: float | None = None
 
     def pieces(self) -> Iterator[bytes]:
-        """Each piece; while one is on its way to targets, nothing is waited for here."""
+        """Each piece; the time that targets take to accept one is not counted as a stall."""
         for piece in self._pieces:
-            self._asked_at = None
+            self._requested_at = None
             yield piece
-            self._asked_at = time.monotonic()
+            self._requested_at = time.monotonic()
 
     def check(self) -> None:
-        """Nothing, unless no piece came for too long; the first waits until all is packed.
+        """Check that pieces keep coming. The first may take any time: Docker packs all before it.
 
         Raises:
-            ImageError: CARRY-STALL, of the node that has the image.
+            ImageError: CARRY-STALL; the node with the image gave nothing within its stall limit.
         """
-        asked_at = self._asked_at
-        if asked_at is not None and time.monotonic() - asked_at > self._stall_s:
+        requested_at = self._requested_at
+        if requested_at is not None and time.monotonic() - requested_at > self._stall_s:
             raise _stalled(self._node, "gave", self._stall_s)
 
 
@@ -163,9 +163,9 @@ def _feed(reading: _Reading, pipes: Sequence[_Pipe]) -> None:
         pipe.put(last)
 
 
-def _stalled(node: str, what: str, stall_s: float) -> errors.ImageError:
+def _stalled(node: str, verb: str, stall_s: float) -> errors.ImageError:
     return errors.ImageError(
-        f"its Docker {what} no byte of the image for {stall_s:g} s",
+        f"its Docker {verb} no byte of the image for {stall_s:g} s",
         code="CARRY-STALL",
         node=node,
         fix="look at Docker (journalctl -u docker) and the disk there, and provision again",

@@ -30,7 +30,7 @@ def files(folder: Path, scripts: Path) -> dict[str, bytes]:
         ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
         LocalError: something of it cannot be read.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     room = _MOST_BYTES
     for path in _paths(folder):
         with on_disk(path):
@@ -39,23 +39,23 @@ def files(folder: Path, scripts: Path) -> dict[str, bytes]:
                 raise _unfit(f"{path} is no plain file, or too large; needed at most 64 MiB in all")
             content = path.read_bytes()
         room -= len(content)
-        found[path.relative_to(folder).as_posix()] = content
-    if "Dockerfile" not in found:
+        contents[path.relative_to(folder).as_posix()] = content
+    if "Dockerfile" not in contents:
         raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
-    return {**_shared(scripts, found["Dockerfile"]), **found}
+    return {**_shared(scripts, contents["Dockerfile"]), **contents}
 
 
 def _shared(scripts: Path, dockerfile: bytes) -> dict[str, bytes]:
     """The scripts that a Dockerfile copies, by name."""
     lines = dockerfile.decode(errors="replace").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
-    found = {}
+    scripts_read = {}
     for name in sorted(copied):
         path = scripts / name
         if path.suffix == ".sh" and path.parent == scripts and path.is_file():
             with on_disk(path):
-                found[name] = path.read_bytes()
-    return found
+                scripts_read[name] = path.read_bytes()
+    return scripts_read
 
 
 def digests(contents: Mapping[str, bytes]) -> dict[str, str]:

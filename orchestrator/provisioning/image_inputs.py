@@ -1,23 +1,23 @@
-"""What goes into an image, had: downloads, and the digest of its base."""
+"""Downloads that go into an image, and the digest of its base."""
 
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator import errors, images
-from orchestrator.images import Recipe
+from orchestrator.images import ImageRecipe
 from orchestrator.model.image import Image
 from orchestrator.provisioning import archive, saved_image
 from orchestrator.provisioning.materials import Preparing
 
 
 def learnt(preparing: Preparing, image: Image, url: str) -> str:
-    """The sha256 of what lies at ``url``, trusted as it comes if the command line says so.
+    """The sha256 of the file at ``url``, trusted on first download if ``--lock`` is given.
 
     Raises:
-        ImageError: it does not say so; or what came is not what it must be.
+        ImageError: DOWNLOAD-UNLOCKED without ``--lock``; ARCHIVE if it is no safe archive or wheel.
     """
-    if not preparing.wanted.relock:
+    if not preparing.options.relock:
         raise _unlocked(url)
     preparing.voice.line(
         f"{url}: downloaded without a known checksum, since --lock asks for it;"
@@ -28,29 +28,29 @@ def learnt(preparing: Preparing, image: Image, url: str) -> str:
     return sha256
 
 
-def fetched(preparing: Preparing, what: Recipe, url: str) -> Path:
-    """The file at ``url``, as the lock knows it, looked into before anyone uses it.
+def fetched(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
+    """The file at ``url`` with the sha256 that is locked, checked before its first use.
 
     Raises:
-        ImageError: it is not what it must be, or nothing says what it must be.
+        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD, or ARCHIVE if it is not safe.
     """
-    sha256 = what.downloads.get(url)
+    sha256 = recipe.downloads.get(url)
     if sha256 is None:
         raise _unlocked(url)
     path = preparing.downloads.fetch(url, sha256)
-    if sha256 not in what.cached:  # what was there already was looked into when it came
-        _look_into(path, what.image, url)
+    if sha256 not in recipe.cached:  # what was there already was looked into when it came
+        _look_into(path, recipe.image, url)
     return path
 
 
 def base_digest(preparing: Preparing, image: Image, checksums: Mapping[str, str]) -> str:
-    """The digest of an image's base: its registry says it, or the file that holds it.
+    """The digest of an image's base, from its registry or from the archive that holds it.
 
     Args:
         checksums: sha256 by URL.
 
     Raises:
-        ImageError: the registry does not say; or the file holds another image.
+        ImageError: the registry gives none; or ARCHIVE, the file holds another image.
     """
     if image.archive is not None:
         path = preparing.downloads.fetch(image.archive, checksums[image.archive])
@@ -59,25 +59,25 @@ def base_digest(preparing: Preparing, image: Image, checksums: Mapping[str, str]
         origin = images.reference(image.base)
         host = preparing.mirror or origin.host
         first = next(iter(preparing.fleet.images.values()))
-        asked = f"{host}/{origin.repository}:{origin.tag}"
-        digest = first.digest(asked, preparing.credentials)
+        source = f"{host}/{origin.repository}:{origin.tag}"
+        digest = first.digest(source, preparing.credentials)
     preparing.voice.line(f"{image.base} is {digest}, says {host}")
     return digest
 
 
 def _held(path: Path, image: Image) -> str:
     """The id of the image's base in a file of `docker save`."""
-    held = saved_image.ids(path)
-    wanted = images.reference(image.base)
-    found = {held[name] for name in held if images.reference(name) == wanted}
-    if len(found) != 1:
+    ids = saved_image.ids(path)
+    base = images.reference(image.base)
+    matches = {ids[name] for name in ids if images.reference(name) == base}
+    if len(matches) != 1:
         raise errors.ImageError(
-            f"{image.archive} holds {', '.join(held) or 'no image with a name'};"
+            f"{image.archive} holds {', '.join(ids) or 'no image with a name'};"
             f" needed {image.base}",
             code="ARCHIVE",
             fix="give its name to base: in image.yaml",
         )
-    return found.pop()
+    return matches.pop()
 
 
 def _unlocked(url: str) -> errors.ImageError:

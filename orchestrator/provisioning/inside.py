@@ -20,7 +20,7 @@ LOOK_S = 0.1
 
 
 class _Looks:
-    """The containers that look around just now, whoever still waits for their answers."""
+    """Counts threads that may still create or run a probe container."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -37,7 +37,7 @@ class _Looks:
 
     @property
     def running(self) -> bool:
-        """Whether a thread may still make a container, or have one."""
+        """Whether any such thread is left."""
         return self._running > 0
 
 
@@ -47,16 +47,20 @@ def findings(
     facts: Mapping[str, NodeFacts],
     names: Iterable[str],
 ) -> list[Finding]:
-    """What is wrong inside containers of these images.
+    """Findings from one probe container of each image on every node, removed afterwards.
+
+    Args:
+        records: images by name, as provisioned; ``names`` are the ones to start.
+        facts: of the nodes themselves, by node name, to compare with.
 
     Raises:
-        UnfitError, NodeError: on some node no container came to answer.
+        UnfitError, NodeError: on some node no container ran and answered.
     """
     _forget(fleet)
     looks = _Looks()
     try:
-        return _found(fleet, records, facts, names, looks)
-    finally:  # also when it was stopped, and threads still make containers that look around
+        return _findings(fleet, records, facts, names, looks)
+    finally:  # also when interrupted, while threads still create containers
         looks.ended.set()
         _forget(fleet)
         deadline = time.monotonic() + INSIDE_LEFT_S
@@ -66,7 +70,7 @@ def findings(
 
 
 def _forget(fleet: Fleet) -> None:
-    """Remove containers that looked around, of this provisioning or of one that was killed."""
+    """Remove probe containers, of this provisioning or of one that was killed."""
 
     def remove(node: str) -> None:
         for leftover in fleet.containers[node].labelled(LABEL):
@@ -75,35 +79,35 @@ def _forget(fleet: Fleet) -> None:
     ask_all(list(fleet.engines), remove)
 
 
-def _found(
+def _findings(
     fleet: Fleet,
     records: Mapping[str, ImageRecord],
     facts: Mapping[str, NodeFacts],
     names: Iterable[str],
     looks: _Looks,
 ) -> list[Finding]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in names:
         answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
         settled(answers)
         for answer in answers:
             node = next(member for member in fleet.cluster.members if member.name == answer.node)
             outside = facts.get(answer.node)
-            found += checks.container(
+            findings += checks.container(
                 node,
                 answer.checked(),
                 fleet.cluster.container,
                 host_ofed=outside.ofed if outside else None,
             )
-    return found
+    return findings
 
 
 def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
     node = next(member for member in fleet.cluster.members if member.name == name)
     runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, image_id))
-    asked = container.questions(node)
-    question = container.probe(asked, nonce=secrets.token_hex(8))
-    limit_s = INSIDE_S + sections.timeout_s(asked)
+    questions = container.questions(node)
+    question = container.probe(questions, nonce=secrets.token_hex(8))
+    limit_s = INSIDE_S + sections.timeout_s(questions)
     with looks:
         if looks.ended.is_set():
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a command asks of images.
+class ImageOptions:
+    """Which images to prepare, and from what.
 
     Args:
-        names: of the images to prepare.
-        relock: resolve what bases stand for now, and trust downloads as they come.
+        inventory: its file, beside which the lock lies.
+        relock: resolve base tags and hash downloads anew, instead of holding them to the lock.
         bundle: a folder that holds images and downloads.
     """
 
@@ -36,10 +36,10 @@ class Wanted:
 
 @dataclass(slots=True)
 class Preparing:
-    """What preparing images works with."""
+    """Nodes, options and materials of one image preparation; ``lock`` grows with ``relock``."""
 
     fleet: Fleet
-    wanted: Wanted
+    options: ImageOptions
     lock: Lock
     bundle: Bundle | None
     downloads: Downloads
@@ -48,7 +48,7 @@ class Preparing:
 
     @property
     def mirror(self) -> str | None:
-        """Where bases are pulled from, if not from where their names say."""
+        """The registry host to pull bases from, where it is not the one in their names."""
         registry = self.fleet.cluster.registry
         return registry.mirror if registry else None
 
@@ -56,38 +56,40 @@ class Preparing:
 def begin(
     store: Store,
     fleet: Fleet,
-    wanted: Wanted,
+    options: ImageOptions,
     voice: Voice,
     credentials: "Credentials | None",
 ) -> Preparing:
-    """Read the lock and the bundle.
+    """Read the lock and the bundle; what a bundle pins is added to the lock in memory.
 
     Raises:
-        ConfigError: one of them does not hold.
-        ImageError: the bundle's files are not what they must be.
+        ConfigError: one of them is not valid.
+        ImageError: BUNDLE-DAMAGED; a file of the bundle has another size or sha256.
     """
 
     def progress(url: str, got: int, total: int | None) -> None:
         of = f" of {total >> 20}" if total else ""
         voice.working(f"{url}: {got >> 20}{of} MiB")
 
-    kept = Downloads(store.root / "downloads", progress)
-    bundle = _bundle(wanted.bundle) if wanted.bundle else None
-    held = lock(wanted.inventory)
-    if bundle is not None and wanted.bundle is not None:
+    downloads_here = Downloads(store.root / "downloads", progress)
+    bundle = _bundle(options.bundle) if options.bundle else None
+    known_lock = lock(options.inventory)
+    if bundle is not None and options.bundle is not None:
         parts = {part.url: part.sha256 for part in bundle.downloads}
-        held = held.extended({**bundle.bases, **held.images}, {**parts, **held.downloads})
+        known_lock = known_lock.extended(
+            {**bundle.bases, **known_lock.images}, {**parts, **known_lock.downloads}
+        )
         for part in bundle.downloads:
-            if kept.cached(part.sha256) is None:
-                kept.adopt(wanted.bundle / part.file, part.sha256)
-    return Preparing(fleet, wanted, held, bundle, kept, credentials, voice)
+            if downloads_here.cached(part.sha256) is None:
+                downloads_here.adopt(options.bundle / part.file, part.sha256)
+    return Preparing(fleet, options, known_lock, bundle, downloads_here, credentials, voice)
 
 
 def lock(inventory: Path) -> Lock:
     """The lock beside an inventory; an empty one where there is none.
 
     Raises:
-        ConfigError: it does not hold.
+        ConfigError: it is not valid.
     """
     path = _lock_path(inventory)
     return load.validated(load.read(path), Lock) if path.exists() else EMPTY
@@ -99,7 +101,7 @@ def keep_lock(preparing: Preparing) -> None:
     Raises:
         StoreError, LocalError: the old one stays.
     """
-    path = _lock_path(preparing.wanted.inventory)
+    path = _lock_path(preparing.options.inventory)
     text = preparing.lock.text()
     if not path.exists() or path.read_text() != text:
         write(path, text.encode())
@@ -114,7 +116,7 @@ def _bundle(folder: Path) -> Bundle:
     document = load.read(folder / FILE_NAME)
     bundle = load.validated(document, Bundle)
     yaml_files.refuse(document, bundle.contradictions())
-    damages = bundle.damages(downloads.found(folder, bundle.files))
+    damages = bundle.damages(downloads.present(folder, bundle.files))
     if damages:
         raise errors.ImageError(
             f"the bundle in {folder} is damaged: {'; '.join(damages)}",

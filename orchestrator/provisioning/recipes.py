@@ -1,31 +1,32 @@
-"""Images, prepared: every node has the same derived image, built once and carried."""
+"""Recipes of images: from image.yaml, lock, bundle and the last provisioning."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orchestrator import errors, images
 from orchestrator.files import load, shipped
-from orchestrator.images import Action, Recipe
+from orchestrator.images import Action, ImageRecipe
 from orchestrator.inputs import yaml_files
 from orchestrator.model.site import Site
 from orchestrator.provisioning import context, image_inputs
 from orchestrator.provisioning.materials import Preparing
 
-if TYPE_CHECKING:
-    pass
 
+def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
+    """An image's recipe with what lock, bundle and the last provisioning say, and its folder.
 
-def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe, Path]:
-    """An image's recipe, as far as lock, bundle and the last provisioning know it; its folder."""
+    Raises:
+        ConfigError, UsageError: there is no such image, or its image.yaml is not valid.
+        ImageError: IMAGE-FOLDER; the Dockerfile does not fit image.yaml.
+    """
     image, folder = yaml_files.image(name)
     yaml_files.refuse(load.read(folder / "image.yaml"), image.unsaid())
-    known = before.images.get(name) if before else None
+    record = before.images.get(name) if before else None
     digest = preparing.lock.images.get(image.base)
-    if digest is None and known is not None and known.base == image.base:
-        digest = known.base_digest
-    if preparing.wanted.relock:
+    if digest is None and record is not None and record.base == image.base:
+        digest = record.base_digest
+    if preparing.options.relock:
         digest = None
     checksums = {
         url: preparing.lock.downloads[url]
@@ -45,31 +46,31 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[Recipe
             fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
         )
     files = context.digests(contents)
-    known_id = known.id if known else None
-    return Recipe(image, digest, files, checksums, cached, bundled, known_id), folder
+    record_id = record.id if record else None
+    return ImageRecipe(image, digest, files, checksums, cached, bundled, record_id), folder
 
 
-def resolved(preparing: Preparing, known: Recipe) -> Recipe:
-    """The recipe with everything known: bases asked for, downloads learnt where that is allowed.
+def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
+    """The recipe with the digest of its base and the sha256 of every download filled in.
 
     Raises:
-        ImageError: a base cannot be resolved; or a download's sha256 is not locked.
+        ImageError: a base cannot be resolved; DOWNLOAD-UNLOCKED without ``relock``.
     """
-    checksums, cached = dict(known.downloads), set(known.cached)
-    for url in known.wanted:
+    checksums, cached = dict(draft.downloads), set(draft.cached)
+    for url in draft.needed:
         if url not in checksums:
-            checksums[url] = image_inputs.learnt(preparing, known.image, url)
+            checksums[url] = image_inputs.learnt(preparing, draft.image, url)
             cached.add(checksums[url])
-    digest = known.base_digest
+    digest = draft.base_digest
     if digest is None:
-        digest = image_inputs.base_digest(preparing, known.image, checksums)
-    if preparing.wanted.relock:
-        preparing.lock = preparing.lock.extended({known.image.base: digest}, checksums)
-    return replace(known, base_digest=digest, downloads=checksums, cached=frozenset(cached))
+        digest = image_inputs.base_digest(preparing, draft.image, checksums)
+    if preparing.options.relock:
+        preparing.lock = preparing.lock.extended({draft.image.base: digest}, checksums)
+    return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
 
 
 def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
     """Rows of a table: image, kind, node, what, reason."""
     for name, of_image in actions.items():
         for action in of_image:
-            yield name, action.kind, action.node or "this machine", action.what, action.reason
+            yield name, action.kind, action.node or "this machine", action.subject, action.reason

@@ -1,4 +1,4 @@
-"""What a file of `docker save` holds, looked into without an engine."""
+"""Reads the image ids in a file of `docker save`, without a Docker engine."""
 
 import hashlib
 import json
@@ -15,10 +15,10 @@ _MOST_BYTES = 4 << 20  # a configuration has a few kilobytes; layers are far lar
 
 
 def ids(path: Path) -> dict[str, str]:
-    """By every name that an image has in the file, its id: the sha256 of its configuration.
+    """Image ids (the sha256 of the configuration) by image name.
 
     Raises:
-        ImageError: ARCHIVE; it is no such file, it is damaged, or it is cut.
+        ImageError: ARCHIVE; not a file of ``docker save``, damaged, or cut short.
     """
     try:
         listed, small = _read(path)

@@ -18,15 +18,17 @@ NGC_USER = "$oauthtoken"  # what NGC calls whoever logs in by an API key
 
 
 def credentials(registry: Registry | None) -> "Credentials | None":
-    """Who logs in to the registry and with what; None where the inventory names nobody.
+    """User and secret for the registry; None where the inventory names no user.
 
     Raises:
-        UsageError: somebody is named and there is no secret.
-        LocalError: the file with the secret cannot be read, or others can read it too.
+        UsageError: REG-SECRET; a user is named and no secret is given.
+        LocalError: REG-SECRET; the secret file cannot be read, or others can read it too.
     """
     if registry is None or registry.user is None:
         return None
-    secret = os.environ.get(VARIABLE) or _from_file(registry.secret_file) or _asked(registry.user)
+    secret = (
+        os.environ.get(VARIABLE) or _from_file(registry.secret_file) or _prompted(registry.user)
+    )
     if not secret:
         raise errors.UsageError(
             f"the registry wants a secret for user {registry.user} and none is given",
@@ -58,7 +60,7 @@ def _from_file(name: str | None) -> str:
     return lines[0].strip() if lines else ""
 
 
-def _asked(user: str) -> str:
+def _prompted(user: str) -> str:
     if not sys.stdin.isatty():
         return ""
     return getpass.getpass(f"Secret of {user} at the registry: ")

@@ -1,4 +1,4 @@
-"""What must hold between nodes: ports that reach each other, and data sets that are the same."""
+"""Checks between nodes: whether they reach each other, and hold the same data sets."""
 
 import contextlib
 import secrets
@@ -21,30 +21,30 @@ Pair = tuple[str, str]
 
 
 def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
-    """The site with what was found out about its nodes together.
+    """The site with data digests and with findings about connections and data sets.
 
     Args:
-        recount: count the files of data sets anew, whatever nodes remember of them.
+        recount: count the files of data sets anew, and use no count kept on nodes.
 
     Raises:
         NodeError: a node stopped answering.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     elsewhere = [node.name for node in fleet.cluster.members if not node.is_here]
     if len(elsewhere) > 1:
-        found += _reachable(fleet, elsewhere)
-    digests, wrong = _data(fleet, voice, fresh=recount)
-    said = _judged(digests)
-    if any(finding.severity == "error" for finding in said) and not recount:
-        # What a node remembers may be of before it was mended.
-        digests, wrong = _data(fleet, voice, fresh=True)
-        said = _judged(digests)
-    found += [*said, *wrong]
+        findings += _reachable(fleet, elsewhere)
+    digests, unreadable = _data(fleet, voice, fresh=recount)
+    between = _judged(digests)
+    if any(finding.severity == "error" for finding in between) and not recount:
+        # The kept count may be from before the data set was repaired.
+        digests, unreadable = _data(fleet, voice, fresh=True)
+        between = _judged(digests)
+    findings += [*between, *unreadable]
     return replace(
         site,
         data=digests,
-        findings=(*site.findings, *found),
-        provisioned=(*site.provisioned, *found),
+        findings=(*site.findings, *findings),
+        provisioned=(*site.provisioned, *findings),
     )
 
 
@@ -53,7 +53,7 @@ class _Listening:
     """A port that a node listens at, until its stream is closed."""
 
     heard: Heard
-    word: str
+    token: str
     stream: Stream
 
 
@@ -73,15 +73,15 @@ def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
 
 
 def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
-    word = secrets.token_hex(8)
+    token = secrets.token_hex(8)
     seconds = reach.listening_s(peers, at_once=MOST_AT_ONCE)
-    stream = fleet.transports[name].open(reach.listener(PORT, word, seconds=seconds))
+    stream = fleet.transports[name].open(reach.listener(PORT, token, seconds=seconds))
     stream.settimeout(LISTEN_S)
     line = b""
     with contextlib.suppress(TimeoutError):
         while b"\n" not in line and (piece := stream.recv(LONGEST_LINE)):
             line += piece
-    return _Listening(reach.listening(line.decode(errors="replace")), word, stream)
+    return _Listening(reach.listening(line.decode(errors="replace")), token, stream)
 
 
 def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
@@ -90,7 +90,7 @@ def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Hear
 
     def call_all(caller: str) -> dict[str, Heard]:
         return {
-            name: _call(fleet, caller, addresses[name], listening[name].word)
+            name: _call(fleet, caller, addresses[name], listening[name].token)
             for name in open_at
             if name != caller
         }
@@ -102,11 +102,11 @@ def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Hear
     }
 
 
-def _call(fleet: Fleet, caller: str, address: str, word: str) -> Heard:
-    words = reach.connector(address, PORT)
-    done = fleet.transports[caller].run(words, timeout_s=CALLED_S)
+def _call(fleet: Fleet, caller: str, address: str, token: str) -> Heard:
+    argv = reach.connector(address, PORT)
+    done = fleet.transports[caller].run(argv, timeout_s=CALLED_S)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    return reach.connected(done.exit_code, out, err, word=word)
+    return reach.connected(done.exit_code, out, err, token=token)
 
 
 def _data(
@@ -114,15 +114,17 @@ def _data(
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """By data set and node: what it holds; and findings for those that could not be read."""
     digests: dict[str, dict[str, DataDigest]] = {}
-    wrong: list[Finding] = []
+    unreadable: list[Finding] = []
     for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
         paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
         voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
         answers = ask_all(list(paths), _counting(fleet, paths, fresh=fresh))
         digests[name] = {answer.node: answer.value for answer in answers if answer.value}
-        wrong += [_unread(name, answer.node, answer.error) for answer in answers if answer.error]
+        unreadable += [
+            _unread(name, answer.node, answer.error) for answer in answers if answer.error
+        ]
     voice.rested()
-    return digests, wrong
+    return digests, unreadable
 
 
 def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:

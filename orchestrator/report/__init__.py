@@ -1,6 +1,9 @@
 """Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown in its documents' form.
 
-Markdown comes in English and in Chinese; what programs, nodes and logs said stays as they said it.
+``words`` has the texts in English and Chinese, ``codes`` the Chinese meaning of codes; ``markdown``
+puts sections together, ``placements``, ``gpus`` and ``groups`` are its three layouts. Another
+format, such as HTML, is a module beside ``markdown``. Pure; messages of programs stay as they
+are.
 """
 
 from orchestrator.report.markdown import markdown

@@ -13,18 +13,18 @@ EVIDENCE = ("trial", "state", "transport", "codes", "log", "sha256")
 
 
 def further_heads(page: Page, first: Sequence[str]) -> tuple[str, ...]:
-    """Heads of what stands behind the columns of the documents, ``first`` before the others."""
+    """Heads of the columns after DLPerf's own: ``first``, then those of ``further``."""
     published = PUBLISHED if page.report.published else ()
     return page.heads(*first, *STATISTICS, *published, "marks")
 
 
 def further(page: Page, result: Result) -> tuple[str, ...]:
-    """How a median came about, what was published, and what a reader should know."""
-    said = result.statistics
+    """Trials, spread, interval, transport, published result and marks of a case."""
+    statistics = result.statistics
     return (
         numbers.counted(page.report, result, page.language),
-        numbers.share(said.spread if said else None),
-        numbers.interval_words(said, page.language) if said else numbers.NONE,
+        numbers.share(statistics.spread if statistics else None),
+        numbers.interval_words(statistics, page.language) if statistics else numbers.NONE,
         escaped(result.transport),
         *_published(page, result),
         page.codes(result.marks),
@@ -32,7 +32,7 @@ def further(page: Page, result: Result) -> tuple[str, ...]:
 
 
 def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
-    """What a trial came to, and the bytes that its number came from."""
+    """Repeat, state, transport, codes, log and sha256 of a trial."""
     return (
         str(trial.repeat),
         page.say_or(f"state.{trial.state}", escaped(trial.state)),
@@ -43,15 +43,15 @@ def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
     )
 
 
-def printed(known: PublishedResult) -> str:
-    """A published number and what it is of."""
-    return f"{known.throughput} ({escaped(known.framework)})"
+def printed(published: PublishedResult) -> str:
+    """A published number and its framework."""
+    return f"{published.throughput} ({escaped(published.framework)})"
 
 
 def _published(page: Page, result: Result) -> tuple[str, ...]:
     if not page.report.published:
         return ()
-    known = page.report.known(result)
-    if not known:
+    published = page.report.published_for(result)
+    if not published:
         return ("", "")
-    return (printed(known[0]), numbers.signed(known[0].difference(result)))
+    return (printed(published[0]), numbers.signed(published[0].difference(result)))

@@ -1,4 +1,4 @@
-"""What the codes of problems and marks mean, in the few Chinese words that stand beside them."""
+"""Chinese meanings of the codes of problems and marks."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Mapping
@@ -108,5 +108,5 @@ CHINESE: Mapping[str, str] = {**_LOGS, **_RESULTS, **_RUNS, **_REFUSALS}
 
 
 def explained(language: Language, code: str) -> str:
-    """A code, in Chinese with what it means beside it; one of another version stands alone."""
+    """The code, with its meaning in parentheses in Chinese if the code is known."""
     return f"{code}（{CHINESE[code]}）" if language == "zh" and code in CHINESE else code

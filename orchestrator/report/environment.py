@@ -1,4 +1,4 @@
-"""What the nodes of a report are: facts that are equal said once, and how GPUs are connected."""
+"""The environment section: facts of nodes, equal ones once, and GPU topologies."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ OWN = "hostname"  # differs between nodes that are alike
 
 
 def environment(page: Page) -> str:
-    """Nodes that are alike as one list, others side by side; then their topologies."""
+    """One list if all nodes are alike, else a table by group of nodes; then their topologies."""
     alike = _alike(page.report.environment)
     parts = [_listed(page, *alike[0])] if len(alike) == 1 else [_compared(page, alike)]
     return "\n\n".join((*parts, *_topologies(page)))
@@ -22,11 +22,13 @@ def _alike(
     rows: Mapping[str, Mapping[str, str]],
 ) -> Sequence[tuple[tuple[str, ...], Mapping[str, str]]]:
     """Names of nodes that are alike, with their facts; what is their own is folded."""
-    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for node, facts in rows.items():
         same = tuple((key, value) for key, value in facts.items() if key != OWN)
-        found.setdefault(same, []).append(node)
-    return [(tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in found.items()]
+        groups.setdefault(same, []).append(node)
+    return [
+        (tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in groups.items()
+    ]
 
 
 def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict[str, str]:

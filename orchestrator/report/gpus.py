@@ -1,4 +1,4 @@
-"""Tables with a row a number of GPUs and a column a precision and batch size.
+"""Tables with a row for each number of GPUs, and a column for each precision and batch size.
 
 Source: the form of DLPerf's report on NGC TensorFlow ResNet-50.
 """
@@ -15,7 +15,7 @@ ABSENT = "-"
 
 
 def final(page: Page) -> str:
-    """Throughputs, then speedups; then all that is known of each case."""
+    """Throughputs, then speedups, then the table of ``placements``."""
     columns = placements.series(page.report)
     decimals = page.report.layout.decimals
     return "\n\n".join(
@@ -34,7 +34,7 @@ def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Resu
     heads = [escaped(_label(column[0].case, page)) for column in columns]
     by_place = [{result.case.placement: result for result in column} for column in columns]
     rows = [
-        (label, *(cell(found[place]) if place in found else ABSENT for found in by_place))
+        (label, *(cell(results[place]) if place in results else ABSENT for results in by_place))
         for place, label in _rows(page)
     ]
     return table((*page.heads("gpus"), *heads), rows)
@@ -74,9 +74,9 @@ def _label(case: Case, page: Page) -> str:
         "pipeline_parallel",
     )
     names += tuple(f"params.{name}" for name, _ in case.params)
-    told = [
+    differing = [
         f"{name.removeprefix('params.')}={own[name]}"
         for name in names
         if any(other.get(name) != own[name] for other in others)
     ]
-    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *told))})"
+    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *differing))})"

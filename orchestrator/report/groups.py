@@ -1,4 +1,4 @@
-"""Tables of cases with names of their own, in groups: what they are, their logs, their results.
+"""Tables of named cases in groups: settings, logs and results.
 
 Source: the form of DLPerf's report on OneFlow GPT, with its heads spelt right.
 """
@@ -25,9 +25,9 @@ _SPLIT = re.compile(r"([^_]+)_[0-9]+x[0-9]+x[0-9]+_")
 
 
 def cases(page: Page) -> str:
-    """What each case asks for."""
+    """The settings of each case."""
     head = (*page.heads("group", "case"), *CASE_HEADS, *PARAMS)
-    return _grouped(page, head, lambda result: [_asked(result.case)])
+    return _grouped(page, head, lambda result: [_settings(result.case)])
 
 
 def logs(page: Page) -> str:
@@ -36,7 +36,7 @@ def logs(page: Page) -> str:
 
 
 def results(page: Page) -> str:
-    """Latency, memory and throughput of each case, and what is ours."""
+    """Latency, memory and throughput of each case, and the columns that we add."""
     report = page.report
     flops = ("tflops",) if report.step_flops else ()
     peak = ("of_peak",) if report.step_flops and report.peak_tflops else ()
@@ -77,8 +77,8 @@ def group(page: Page, result: Result) -> str:
     2D_PP_2x4x4_512_2304x24 is of PP.
     """
     given = result.case.given.get("group")
-    said = _SPLIT.search(name(page, result))
-    return str(given) if given else said[1] if said else "-"
+    match = _SPLIT.search(name(page, result))
+    return str(given) if given else match[1] if match else "-"
 
 
 def _grouped(
@@ -93,13 +93,13 @@ def _grouped(
 
 
 def _groups(page: Page) -> Iterable[tuple[str, Sequence[Result]]]:
-    found: dict[str, list[Result]] = {}
+    by_group: dict[str, list[Result]] = {}
     for result in page.report.results:
-        found.setdefault(group(page, result), []).append(result)
-    return found.items()
+        by_group.setdefault(group(page, result), []).append(result)
+    return by_group.items()
 
 
-def _asked(case: Case) -> tuple[str, ...]:
+def _settings(case: Case) -> tuple[str, ...]:
     sizes = (
         *(case.nodes, case.gpus_per_node, case.data_parallel, case.tensor_parallel),
         *(case.pipeline_parallel, case.micro_batch_size),
@@ -115,7 +115,7 @@ def _logs(result: Result) -> Sequence[Sequence[str]]:
 
 
 def _measured(page: Page, result: Result) -> Sequence[str]:
-    report, said = page.report, result.statistics
+    report, statistics = page.report, result.statistics
     tflops, peak = report.tflops_per_gpu(result), report.peak_tflops
     ours: tuple[str, ...] = ()
     if report.step_flops:
@@ -125,7 +125,7 @@ def _measured(page: Page, result: Result) -> Sequence[str]:
     return (
         _latency(result.latency_s),
         _memory(result.memory_mib),
-        numbers.short(said.median if said else None, report.layout.decimals),
+        numbers.short(statistics.median if statistics else None, report.layout.decimals),
         *ours,
         *cells.further(page, result),
     )

@@ -72,17 +72,17 @@ def _published(page: Page) -> str:
     rows = [
         (
             escaped(report.names.get(result.case, "") or result.case.token),
-            escaped(known.batch),
-            escaped(known.precision),
+            escaped(row.batch),
+            escaped(row.precision),
             numbers.fixed(
                 result.statistics.median if result.statistics else None, report.layout.decimals
             ),
-            cells.printed(known),
-            numbers.signed(known.difference(result)),
-            escaped(known.source),
+            cells.printed(row),
+            numbers.signed(row.difference(result)),
+            escaped(row.source),
         )
         for result in report.results
-        for known in report.known(result)
+        for row in report.published_for(result)
     ]
     head = page.heads("case")[0], report.layout.batch
     return table((*head, *page.heads("precision", "measured", *cells.PUBLISHED, "source")), rows)

@@ -1,4 +1,4 @@
-"""How a report's numbers came about, in words."""
+"""The method section: how the numbers were measured."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from orchestrator.report.page import Page, escaped
 
 
 def method(page: Page) -> str:
-    """One line for each thing that a reader must know to measure the same again."""
+    """One line for each thing that a reader needs to repeat the measurement."""
     return "\n".join(f"- {line}" for line in _lines(page))
 
 

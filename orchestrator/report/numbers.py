@@ -8,18 +8,18 @@ NONE = "n/a"
 
 
 def counted(report: Report, result: Result, language: words.Language = "en") -> str:
-    """How many trials a median stands on, such as ``median of 3/5``."""
+    """Valid and planned trials of a median, such as ``median of 3/5``."""
     valid = result.statistics.n if result.statistics else 0
-    return words.said(language, "counted", valid=valid, planned=report.planned(result))
+    return words.text(language, "counted", valid=valid, planned=report.planned(result))
 
 
 def interval_words(statistics: Statistics, language: words.Language = "en") -> str:
-    """The interval and what it covers."""
+    """The interval and its coverage."""
     interval = statistics.interval
     if interval is None:
         return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
-    return words.said(language, "interval", low=low, high=high, coverage=coverage)
+    return words.text(language, "interval", low=low, high=high, coverage=coverage)
 
 
 def fixed(value: float | None, decimals: int) -> str:

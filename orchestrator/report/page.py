@@ -1,4 +1,4 @@
-"""One report in one language, and how its text is made safe and set in tables."""
+"""One report in one language; escaping and tables of Markdown."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -20,11 +20,11 @@ class Page:
 
     def say(self, key: str, **values: str | int | float) -> str:
         """The text of a key in this page's language."""
-        return words.said(self.language, key, **values)
+        return words.text(self.language, key, **values)
 
     def say_or(self, key: str, otherwise: str) -> str:
         """The text of a key, or ``otherwise`` where there is no such key."""
-        return words.said_or(self.language, key, otherwise)
+        return words.text_or(self.language, key, otherwise)
 
     def codes(self, problems: Iterable[Problem]) -> str:
         """The codes of problems or marks, each explained in this page's language."""
@@ -32,8 +32,8 @@ class Page:
 
     def reason(self, where: str, problem: Problem) -> str:
         """One line of a list: where, the code, and the message as it was."""
-        said = (where, self.codes([problem]), escaped(problem.message))
-        return f"- {self.say('colon').join(said)}"
+        parts = (where, self.codes([problem]), escaped(problem.message))
+        return f"- {self.say('colon').join(parts)}"
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Heads of columns."""
@@ -45,7 +45,7 @@ class Page:
 
 
 def plain(text: str) -> str:
-    """The text on one line, without what a terminal would obey."""
+    """The text on one line, without control characters."""
     return _CONTROL.sub(" ", text)
 
 
@@ -57,6 +57,6 @@ def escaped(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; cells are put in as they are."""
+    """A Markdown table; cells must be escaped already."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

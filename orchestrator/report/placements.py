@@ -1,4 +1,4 @@
-"""Tables with a row a placement: nodes, GPUs, batch size, throughput, speedup, and what is ours."""
+"""Tables with a row for each placement: nodes, GPUs, batch size, throughput, speedup and more."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,15 @@ from orchestrator.report.page import Page, escaped, table
 
 
 def series(report: Report) -> list[list[Result]]:
-    """The results, those together that differ in nothing but their placement."""
-    found: dict[tuple[object, ...], list[Result]] = {}
+    """The results in groups whose cases differ only in placement."""
+    by_settings: dict[tuple[object, ...], list[Result]] = {}
     for result in report.results:
-        found.setdefault(result.case.comparable, []).append(result)
-    return list(found.values())
+        by_settings.setdefault(result.case.comparable, []).append(result)
+    return list(by_settings.values())
 
 
 def final(page: Page) -> str:
-    """A table for each batch size, precision and whatever else tells cases apart."""
+    """A table for each group of ``series``."""
     return "\n\n".join(_final(page, group) for group in series(page.report))
 
 
@@ -31,18 +31,18 @@ def every_trial(page: Page) -> str:
 
 def _title(page: Page, group: Sequence[Result]) -> str:
     case = group[0].case
-    said = [
+    parts = [
         case.precision.upper(),
         page.say("batch", batch=case.micro_batch_size),
         page.say("device", device=case.device),
     ]
-    said += [
+    parts += [
         f"{field} {getattr(case, field)}"
         for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
         if getattr(case, field) != 1
     ]
-    said += [f"{name} {value}" for name, value in case.params]
-    return f"### {escaped(page.say('comma').join(said))}"
+    parts += [f"{name} {value}" for name, value in case.params]
+    return f"### {escaped(page.say('comma').join(parts))}"
 
 
 def _final(page: Page, group: Sequence[Result]) -> str:

@@ -1,4 +1,4 @@
-"""results.csv: a row a case, or a row a log where there are no cases."""
+"""results.csv: a row for each case, or for each log where there are no cases."""
 
 import csv
 import io
@@ -46,7 +46,7 @@ Cell = str | int | float
 
 
 def csv_text(report: Report) -> str:
-    """The whole table; what is not known is empty."""
+    """The whole table; unknown values are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if report.results:
@@ -60,7 +60,7 @@ def csv_text(report: Report) -> str:
 
 def _row(report: Report, result: Result) -> tuple[Cell, ...]:
     return (
-        *_asked(result),
+        *_settings(result),
         *_numbers(result),
         _or_empty(result.speedup),
         _or_empty(result.efficiency),
@@ -76,7 +76,7 @@ def _row(report: Report, result: Result) -> tuple[Cell, ...]:
     )
 
 
-def _asked(result: Result) -> tuple[Cell, ...]:
+def _settings(result: Result) -> tuple[Cell, ...]:
     case = result.case
     return (
         case.nodes,
@@ -93,30 +93,34 @@ def _asked(result: Result) -> tuple[Cell, ...]:
 
 
 def _numbers(result: Result) -> tuple[Cell, ...]:
-    said = result.statistics
-    if said is None:
+    statistics = result.statistics
+    if statistics is None:
         return ("",) * 8
-    numbers = (said.median, said.mean, said.low, said.high)
-    if said.spread is None or said.interval is None:
+    numbers = (statistics.median, statistics.mean, statistics.low, statistics.high)
+    if statistics.spread is None or statistics.interval is None:
         return (*numbers, "", "", "", "")
-    low, high, coverage = said.interval.low, said.interval.high, said.interval.coverage
-    return (*numbers, said.spread, low, high, coverage)
+    low, high, coverage = (
+        statistics.interval.low,
+        statistics.interval.high,
+        statistics.interval.coverage,
+    )
+    return (*numbers, statistics.spread, low, high, coverage)
 
 
 def _published(report: Report, result: Result) -> tuple[Cell, ...]:
     """The result to compare with first; results.json has all."""
-    known = report.known(result)
-    if not known:
+    published = report.published_for(result)
+    if not published:
         return ("",) * 4
-    first = known[0]
+    first = published[0]
     difference = _or_empty(first.difference(result))
     return (first.throughput, _cell(first.framework), _cell(first.source), difference)
 
 
 def _lone(lone: LoneLog) -> tuple[Cell, ...]:
     config = lone.log.config
-    said = (config.get(key, "") for key in ("world_size", "micro_batch_size", "precision"))
-    return (_cell(lone.path), *(_cell(str(value)) for value in said), _or_empty(lone.throughput))
+    values = (config.get(key, "") for key in ("world_size", "micro_batch_size", "precision"))
+    return (_cell(lone.path), *(_cell(str(value)) for value in values), _or_empty(lone.throughput))
 
 
 def _or_empty(value: float | None) -> Cell:

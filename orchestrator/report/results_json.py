@@ -1,4 +1,4 @@
-"""results.json: every number of a report unrounded, each with the bytes that it came from."""
+"""results.json: every number unrounded, with path, lines and sha256 of its log."""
 
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
@@ -7,7 +7,7 @@ from orchestrator.report.upstream import exports
 
 
 def document(report: Report) -> dict[str, JSON]:
-    """The whole document; what is not known is null, never 0."""
+    """The whole document; unknown values are null, never 0."""
     return {
         "version": 1,
         "source": report.source,
@@ -31,19 +31,19 @@ def document(report: Report) -> dict[str, JSON]:
 
 
 def _case(report: Report, result: Result) -> dict[str, JSON]:
-    said = result.statistics
+    statistics = result.statistics
     return {
         "case": dict(result.case.document()),
         "name": report.names.get(result.case) or None,
         "trials_planned": report.planned(result),
-        "trials_valid": said.n if said else 0,
+        "trials_valid": statistics.n if statistics else 0,
         **_numbers(result),
         "speedup": result.speedup,
         "efficiency": result.efficiency,
         "latency_s": result.latency_s,
         "memory_mib": result.memory_mib,
         "tflops_per_gpu": report.tflops_per_gpu(result),
-        "published": [_published(known, result) for known in report.known(result)],
+        "published": [_published(published, result) for published in report.published_for(result)],
         "transport": known_transport(result.transport),
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
         "trials": [_trial(trial) for trial in result.trials],
@@ -51,21 +51,21 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
 
 
 def known_transport(transport: str) -> str | None:
-    """The transport, or None where nothing said it."""
+    """The transport, or None where no log named it."""
     return None if transport == "-" else transport
 
 
 def _numbers(result: Result) -> dict[str, JSON]:
-    said = result.statistics
-    if said is None:
+    statistics = result.statistics
+    if statistics is None:
         return dict.fromkeys(("median", "mean", "min", "max", "spread", "interval"))
     return {
-        "median": said.median,
-        "mean": said.mean,
-        "min": said.low,
-        "max": said.high,
-        "spread": said.spread,
-        "interval": _interval(said.interval),
+        "median": statistics.median,
+        "mean": statistics.mean,
+        "min": statistics.low,
+        "max": statistics.high,
+        "spread": statistics.spread,
+        "interval": _interval(statistics.interval),
     }
 
 
@@ -75,17 +75,17 @@ def _interval(interval: Interval | None) -> JSON:
     return {"low": interval.low, "high": interval.high, "coverage": interval.coverage}
 
 
-def _published(known: PublishedResult, result: Result) -> dict[str, JSON]:
+def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
     return {
-        "suite": known.suite,
-        "framework": known.framework,
-        "model": known.model,
-        "precision": known.precision,
-        "batch": known.batch,
-        "throughput": known.throughput,
-        "unit": known.unit,
-        "source": known.source,
-        "difference": known.difference(result),
+        "suite": published.suite,
+        "framework": published.framework,
+        "model": published.model,
+        "precision": published.precision,
+        "batch": published.batch,
+        "throughput": published.throughput,
+        "unit": published.unit,
+        "source": published.source,
+        "difference": published.difference(result),
     }
 
 

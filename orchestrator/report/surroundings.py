@@ -1,4 +1,4 @@
-"""What provisioning recorded of a sweep's nodes, as reports say it."""
+"""Facts of a sweep's nodes from provisioning, as reports print them."""
 
 from collections import Counter
 
@@ -10,11 +10,11 @@ V100_SXM2_TFLOPS = 125.0  # of its tensor cores; source: DLPerf's report on GPT 
 
 
 def rows(facts: NodeFacts) -> dict[str, str]:
-    """What a node is, in the order in which reports say it; what is not known is left out."""
+    """Facts of a node by their names, in the order of reports; unknown ones are left out."""
     host = facts.host
-    found = {"hostname": host.hostname, "GPUs": _gpus(facts)}
-    found |= {f"HCA {hca.name}:{hca.port}": _hca(hca) for hca in facts.infiniband or ()}
-    found |= {
+    values = {"hostname": host.hostname, "GPUs": _gpus(facts)}
+    values |= {f"HCA {hca.name}:{hca.port}": _hca(hca) for hca in facts.infiniband or ()}
+    values |= {
         "CPU": host.cpu_model,
         "usable CPUs": str(host.cpus),
         "memory": f"{host.memory_mib} MiB",
@@ -26,7 +26,7 @@ def rows(facts: NodeFacts) -> dict[str, str]:
         "Docker": facts.docker.server_version if facts.docker else "",
         "torch": host.torch,
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in values.items() if value}
 
 
 def topologies(site: Site) -> dict[str, str]:
@@ -51,5 +51,5 @@ def _gpus(facts: NodeFacts) -> str:
 
 def _hca(hca: HcaSummary) -> str:
     rate = f"{hca.rate_gbps} Gb/s" if hca.rate_gbps else ""
-    said = (" ".join(filter(None, (rate, hca.link_layer))), hca.type, hca.firmware)
-    return ", ".join(filter(None, said))
+    parts = (" ".join(filter(None, (rate, hca.link_layer))), hca.type, hca.firmware)
+    return ", ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""``nvidia-smi topo -m`` written again from what was read of it."""
+"""The table of ``nvidia-smi topo -m``, written from facts."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, st
     width = max(WIDTH, *(len(name) + 2 for name in columns))
     head = ["", *columns, *([AFFINITY] if cpu_affinity else [])]
     rows = [
-        (row, *(_cell(row, name, said) for name in columns), cpu_affinity.get(row) or "")
-        for row, said in links.items()
+        (row, *(_cell(row, name, to_others) for name in columns), cpu_affinity.get(row) or "")
+        for row, to_others in links.items()
     ]
     return "\n".join(
         "".join(f"{cell:<{width}}" for cell in line).rstrip() for line in (head, *rows)
@@ -32,25 +32,25 @@ def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, st
 
 
 def legend(text: str, language: words.Language) -> str:
-    """What the link words of a topology mean, those that occur in it."""
+    """Meanings of the link words that occur in a topology."""
     seen = {_kind(word) for word in text.split()}
-    known = ("X", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
+    kinds = ("X", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
     lines = [
-        f"  {kind:<4} = {words.said(language, f'link.{kind}')}" for kind in known if kind in seen
+        f"  {kind:<4} = {words.text(language, f'link.{kind}')}" for kind in kinds if kind in seen
     ]
     return "\n".join(lines)
 
 
 def folded(topologies: Mapping[str, str]) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Nodes that are wired alike, with their topology."""
-    found: dict[str, list[str]] = {}
+    """Groups of nodes with the same topology."""
+    by_text: dict[str, list[str]] = {}
     for node, text in topologies.items():
-        found.setdefault(text, []).append(node)
-    return [(tuple(nodes), text) for text, nodes in found.items() if text]
+        by_text.setdefault(text, []).append(node)
+    return [(tuple(nodes), text) for text, nodes in by_text.items() if text]
 
 
-def _cell(row: str, column: str, said: Mapping[str, str]) -> str:
-    return f" {SELF}" if row == column else said.get(column, "?")
+def _cell(row: str, column: str, to_others: Mapping[str, str]) -> str:
+    return f" {SELF}" if row == column else to_others.get(column, "?")
 
 
 def _kind(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Every heading, head and sentence of a report, in English and in Chinese, by its key."""
+"""Texts of reports in English and Chinese, by key."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Mapping
@@ -223,7 +223,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def said(language: Language, key: str, **values: str | int | float) -> str:
+def text(language: Language, key: str, **values: str | int | float) -> str:
     """The text of a key, with these values in it.
 
     Raises:
@@ -232,6 +232,6 @@ def said(language: Language, key: str, **values: str | int | float) -> str:
     return TEXTS[key][LANGUAGES.index(language)].format(**values)
 
 
-def said_or(language: Language, key: str, otherwise: str) -> str:
+def text_or(language: Language, key: str, otherwise: str) -> str:
     """The text of a key, or ``otherwise`` where there is no such key."""
-    return said(language, key) if key in TEXTS else otherwise
+    return text(language, key) if key in TEXTS else otherwise

@@ -1,1 +1,1 @@
-"""What the program can do, one module a command; they alone see both rules and edges."""
+"""The program's commands, one module each; a command alone joins rules and edges."""

@@ -26,11 +26,11 @@ MIB = 1 << 20
 
 
 def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], voice: Voice) -> int:
-    """Write the images that provisioning prepared, and what they were built from; exit code.
+    """Write provisioned images and their downloads into a folder; exit code.
 
     Raises:
-        UnfitError: an image was never prepared there.
-        NodeError, ImageError: the node that has it could not give it; no bundle.json is written.
+        UnfitError: IMAGE-NOT-PROVISIONED.
+        NodeError, ImageError: a node could not give an image; no bundle.json is written.
     """
     cluster, path = yaml_files.cluster(inventory)
     site = sites.of(store, cluster)
@@ -57,28 +57,28 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
 
 
 def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
-    known = site.images if site else {}
-    if not known:
+    records = site.images if site else {}
+    if not records:
         raise errors.UnfitError(
             "no image has been provisioned yet",
             code="IMAGE-NOT-PROVISIONED",
             fix=f"dlperf-orch provision {inventory} --lock",
         )
-    missing = [name for name in names if name not in known]
+    missing = [name for name in names if name not in records]
     if missing:
         raise errors.UnfitError(
-            f"no image {', '.join(missing)} was prepared; there are {', '.join(known)}",
+            f"no image {', '.join(missing)} was prepared; there are {', '.join(records)}",
             code="IMAGE-NOT-PROVISIONED",
             fix=f"dlperf-orch provision {inventory}",
         )
-    return [known[name] for name in names or known]
+    return [records[name] for name in names or records]
 
 
 def _image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
-    """Save an image from the first node that has it, and not another one under its tag."""
+    """Save an image from the first node that has this very id under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
-    found = ((engine, engine.find(record.tag)) for engine in fleet.images.values())
-    source = next((engine for engine, seen in found if seen and seen.id == record.id), None)
+    engines = ((engine, engine.find(record.tag)) for engine in fleet.images.values())
+    source = next((engine for engine, seen in engines if seen and seen.id == record.id), None)
     if source is None:
         raise errors.ImageError(
             f"no node has {record.tag} of id {record.id[:19]}",
@@ -116,7 +116,7 @@ def _download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bu
 
 
 def _written(pieces: Iterable[bytes], path: Path, title: str, voice: Voice) -> FileSeen:
-    def told() -> Iterable[bytes]:
+    def with_progress() -> Iterable[bytes]:
         came = 0
         for piece in pieces:
             came += len(piece)
@@ -124,7 +124,7 @@ def _written(pieces: Iterable[bytes], path: Path, title: str, voice: Voice) -> F
             yield piece
 
     with on_disk(path):
-        return _copied(told(), path)
+        return _copied(with_progress(), path)
 
 
 def _copied(pieces: Iterable[bytes], path: Path) -> FileSeen:

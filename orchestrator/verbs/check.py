@@ -1,4 +1,4 @@
-"""check and schema: files judged without touching anything, and what editors need to help."""
+"""check and schema: validate files without changing anything; JSON Schemas for editors."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 
 
 class _ForEditors(GenerateJsonSchema):
-    """Says what the files may hold in the draft that editors know, without words of pydantic's."""
+    """JSON Schema of draft 7, which editors know, without pydantic's titles and nulls."""
 
     def field_title_should_be_set(self, _: object) -> bool:
         """Never: a key made into a title says nothing that the key does not."""
@@ -36,22 +36,26 @@ class _ForEditors(GenerateJsonSchema):
         return super().default_schema(schema)
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
-        """A list of one kind; draft 7 has no word for the kinds of its places."""
-        found = super().tuple_schema(schema)
-        places = found.pop("prefixItems", None)
-        return {**found, "items": places[0]} if places else found
+        """A list of one kind: draft 7 cannot type each place."""
+        generated = super().tuple_schema(schema)
+        places = generated.pop("prefixItems", None)
+        return {**generated, "items": places[0]} if places else generated
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """With no other keys than those that match."""
-        found = super().dict_schema(schema)
-        return {**found, "additionalProperties": False} if "patternProperties" in found else found
+        generated = super().dict_schema(schema)
+        return (
+            {**generated, "additionalProperties": False}
+            if "patternProperties" in generated
+            else generated
+        )
 
 
 def check(paths: list[str], voice: Voice) -> int:
-    """Judge every file; exit code.
+    """Validate every file; exit code.
 
     Raises:
-        ConfigError: every complaint about all of them.
+        ConfigError: with the problems of all files.
     """
     complaints: list[errors.Complaint] = []
     kinds: dict[str, str] = {}
@@ -79,9 +83,9 @@ def schema(kind: str) -> str:
         raise errors.UsageError(
             f"there is no schema {kind!r}", code="NO-SCHEMA", fix=f"one of {', '.join(SCHEMAS)}"
         )
-    found = model.model_json_schema(schema_generator=_ForEditors)
+    generated = model.model_json_schema(schema_generator=_ForEditors)
     draft = {"$schema": "http://json-schema.org/draft-07/schema#"}
-    return json.dumps({**draft, **found, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
+    return json.dumps({**draft, **generated, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
 
 
 def _check(path: Path) -> str:

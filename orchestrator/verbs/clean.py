@@ -24,9 +24,9 @@ SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
 FOLDERS = """
 folder=$1; shift
 for id in "$@"; do [ -d "$folder/$id" ] && echo "$id"; done
-for each in "$folder"/prepare/*; do
-    [ -d "$each" ] || continue
-    name=${each##*/}
+for path in "$folder"/prepare/*; do
+    [ -d "$path" ] || continue
+    name=${path##*/}
     grep -qsz "=dlp-data-$name-a" /proc/[0-9]*/environ || echo "prepare/$name"
 done
 true
@@ -34,16 +34,16 @@ true
 
 
 @dataclass(frozen=True, slots=True)
-class What:
-    """What the command line asks to remove, beside attempts."""
+class CleanOptions:
+    """Whether to remove images too, and whether only to list."""
 
     images: bool
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What of ours lies on a node and is needed no more; containers and images by name."""
+class _Leftovers:
+    """Folders, and names of containers and images, that lie on a node and are no longer needed."""
 
     folders: tuple[str, ...]
     containers: tuple[str, ...]
@@ -53,46 +53,52 @@ class _Found:
         return bool(self.folders or self.containers or self.images)
 
 
-def clean(store: Store, inventory: str | None, voice: Voice, what: What) -> int:
+def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptions) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
 
     Raises:
         StoreError: a controller measures there now.
     """
     cluster, _ = sites.inventory(store, inventory, None, voice)
-    needed = _needed(store) if what.images else None
+    needed = _needed(store) if options.images else None
     with contextlib.ExitStack() as held:
-        if not what.dry_run:  # to look is in nobody's way
+        if not options.dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
         fleet = held.enter_context(Fleet.of(cluster))
-        if not what.dry_run:
+        if not options.dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
         settled, why = unsettled.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
-        def one(name: str) -> _Found | None:
-            found = _look(fleet, nodes[name], settled, needed)
-            if found and not what.dry_run:
-                _remove(fleet, nodes[name], found)
-            return found or None
+        def clean_node(name: str) -> _Leftovers | None:
+            leftovers = _look(fleet, nodes[name], settled, needed)
+            if leftovers and not options.dry_run:
+                _remove(fleet, nodes[name], leftovers)
+            return leftovers or None
 
-        answers = ask_all(list(nodes), one)
-        looked = ask_all(list(nodes), lambda name: unsettled.look(fleet, nodes[name], [*why]))
-    kept = {answer.node: answer.value for answer in looked if answer.value}
+        answers = ask_all(list(nodes), clean_node)
+        unsettled_answers = ask_all(
+            list(nodes), lambda name: unsettled.look(fleet, nodes[name], [*why])
+        )
+    kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
     failures += unsettled.leftovers(why, kept)
-    found = {answer.node: answer.value for answer in answers if answer.value}
-    word = "would be removed" if what.dry_run else "removed"
-    voice.table(f"On {cluster.name}: {word}", ("node", "kind", "name"), _rows(found))
-    if not found and not failures:
+    removed = {answer.node: answer.value for answer in answers if answer.value}
+    heading = "would be removed" if options.dry_run else "removed"
+    voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
+    if not removed and not failures:
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
     for failure in folded(failures):
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
-    said = {"exit_code": code, "dry_run": what.dry_run, "nodes": _json(found)}
     voice.document(
-        {**said, "kept": {node: asdict(leftovers) for node, leftovers in kept.items() if leftovers}}
+        {
+            "exit_code": code,
+            "dry_run": options.dry_run,
+            "nodes": {node: asdict(left) for node, left in removed.items()},
+            "kept": {node: asdict(left) for node, left in kept.items() if left},
+        }
     )
     return code
 
@@ -108,23 +114,23 @@ def _needed(store: Store) -> frozenset[str]:
     """The images of every cluster that was provisioned from here.
 
     Raises:
-        StoreError: a site does not read; then nobody knows what it needs.
+        StoreError: a site file cannot be read, so its images are unknown.
     """
-    known = [sites.read(content, "provision that cluster again") for content in store.sites()]
-    records = [record for site in known for record in site.images.values()]
+    clusters = [sites.read(content, "provision that cluster again") for content in store.sites()]
+    records = [record for site in clusters for record in site.images.values()]
     return frozenset(name for record in records for name in (record.tag, record.id))
 
 
 def _look(
     fleet: Fleet, node: Node, sweeps: tuple[str, ...], needed: frozenset[str] | None
-) -> _Found:
+) -> _Leftovers:
     transport = fleet.transports[node.name]
     folders = tuple(_lines(transport, sections.STALE))
     if not node.is_here:
         left = _lines(transport, FOLDERS, node.folder, *sweeps)
         folders += tuple(f"{node.folder}/{folder}" for folder in left)
     if node.name not in fleet.engines:
-        return _Found(folders, (), ())
+        return _Leftovers(folders, (), ())
     engine = fleet.containers[node.name]
     tasks = [
         container
@@ -132,11 +138,11 @@ def _look(
         if container.labels[SWEEP_LABEL] in sweeps
         or (container.labels[SWEEP_LABEL] == "data" and container.state != "running")
     ]
-    # Those that looked around for a provisioning that was killed; the lock says that none runs.
-    looked = engine.labelled(inside.LABEL)
-    containers = tuple(task.name for task in (*tasks, *looked))
+    # Of a provisioning that was killed; the lock says that none runs.
+    probes = engine.labelled(inside.LABEL)
+    containers = tuple(task.name for task in (*tasks, *probes))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
-    return _Found(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
+    return _Leftovers(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))
 
 
 def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
@@ -144,43 +150,28 @@ def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
     return done.stdout.decode(errors="replace").splitlines()
 
 
-def _remove(fleet: Fleet, node: Node, found: _Found) -> None:
-    for name in found.containers:
+def _remove(fleet: Fleet, node: Node, leftovers: _Leftovers) -> None:
+    for name in leftovers.containers:
         fleet.containers[node.name].remove(name)
-    for tag in found.images:
+    for tag in leftovers.images:
         fleet.images[node.name].remove(tag)
-    if found.folders:
+    if leftovers.folders:
         done = fleet.transports[node.name].run(
-            ("rm", "-rf", "--", *found.folders), timeout_s=REMOVE_S
+            ("rm", "-rf", "--", *leftovers.folders), timeout_s=REMOVE_S
         )
         if done.exit_code != 0:
             raise errors.LeftoverError(
                 done.stderr.decode(errors="replace").strip(),
                 code="LEFTOVER",
                 node=node.name,
-                fix=f"rm -rf {' '.join(found.folders)}",
+                fix=f"rm -rf {' '.join(leftovers.folders)}",
             )
 
 
-def _rows(found: Mapping[str, _Found]) -> list[tuple[str, str, str]]:
+def _rows(leftovers: Mapping[str, _Leftovers]) -> list[tuple[str, str, str]]:
     return [
-        (node, kind, name)
-        for node, leftovers in found.items()
-        for kind, names in (
-            ("folder", leftovers.folders),
-            ("container", leftovers.containers),
-            ("image", leftovers.images),
-        )
+        (node, kind.removesuffix("s"), name)
+        for node, left in leftovers.items()
+        for kind, names in asdict(left).items()
         for name in names
     ]
-
-
-def _json(found: Mapping[str, _Found]) -> dict[str, dict[str, list[str]]]:
-    return {
-        node: {
-            "folders": list(leftovers.folders),
-            "containers": list(leftovers.containers),
-            "images": list(leftovers.images),
-        }
-        for node, leftovers in found.items()
-    }

@@ -1,4 +1,4 @@
-"""collect: logs to medians, speedups, tables and reports; offline and repeatable."""
+"""collect: medians, speedups, tables and reports from logs; offline and repeatable."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +33,14 @@ def collect_sweep(
 
 def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out | None) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
-    how = reading.found()
-    found = report_on(folder, how, reading.window)
-    found = known.completed(found, how, publications.known())
-    voice.results(found)
-    say_reasons(found, voice)
+    workload = reading.found()
+    results = report_on(folder, workload, reading.window)
+    results = known.completed(results, workload, publications.known())
+    voice.results(results)
+    say_reasons(results, voice)
     if out is not None:
-        written.reports(out.folder, found, out.language)
+        written.reports(out.folder, results, out.language)
         voice.result(f"Report: {out.folder / 'report.md'}")
-    code = 3 if found.incomplete else 0
-    voice.document({"exit_code": code, **report.document(found)})
+    code = 3 if results.incomplete else 0
+    voice.document({"exit_code": code, **report.document(results)})
     return code

@@ -1,4 +1,4 @@
-"""Names that a shell completes: looked up without a word, and without writing anything."""
+"""Names for shell completion, looked up without messages and without writing anything."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,22 +21,22 @@ def workload_names() -> list[str]:
 
 
 def sweep_names(store: Store) -> list[str]:
-    """Sweeps of the state folder by their folders; no record is read for a TAB."""
+    """Sweeps of the state folder, by folder name; no record is read for a TAB."""
     return sorted(path.parent.name for path in store.root.glob("sweeps/*/sweep.json"))
 
 
 def case_names(playbook: str | None, typed: str) -> list[str]:
-    """Cases of a playbook, each behind those that are typed already with commas."""
+    """Cases of a playbook, each after the comma-separated names typed so far."""
     before = typed[: typed.rfind(",") + 1]
     with contextlib.suppress(errors.DlperfError, OSError):
         return [before + name for name in dict.fromkeys(_cases(playbook or ""))]
     return []
 
 
-def _cases(playbook: str) -> Iterator[str]:
+def _cases(name: str) -> Iterator[str]:
     from orchestrator.inputs import yaml_files
     from orchestrator.planning import matrix
 
-    found = yaml_files.playbook(playbook)
-    for case in matrix.cases(found.experiment):
-        yield found.workload.case_name(case) if found.workload.case_name else case.placement
+    playbook = yaml_files.playbook(name)
+    for case in matrix.cases(playbook.experiment):
+        yield playbook.workload.case_name(case) if playbook.workload.case_name else case.placement

@@ -1,4 +1,4 @@
-"""data: are data sets on the nodes, whole and alike? And bring them there."""
+"""data: check that data sets on nodes are complete and equal; prepare them there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
 from orchestrator.preparing import held, labels, plan, run, show
-from orchestrator.preparing.held import Verdict
-from orchestrator.preparing.plan import Asked, Plans
-from orchestrator.preparing.run import Outcome
-from orchestrator.preparing.show import Ended
+from orchestrator.preparing.held import Holdings
+from orchestrator.preparing.plan import DataRequest, Plans
+from orchestrator.preparing.run import NodeOutcome
+from orchestrator.preparing.show import Preparation
 from orchestrator.preparing.work import Work
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
@@ -24,14 +24,14 @@ GOOD = ("prepared", "there", "shared")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asks of data sets.
+class DataOptions:
+    """Options of ``data check`` and ``data prepare``.
 
     Args:
         name: of the data set, as inventories have it.
-        nodes: names and globs of the nodes that are meant; None for all.
+        nodes: names and globs of the nodes to use; None for all.
         source: folder of sources on every node.
-        labels: a file here that tells the classes of validation images.
+        labels: a file on this machine with the classes of validation images.
     """
 
     name: str
@@ -41,79 +41,83 @@ class Options:
     labels: Path | None = None
 
 
-def check(store: Store, options: Options, voice: Voice) -> int:
-    """Look at a data set on every node, file by file; exit code.
+def check(store: Store, options: DataOptions, voice: Voice) -> int:
+    """Check a data set on every node, file by file; exit code.
 
     Raises:
-        StoreError: somebody measures there now, whom reading would disturb.
+        StoreError: LOCKED; a sweep measures there now, which reading would disturb.
     """
-    asked, whole = _asked(store, options, voice)
-    names = [node.name for node in asked.cluster.members]
+    request, whole = _request(store, options, voice)
+    names = [node.name for node in request.cluster.members]
     with (
         store.lock(whole.name),
-        Fleet.of(asked.cluster) as fleet,
+        Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
     ):
         voice.working(f"data set {options.name}: looking at it on {nodeset.fold(names)}")
-        found = held.verdict(fleet, asked.dataset, names)
+        observed = held.holdings(fleet, request.dataset, names)
         voice.rested()
-    return show.holdings(voice, asked, found)
+    return show.holdings(voice, request, observed)
 
 
-def dry_run(store: Store, options: Options, voice: Voice) -> int:
-    """Say what preparing would do on each node, and what stands against it; exit code."""
-    asked, _ = _asked(store, options, voice)
+def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
+    """Show what preparing would do on each node, and what prevents it; exit code."""
+    request, _ = _request(store, options, voice)
     given = labels.given(options.labels)
-    with Fleet.of(asked.cluster) as fleet:
-        plans = _plans(fleet, asked, given)
-    return show.dry_run(voice, asked, plans)
+    with Fleet.of(request.cluster) as fleet:
+        plans = _plans(fleet, request, given)
+    return show.dry_run(voice, request, plans)
 
 
-def prepare(store: Store, options: Options, voice: Voice, signals: Signals) -> int:
-    """Bring a data set onto every node that has it not, then look at it there; exit code.
+def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) -> int:
+    """Put a data set on every node that lacks it, then check it there; exit code.
 
-    Nothing that lies at its path is replaced. What an earlier run began is gone on with.
+    Nothing that lies at its path is replaced. Work of an earlier run is resumed.
 
     Raises:
-        StoreError: somebody measures there now.
-        LeftoverError: left by a second signal; the work goes on.
+        StoreError: LOCKED; a sweep measures there now.
+        LeftoverError: ended by a second signal; the work on the nodes goes on.
     """
-    asked, whole = _asked(store, options, voice)
+    request, whole = _request(store, options, voice)
     given = labels.given(options.labels)
     with (
         store.lock(whole.name),
-        Fleet.of(asked.cluster) as fleet,
+        Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
         signals,
     ):
-        plans = _plans(fleet, asked, given)
-        show.plans(voice, asked, plans)
-        logs = store.root.resolve() / "data" / asked.dataset.name
-        work = Work(fleet, asked, plans.labels, logs, signals.stopping)
+        plans = _plans(fleet, request, given)
+        show.plans(voice, request, plans)
+        logs = store.root.resolve() / "data" / request.dataset.name
+        work = Work(fleet, request, plans.labels, logs, signals.stopping)
         try:
             outcomes = run.run(work, plans, voice)
-            found = _afterwards(fleet, asked, outcomes, signals)
+            observed = _afterwards(fleet, request, outcomes, signals)
         except Abandoned:
-            raise _abandoned(asked) from None
-    return show.outcomes(voice, Ended(asked, plans, outcomes, found), signals.received)
+            raise _abandoned(request) from None
+    return show.outcomes(voice, Preparation(request, plans, outcomes, observed), signals.received)
 
 
-def _asked(store: Store, options: Options, voice: Voice) -> tuple[Asked, Cluster]:
+def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
     dataset = datasets.find(options.name)
     if dataset is None:
         hint = words.did_you_mean(options.name, datasets.names())
-        known = ", ".join(datasets.names())
+        names = ", ".join(datasets.names())
         raise errors.UsageError(
-            f"there is no data set {options.name!r}; there are {known}",
+            f"there is no data set {options.name!r}; there are {names}",
             code="NO-DATASET",
             fix=hint or "one of these",
         )
     whole, path = sites.inventory(store, options.inventory, None, voice)
     cluster = sites.narrowed(whole, options.nodes)
     for node in cluster.members:
-        said = node.data.get(dataset.name, "")
-        if not said.startswith("/"):
-            seen = f"has it at {said}" if said else f"has no path for data set {dataset.name}"
+        node_path = node.data.get(dataset.name, "")
+        if not node_path.startswith("/"):
+            seen = (
+                f"has it at {node_path}"
+                if node_path
+                else f"has no path for data set {dataset.name}"
+            )
             raise errors.UsageError(
                 f"{path}: node {node.name} {seen}; needed an absolute path",
                 code="NO-DATASET",
@@ -122,7 +126,7 @@ def _asked(store: Store, options: Options, voice: Voice) -> tuple[Asked, Cluster
     source = _source(options.source)
     known_site = sites.of(store, whole)
     images = known_site.images if known_site else {}
-    return Asked(dataset, cluster, source, images), whole
+    return DataRequest(dataset, cluster, source, images), whole
 
 
 def _source(named: str | None) -> str | None:
@@ -137,40 +141,40 @@ def _source(named: str | None) -> str | None:
     return named.rstrip("/") or "/"
 
 
-def _plans(fleet: Fleet, asked: Asked, given: bytes | None) -> Plans:
-    names = [node.name for node in asked.cluster.members]
-    answers = ask_all(names, lambda name: plan.planned(fleet, asked, name))
+def _plans(fleet: Fleet, request: DataRequest, given: bytes | None) -> Plans:
+    names = [node.name for node in request.cluster.members]
+    answers = ask_all(names, lambda name: plan.planned(fleet, request, name))
     nodes = {answer.node: answer.value for answer in answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
-    known: dict[str, bytes] = {}
+    label_lines: dict[str, bytes] = {}
     for name, planned in nodes.items():
         if planned.way is None or not planned.way.labels:
             continue
-        said = given or labels.beside(fleet, asked, planned)
-        if isinstance(said, Finding):
-            refusals = (*planned.refusals, said)
-            nodes[name] = replace(planned, state="refused", refusals=refusals)
+        lines = given or labels.beside(fleet, request, planned)
+        if isinstance(lines, Finding):
+            findings = (*planned.findings, lines)
+            nodes[name] = replace(planned, state="refused", findings=findings)
         else:
-            known[name] = said
-    return Plans(nodes, known, tuple(failures))
+            label_lines[name] = lines
+    return Plans(nodes, label_lines, tuple(failures))
 
 
 def _afterwards(
-    fleet: Fleet, asked: Asked, outcomes: Mapping[str, Outcome], signals: Signals
-) -> Verdict:
-    """What nodes that have the data set now hold; nothing once a signal has come."""
+    fleet: Fleet, request: DataRequest, outcomes: Mapping[str, NodeOutcome], signals: Signals
+) -> Holdings:
+    """The data set on nodes that now have it; empty once a signal has come."""
     good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
-    nothing = Verdict({}, (), ())
+    nothing = Holdings({}, (), ())
     if signals.received:
         return nothing
-    found = held.verdict(fleet, asked.dataset, good)
-    return nothing if signals.received else found
+    observed = held.holdings(fleet, request.dataset, good)
+    return nothing if signals.received else observed
 
 
-def _abandoned(asked: Asked) -> errors.LeftoverError:
-    names = nodeset.fold(node.name for node in asked.cluster.members)
+def _abandoned(request: DataRequest) -> errors.LeftoverError:
+    names = nodeset.fold(node.name for node in request.cluster.members)
     return errors.LeftoverError(
-        f"left at once; preparing {asked.dataset.name} may go on on {names}",
+        f"left at once; preparing {request.dataset.name} may go on on {names}",
         code="LEFTOVER",
         fix="run the same command again: it finds what is at work; Ctrl-C once then ends it",
     )

@@ -1,4 +1,4 @@
-"""inspect: what our parsers make of a recorded output, as JSON."""
+"""inspect: a recorded output as our parsers read it, as JSON."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -40,7 +40,11 @@ TEXTS: dict[str, Callable[[str], dict[str, JSON]]] = {
 
 
 def inspect_text(kind: str, file: str, voice: Voice) -> int:
-    """Print what a recorded output says; 0 read, 3 read with problems, 2 not readable."""
+    """Print a recorded output as JSON; exit code 0, 3 with problems.
+
+    Raises:
+        LogError: it cannot be parsed (exit code 2).
+    """
     with _opened(file) as content:
         raw = content.read(MOST_TEXT_BYTES)
     try:
@@ -52,23 +56,30 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
 
 
 def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voice: Voice) -> int:
-    """Print what a log says; 0 read, 3 read with problems, 2 not readable."""
-    how = reading.found()
+    """Print a log's steps, configuration and throughput as JSON; exit code 0, 3 with problems.
+
+    Args:
+        global_batch_size: samples per step, for logs without a header.
+
+    Raises:
+        LogError: no line of the workload's format is in it (exit code 2).
+    """
+    workload = reading.found()
     with _opened(file) as content:
-        log = how.read(logs.chunks(content), reading.window)
+        log = workload.read(logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
-            f"no line that {how.name} prints", code="NO-STEPS", fix="look at the file"
+            f"no line that {workload.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
     value, problems = _throughput(log, global_batch_size)
-    found = tuple(dict.fromkeys((*log.problems, *problems)))
+    all_problems = tuple(dict.fromkeys((*log.problems, *problems)))
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
-    if any(measure.keeps_out(problem) and problem.code not in answered for problem in found):
+    if any(measure.keeps_out(problem) and problem.code not in answered for problem in all_problems):
         value = None
-    voice.document(log_document(how.name, log, value, found) | {"unit": how.unit})
-    return 3 if found else 0
+    voice.document(log_document(workload.name, log, value, all_problems) | {"unit": workload.unit})
+    return 3 if all_problems else 0
 
 
 def log_document(
@@ -100,11 +111,11 @@ def log_document(
 
 
 def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
-    said = measure.global_batch_size(log)
-    if given is not None and said is not None and given != said:
-        words = f"the header says global batch size {said}, --global-batch-size {given}"
+    in_header = measure.global_batch_size(log)
+    if given is not None and in_header is not None and given != in_header:
+        words = f"the header says global batch size {in_header}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
-    batch = given if said is None else said
+    batch = given if in_header is None else in_header
     # A log without a clock gives no number by any batch, and says so already.
     timed = all(problem.code != "NO-CLOCK" for problem in log.problems)
     needs_batch = log.rule in ("clock", "latency") and log.runs == 1 and log.steps > 0
@@ -116,7 +127,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input; what fails while they are read is named too."""
+    """The bytes of a file, or of standard input for ``-``; read errors name it too."""
     try:
         with open(0 if file == "-" else file, "rb") as content:
             yield content

@@ -36,8 +36,8 @@ def _kind(kind: str) -> shipped.Kind:
 
 
 def _workloads() -> list[tuple[str, ...]]:
-    found = ((name, workloads.find(name)) for name in workloads.names())
-    return [(name, workload.title if workload else "?") for name, workload in found]
+    installed = ((name, workloads.find(name)) for name in workloads.names())
+    return [(name, workload.title if workload else "?") for name, workload in installed]
 
 
 def _sweeps(store: Store) -> list[tuple[str, ...]]:
@@ -62,7 +62,7 @@ def _unread(why: errors.DlperfError) -> str:
 
 def _valid(sweep: Sweep) -> str:
     try:
-        known = sweep.histories()
+        histories = sweep.histories()
     except errors.DlperfError:
         return "damaged"
-    return str(sum(history.state == "valid" for history in known.values()))
+    return str(sum(history.state == "valid" for history in histories.values()))

@@ -17,8 +17,8 @@ PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which log: of the newest sweep, the open or last trial, its newest attempt, the leader's."""
+class LogOptions:
+    """Which log to print; None for the newest sweep, its open or last trial, its last attempt."""
 
     sweep: str | None
     trial: str | None
@@ -26,15 +26,15 @@ class Wanted:
     node_rank: int
 
 
-def logs(store: Store, wanted: Wanted, voice: Voice, *, follow: bool) -> int:
+def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> int:
     """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code."""
-    running = Running.of(store, wanted.sweep)
-    attempt = _attempt(running, wanted)
-    pieces = _followed(running, attempt, wanted.node_rank, follow)
+    running = Running.of(store, options.sweep)
+    attempt = _attempt(running, options)
+    pieces = _followed(running, attempt, options.node_rank, follow)
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
-        said = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": wanted.node_rank}
-        voice.document({"exit_code": 0, **said, "log": text})
+        where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": options.node_rank}
+        voice.document({"exit_code": 0, **where, "log": text})
         return 0
     write = _writer()
     for piece in pieces:
@@ -43,7 +43,7 @@ def logs(store: Store, wanted: Wanted, voice: Voice, *, follow: bool) -> int:
 
 
 def _writer() -> Callable[[bytes], None]:
-    """The bytes as they are for a file or a pipe; for a terminal, without what it would obey."""
+    """Writes bytes unchanged to a file or pipe; to a terminal without control sequences."""
 
     def show(piece: bytes) -> None:
         sys.stdout.write(harmless(piece.decode(errors="replace")))
@@ -56,21 +56,23 @@ def _writer() -> Callable[[bytes], None]:
     return show if sys.stdout.isatty() else copy
 
 
-def _attempt(running: Running, wanted: Wanted) -> Attempt:
-    known = running.sweep.histories()
-    begun = [trial for trial in running.plan.trials if known.get(trial.name, History()).attempts]
-    chosen = [trial for trial in begun if wanted.trial in (None, trial.name)]
+def _attempt(running: Running, options: LogOptions) -> Attempt:
+    histories = running.sweep.histories()
+    begun = [
+        trial for trial in running.plan.trials if histories.get(trial.name, History()).attempts
+    ]
+    chosen = [trial for trial in begun if options.trial in (None, trial.name)]
     if not chosen:
         names = ", ".join(trial.name for trial in begun) or "none"
         raise errors.UsageError(
-            f"no trial {wanted.trial or ''} of sweep {running.sweep.id} has begun",
+            f"no trial {options.trial or ''} of sweep {running.sweep.id} has begun",
             code="NO-TRIAL",
             fix=f"begun are {names}",
         )
-    trial = next((trial for trial in chosen if known[trial.name].open), chosen[-1])
-    most = known[trial.name].attempts
-    number = wanted.attempt or most
-    if number > most or wanted.node_rank >= trial.case.nodes:
+    trial = next((trial for trial in chosen if histories[trial.name].open), chosen[-1])
+    most = histories[trial.name].attempts
+    number = options.attempt or most
+    if number > most or options.node_rank >= trial.case.nodes:
         raise errors.UsageError(
             f"trial {trial.name} has {most} attempts and {trial.case.nodes} node ranks",
             code="NO-LOG",

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator import errors, images, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
-from orchestrator.images import Action, Recipe
+from orchestrator.images import Action, ImageRecipe
 from orchestrator.inputs import sites, yaml_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
@@ -19,14 +19,14 @@ from orchestrator.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asks of provisioning.
+class ProvisionOptions:
+    """Options of ``provision``.
 
     Args:
         images: to prepare, instead of those of the inventory.
         nodes: names and globs of the nodes to use; None for all.
         bundle: a folder to take images and downloads from.
-        lock: resolve bases, trust downloads as they come, and write both down.
+        lock: resolve base tags and hash downloads anew, and write both into the lock.
         recount: count the files of data sets anew.
     """
 
@@ -39,85 +39,89 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a options stands for; ``whole`` is the inventory before nodes were left out."""
+class _Request:
+    """The options resolved; ``whole`` is the inventory before nodes were left out."""
 
     whole: Cluster
     cluster: Cluster
     inventory: Path
-    images: materials.Wanted
-    known: Site | None
+    images: materials.ImageOptions
+    previous: Site | None
 
 
-def dry_run(store: Store, options: Options, voice: Voice) -> int:
-    """Ask the nodes, and say what would be done; nothing is changed; exit code."""
-    asked = _asked(store, options)
-    with Fleet.of(asked.cluster) as fleet:
-        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
+def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
+    """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
+    request = _request(store, options)
+    with Fleet.of(request.cluster) as fleet:
+        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
-            preparing = materials.begin(store, fleet, asked.images, voice, None)
-            for name in asked.images.names:
-                recipe, _ = recipes.recipe(preparing, name, asked.known)
+            preparing = materials.begin(store, fleet, request.images, voice, None)
+            for name in request.images.names:
+                recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     _show(voice, site)
-    for node in asked.cluster.members:
+    for node in request.cluster.members:
         names = [
-            question.name for question in node_probe.questions(node, observe.wanted(node, store))
+            question.name for question in node_probe.questions(node, observe.needs(node, store))
         ]
         voice.result(
             f"{node.name} ({node.transport}, {node.runtime}) was asked: {', '.join(names)}"
         )
     _show_actions(voice, todo)
     code = _exit_code(site, failures)
-    said = folded(failures)
-    for failure in said:
+    failures_shown = folded(failures)
+    for failure in failures_shown:
         voice.line(str(failure))
-    voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(todo)})
+    voice.document(
+        {"exit_code": code, **_document(site, failures_shown), "actions": _actions_json(todo)}
+    )
     return code
 
 
-def provision(store: Store, options: Options, voice: Voice) -> int:
-    """Ask every node, prepare images, look into containers, check; write the site; exit code."""
-    asked = _asked(store, options)
-    names = [node.name for node in asked.cluster.members]
+def provision(store: Store, options: ProvisionOptions, voice: Voice) -> int:
+    """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
+    request = _request(store, options)
+    names = [node.name for node in request.cluster.members]
     voice.line(
-        f"cluster {asked.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
+        f"cluster {request.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
     )
-    with store.lock(asked.whole.name), Fleet.of(asked.cluster) as fleet:
-        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, asked))
+    with store.lock(request.whole.name), Fleet.of(request.cluster) as fleet:
+        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         done: dict[str, Sequence[Action]] = {}
         if not failures and not _blocks_images(site):
             try:
                 with locks.held(fleet, store.root):
-                    site, done = _prepared(store, fleet, asked, site, voice)
+                    site, done = _prepared(store, fleet, request, site, voice)
                     site = together.checked(fleet, site, voice, recount=options.recount)
             except (errors.NodeError, errors.UnfitError) as error:
-                failures = [error]  # what was found out so far is shown and kept all the same
+                failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
                     site = replace(site, findings=(*site.findings, _unprepared(error)))
         if failures or _blocks_images(site):
             site = replace(site, provisioned=(_unfinished(failures),))
-    kept = store.keep_site(asked.whole.name, sites.SITE.dump_json(site, indent=1))
+    kept = store.keep_site(request.whole.name, sites.SITE.dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
-    said = folded(failures)
-    for failure in said:
+    failures_shown = folded(failures)
+    for failure in failures_shown:
         voice.line(str(failure))
     code = _exit_code(site, failures)
-    voice.document({"exit_code": code, **_document(site, said), "actions": _actions_json(done)})
+    voice.document(
+        {"exit_code": code, **_document(site, failures_shown), "actions": _actions_json(done)}
+    )
     if code == 0:
         voice.result(
             f"Fit to measure: {words.count(len(names), 'node')}. Facts and findings: {kept}"
         )
-    elif any(not isinstance(failure, errors.UnfitError) for failure in said):
+    elif any(not isinstance(failure, errors.UnfitError) for failure in failures_shown):
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
     return code
 
 
-def _asked(store: Store, options: Options) -> _Asked:
+def _request(store: Store, options: ProvisionOptions) -> _Request:
     whole, path = yaml_files.cluster(options.inventory)
     cluster = sites.narrowed(whole, options.nodes)
     docker = cluster.in_containers
@@ -128,14 +132,16 @@ def _asked(store: Store, options: Options) -> _Asked:
             code="NO-DOCKER",
             fix="leave out --image and --bundle, or say runtime: docker in the inventory",
         )
-    wanted = materials.Wanted(tuple(dict.fromkeys(names)), path, options.lock, options.bundle)
-    return _Asked(whole, cluster, path, wanted, sites.of(store, whole))
+    image_options = materials.ImageOptions(
+        tuple(dict.fromkeys(names)), path, options.lock, options.bundle
+    )
+    return _Request(whole, cluster, path, image_options, sites.of(store, whole))
 
 
-def _asking(store: Store, asked: _Asked) -> "observe.Asking":
-    images = tuple(yaml_files.image(name)[0] for name in asked.images.names)
-    digest = sites.digest(asked.whole)
-    return observe.Asking(store, asked.inventory, digest, None, asked.known, images)
+def _asking(store: Store, request: _Request) -> "observe.Asking":
+    images = tuple(yaml_files.image(name)[0] for name in request.images.names)
+    digest = sites.digest(request.whole)
+    return observe.Asking(store, request.inventory, digest, None, request.previous, images)
 
 
 def _blocks_images(site: Site) -> bool:
@@ -149,33 +155,33 @@ def _codes(site: Site) -> set[str]:
 
 
 def _prepared(
-    store: Store, fleet: Fleet, asked: _Asked, site: Site, voice: Voice
+    store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """The site with its images, the same on all nodes, and what was done for that."""
-    if not fleet.engines or not asked.images.names:
+    if not fleet.engines or not request.images.names:
         return site, {}
-    credentials = secrets.credentials(asked.cluster.registry)
-    preparing = materials.begin(store, fleet, asked.images, voice, credentials)
+    credentials = secrets.credentials(request.cluster.registry)
+    preparing = materials.begin(store, fleet, request.images, voice, credentials)
     done: dict[str, Sequence[Action]] = {}
     records: dict[str, ImageRecord] = dict(site.images)
-    made: dict[str, Recipe] = {}
-    for name in asked.images.names:
-        recipe, folder = recipes.recipe(preparing, name, asked.known)
+    made: dict[str, ImageRecipe] = {}
+    for name in request.images.names:
+        recipe, folder = recipes.recipe(preparing, name, request.previous)
         made[name] = recipe = recipes.resolved(preparing, recipe)
         done[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
         apply.apply(preparing, done[name], recipe, folder)
         records[name] = apply.record(preparing, recipe)
     voice.rested()
-    if asked.images.relock or asked.images.bundle:
+    if request.images.relock or request.images.bundle:
         materials.keep_lock(preparing)
-    found = inside.findings(fleet, records, site.nodes, asked.images.names)
+    findings = inside.findings(fleet, records, site.nodes, request.images.names)
     unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
-    site = replace(site, provisioned=(*unlocked, *found))
+    site = replace(site, provisioned=(*unlocked, *findings))
     return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
 
 
 def _unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
-    """What a sweep must know of a provisioning that did not come to its end."""
+    """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
     first = next(iter(failures), None)
     seen = f"{first.code}: {first.cause}" if first else "findings that left no room for images"
     needed, fix = "a provisioning that came to its end", "provision again"
@@ -183,7 +189,7 @@ def _unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
 
 
 def _unprepared(error: errors.UnfitError) -> Finding:
-    """What stopped the preparing of images, among the findings of the table."""
+    """What stopped the preparing of images, as a finding."""
     needed = "images that are the same on every node"
     return Finding(
         "error", error.code, error.where.get("node", "all"), error.cause, needed, error.fix
@@ -243,8 +249,8 @@ def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
 
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
-    said = [document for failure in failures for document in failure.documents()]
-    return {"site": sites.SITE.dump_python(site, mode="json"), "errors": said}
+    documents = [document for failure in failures for document in failure.documents()]
+    return {"site": sites.SITE.dump_python(site, mode="json"), "errors": documents}
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:

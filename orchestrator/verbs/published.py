@@ -19,18 +19,20 @@ class Filter:
     precision: str
 
 
-def list_published(wanted: Filter, voice: Voice) -> int:
+def list_published(selection: Filter, voice: Voice) -> int:
     """Show the published results that fit; exit code.
 
     Raises:
         UsageError: none does.
     """
     everything = publications.known()
-    found = published.selected(everything, wanted.framework, wanted.model, wanted.precision)
-    if not found:
-        seen = f"framework {wanted.framework}, model {wanted.model}, precision {wanted.precision}"
+    results = published.selected(
+        everything, selection.framework, selection.model, selection.precision
+    )
+    if not results:
+        patterns = ", ".join(f"{name} {pattern}" for name, pattern in asdict(selection).items())
         raise errors.UsageError(
-            f"nothing published fits {seen}",
+            f"nothing published fits {patterns}",
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )
@@ -39,8 +41,8 @@ def list_published(wanted: Filter, voice: Voice) -> int:
             *(row.framework, row.model, row.precision, row.batch, row.placement),
             *(str(row.throughput), row.source),
         )
-        for row in found
+        for row in results
     ]
-    voice.table(words.count(len(found), "published result"), HEAD, rows)
-    voice.document([asdict(row) for row in found])
+    voice.table(words.count(len(results), "published result"), HEAD, rows)
+    voice.document([asdict(row) for row in results])
     return 0

@@ -1,13 +1,12 @@
-"""status: what a sweep has done, and what of it runs where."""
+"""status: the states of a sweep's trials, and which of its tasks run where."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
@@ -16,7 +15,7 @@ from orchestrator.sweeping.running import Running
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TaskRow:
     """One task of an attempt that is open, as its node describes it now."""
 
     trial: str
@@ -43,15 +42,15 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "cluster": running.cluster.name,
             "controller": str(holder) if holder else None,
             "trials": dict(states),
-            "tasks": [_json(row) for row in rows],
+            "tasks": [asdict(row) for row in rows],
             "running": [progress_now.document() for progress_now in going],
             "medians": [progress.document(median) for median in medians],
             "errors": [document for failure in failures for document in failure.documents()],
         }
     )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
-    said = ", ".join(f"{count} {state}" for state, count in counts.items())
-    voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {said}")
+    summary = ", ".join(f"{count} {state}" for state, count in counts.items())
+    voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     voice.result(f"controller: {holder}" if holder else _resting(running, states))
     _show(voice, rows, going)
     _show_medians(voice, medians)
@@ -60,12 +59,12 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     return code
 
 
-def _show(voice: Voice, rows: Sequence[_Row], going: Sequence[progress.Progress]) -> None:
+def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progress]) -> None:
     for progress_now in going:
         voice.result(progress_now.words())
     if rows:
         head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
-        voice.table("Tasks", head, [_cells(row) for row in rows])
+        voice.table("Tasks", head, [tuple(map(str, astuple(row))) for row in rows])
 
 
 def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
@@ -75,7 +74,7 @@ def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
-    """What to say of a sweep that nobody runs."""
+    """The line about a sweep without a controller."""
     if all(state == "valid" for state in states.values()):
         return "not running; every trial is valid"
     return f"not running; continue with: dlperf-orch sweep {running.plan.experiment}"
@@ -83,9 +82,9 @@ def _resting(running: Running, states: Mapping[str, str]) -> str:
 
 def _rows(
     running: Running,
-) -> tuple[list[_Row], list[progress.Progress], list[errors.DlperfError]]:
+) -> tuple[list[_TaskRow], list[progress.Progress], list[errors.DlperfError]]:
     open_attempts = running.open_attempts()
-    rows: list[_Row] = []
+    rows: list[_TaskRow] = []
     going: list[progress.Progress] = []
     failures: list[errors.DlperfError] = []
     if not open_attempts:
@@ -99,12 +98,12 @@ def _rows(
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
                 try:
-                    found = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
+                    progress_now = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
                 except errors.NodeError as error:  # it answered just before
                     failures.append(error)
                 else:
-                    going += [found] if found else []
-    # What ended while we looked has left its node: only that it has an outcome is true of it.
+                    going += [progress_now] if progress_now else []
+    # An attempt may have ended meanwhile; then only its outcome is true.
     still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
     rows = [row for row in rows if (row.trial, row.attempt) in still]
     going = [
@@ -115,32 +114,8 @@ def _rows(
     return rows, going, failures
 
 
-def _row(attempt: Attempt, node: str, seen: Seen | None) -> _Row:
+def _row(attempt: Attempt, node: str, seen: Seen | None) -> _TaskRow:
     (task,) = (task for task in attempt.tasks if task.node == node)
     seen = seen or Seen("unreachable", 0)
     rank, name = task.node_rank, attempt.token(task)
-    return _Row(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)
-
-
-def _cells(row: _Row) -> tuple[str, ...]:
-    return (
-        row.trial,
-        str(row.attempt),
-        row.node,
-        str(row.node_rank),
-        row.phase,
-        str(row.log_bytes),
-        row.name,
-    )
-
-
-def _json(row: _Row) -> JSON:
-    return {
-        "trial": row.trial,
-        "attempt": row.attempt,
-        "node": row.node,
-        "node_rank": row.node_rank,
-        "phase": row.phase,
-        "log_bytes": row.log_bytes,
-        "name": row.name,
-    }
+    return _TaskRow(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)

@@ -16,12 +16,12 @@ AGAIN_S = 0.1
 
 
 def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
-    """Ask the controller to end, then end what it left; exit code.
+    """End the controller, then the tasks that it left; exit code.
 
     Raises:
-        LeftoverError: something would not go, or cannot be reached.
-        LocalError: the controller does not end.
-        StoreError: LOCKED, the controller runs on another machine.
+        LeftoverError: a task could not be ended or reached.
+        LocalError: LOCKED; the controller did not end.
+        StoreError: LOCKED; the controller runs on another machine.
     """
     running = Running.of(store, sweep_id)
     sweep = running.sweep
@@ -62,7 +62,7 @@ def _ended_controller(sweep: Sweep) -> int | None:
 
 
 def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
-    """End every attempt that can be ended, whatever becomes of the others."""
+    """End every open attempt; the gravest failure is raised after all were tried."""
     failures: list[errors.DlperfError] = []
     with running.scheduler() as scheduler:
         for attempt in left:

@@ -15,29 +15,29 @@ from orchestrator.sweeping.requested import Options, Requested, requested
 
 def dry_run(store: Store, options: Options, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
-    found = requested(store, options, voice)
-    seats = schedulers.seats(found.cluster, store.root)
-    bound = [bind.first(found.recipe, trial, seats) for trial in found.plan.trials]
-    found.say_too_big(voice)
+    request = requested(store, options, voice)
+    seats = schedulers.seats(request.cluster, store.root)
+    bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
+    request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
-    voice.plan(found.plan, bound)
-    voice.document({"exit_code": 0, "plan": bind.shown(found.plan, bound)})
+    voice.plan(request.plan, bound)
+    voice.document({"exit_code": 0, "plan": bind.shown(request.plan, bound)})
     return 0
 
 
 def sweep(store: Store, options: Options, caller: Caller) -> int:
-    """Run every wanted trial that has no valid outcome yet, then collect; exit code.
+    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
 
     Raises:
-        Stopped, Interrupted: it was ended in good order.
-        LeftoverError: something that was started may still run.
+        Stopped, Interrupted: a signal came; nothing that was started still runs.
+        LeftoverError: tasks may still run on nodes.
     """
-    found = None
+    request = None
     try:
-        found = requested(store, options, caller.voice)
-        return _swept(store, found, caller)
+        request = requested(store, options, caller.voice)
+        return _swept(store, request, caller)
     except (Abandoned, Stopped) as end:
-        left = leftovers.of(store, found)
+        left = leftovers.of(store, request)
         if left:
             raise leftovers.leftover(left) from None
         if isinstance(end, Stopped):
@@ -45,27 +45,27 @@ def sweep(store: Store, options: Options, caller: Caller) -> int:
         raise errors.Interrupted(caller.signals.received) from None
 
 
-def _swept(store: Store, found: Requested, caller: Caller) -> int:
-    voice, signals, cluster = caller.voice, caller.signals, found.cluster
+def _swept(store: Store, request: Requested, caller: Caller) -> int:
+    voice, signals, cluster = caller.voice, caller.signals, request.cluster
     if cluster.in_containers:
-        programs.record(found.playbook, cluster, found.known)
-    found.say_too_big(voice)
+        programs.record(request.playbook, cluster, request.known)
+    request.say_too_big(voice)
     with (
         store.lock(cluster.name),
         schedulers.reach(cluster, store.root, signals.stopping) as scheduler,
         scheduler.held(),
     ):
-        site = fit.site(store, found, scheduler, voice)
-        choice = Choice(found.options.new, found.plan)
-        with Opened(store, found.recipe, site, choice, voice) as opened:
+        site = fit.site(store, request, scheduler, voice)
+        choice = Choice(request.options.new, request.plan)
+        with Opened(store, request.recipe, site, choice, voice) as opened:
             with signals:
-                known = opened.histories()
+                histories = opened.histories()
                 campaign = Campaign(
-                    *(store, opened, found.recipe, site, scheduler, caller), histories=known
+                    *(store, opened, request.recipe, site, scheduler, caller), histories=histories
                 )
                 leftovers.clear_others(campaign)
-                loop.run_trials(campaign, found)
+                loop.run_trials(campaign, request)
             if signals.received:
                 raise errors.Interrupted(signals.received)
-            names = frozenset(trial.name for trial in found.plan.trials)
+            names = frozenset(trial.name for trial in request.plan.trials)
             return present(opened, measured(opened), voice, names)

@@ -18,7 +18,7 @@ State = Literal["new", "known", "trusted", "not trusted"]
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A host key that a machine showed, and what we make of it."""
+    """A host key that a machine offered, and whether it is trusted."""
 
     target: SshTarget
     key: HostKey
@@ -31,12 +31,12 @@ class _Shown:
 
 
 def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
-    """Show every host key, add those that a person vouches for; exit code.
+    """Show every host key, add the confirmed ones to known_hosts; exit code.
 
     A key that has changed is never added: its old line has to be removed by hand.
 
     Args:
-        fingerprints: what to vouch for without a question; else the answer is read from
+        fingerprints: keys that are confirmed without a question; else the answer is read from
             standard input.
     """
     cluster, _ = yaml_files.cluster(inventory)
@@ -45,12 +45,12 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     if not targets:
         voice.result(f"no node of {cluster.name} is reached by SSH")
     pinned = [target for target in targets if target.host_key]
-    asked = [target for target in targets if not target.host_key]
+    unpinned = [target for target in targets if not target.host_key]
     shown: list[_Shown] = []
     failures: list[errors.DlperfError] = []
     gates = list(dict.fromkeys(target.gate for target in targets if target.gate))
-    for some in (gates, asked):  # nobody behind a jump host can be asked before it is trusted
-        seen, failed = _seen(some)
+    for group in (gates, unpinned):  # nobody behind a jump host can be asked before it is trusted
+        seen, failed = _seen(group)
         shown += _settled(seen, voice, fingerprints)
         failures += failed
     failures += [_unknown(host_key) for host_key in shown if host_key.state == "not trusted"]
@@ -59,16 +59,16 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     for failure in failures:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
-    said = [
+    documents = [
         {"code": failure.code, "message": failure.cause, **failure.where} for failure in failures
     ]
     keys = [_document(host_key) for host_key in shown]
-    voice.document({"exit_code": code, "keys": keys, "errors": said})
+    voice.document({"exit_code": code, "keys": keys, "errors": documents})
     return code
 
 
 def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
-    """The keys that machines show; and the errors of those that show none or another one."""
+    """The keys that machines offer; and the errors of those that offer none or a changed one."""
     by_name = {target.name: target for target in targets}
     answers = ask_all(list(by_name), lambda name: _look(by_name[name]))
     shown = [answer.value for answer in answers if answer.value]
@@ -78,9 +78,9 @@ def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.Dlper
 def _look(target: SshTarget) -> _Shown:
     key = offered_key(target)
     name = known_hosts.called(target.address, target.port)
-    known = known_hosts.about(target.known_hosts, name)
+    entries = known_hosts.about(target.known_hosts, name)
     try:
-        known_hosts.judge(target.name, name, key, known)
+        known_hosts.judge(target.name, name, key, entries)
     except errors.NodeError as error:
         if error.code not in ("SSH-HOSTKEY-UNKNOWN", "SSH-HOSTKEY-TYPE"):
             raise
@@ -89,7 +89,7 @@ def _look(target: SshTarget) -> _Shown:
 
 
 def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
-    """The same keys, none of them new any more."""
+    """The same keys, each new one now trusted or not."""
     rows = [
         (
             host_key.target.name,
@@ -119,7 +119,7 @@ def _yes(voice: Voice, count: int) -> bool:
 
 
 def _decided(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
-    """The key, added to known_hosts if somebody vouches for it."""
+    """The key, added to known_hosts if it is confirmed."""
     if shown.key.fingerprint not in vouched:
         return _Shown(shown.target, shown.key, "not trusted")
     known_hosts.trust(shown.target.known_hosts, shown.name, shown.key)

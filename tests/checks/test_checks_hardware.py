@@ -72,7 +72,7 @@ def test_driver_that_gives_no_answer_is_told_apart(silent: Silent, code: str) ->
     """Its own words are shown; the remedy differs."""
     (found,) = checks.gpus(member(count=8), silent)
     assert (found.severity, found.code) == ("error", code)
-    assert found.seen == (silent.said or "no answer in 20 s")
+    assert found.seen == (silent.message or "no answer in 20 s")
 
 
 def test_gpus_that_were_not_asked_for_are_not_judged() -> None:

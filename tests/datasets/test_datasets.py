@@ -9,7 +9,7 @@ from orchestrator import datasets, errors
 from orchestrator.datasets import (
     Classes,
     Dataset,
-    Named,
+    NamedFiles,
     Shards,
     Way,
     contents,
@@ -77,13 +77,13 @@ def test_a_tool_that_passes_over_images_is_found_out() -> None:
     head = "Found 5 JPEG files across 1000 labels inside /data/imagenet/train.\n"
     wrote = "2020-08-22 10:00:00 [thread 0]: Wrote {} images to /data/target/train/part-0000{}\n"
     shards = "2020-08-22 10:00:01 [thread 0]: Wrote 5 images to 2 shards.\n"
-    assert tool.doubt(head + wrote.format(3, 0) + wrote.format(2, 1) + shards) == ""
-    assert tool.doubt(head + wrote.format(3, 0) + shards) == "it wrote 3 of 5 images"
-    assert tool.doubt("Traceback\n") == "it names no image that it found"
+    assert tool.problem(head + wrote.format(3, 0) + wrote.format(2, 1) + shards) == ""
+    assert tool.problem(head + wrote.format(3, 0) + shards) == "it wrote 3 of 5 images"
+    assert tool.problem("Traceback\n") == "it names no image that it found"
     none = head.replace("5 JPEG", "0 JPEG")
-    assert tool.doubt(none) == "it names no image that it found"
+    assert tool.problem(none) == "it names no image that it found"
     other = next(way.tool for way in known("dali_idx").ways if way.tool)
-    assert other.doubt("anything") == ""
+    assert other.problem("anything") == ""
 
 
 def test_valprep_and_a_list_by_order_say_the_same() -> None:
@@ -181,6 +181,6 @@ def test_an_answer_that_is_cut_is_refused(text: str) -> None:
 
 def test_a_named_file_is_matched_as_it_is() -> None:
     """A dot is a dot."""
-    assert Named("", ("a.bin", "a.idx")).pattern == "a[.]bin|a[.]idx"
+    assert NamedFiles("", ("a.bin", "a.idx")).pattern == "a[.]bin|a[.]idx"
     way = Way(title="t", script="s.sh")
     assert (way.tool, way.needs) == (None, ())

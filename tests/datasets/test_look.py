@@ -11,11 +11,11 @@ from orchestrator.datasets import (
     Need,
     look,
 )
-from orchestrator.datasets.look import Found, Wanted
+from orchestrator.datasets.look import Observed, Paths
 from tests.datasets.shipped import known
 
 
-def found(**changes: object) -> Found:
+def found(**changes: object) -> Observed:
     """A node where nothing stands against a preparation."""
     plain: dict[str, object] = {
         "real": "/data/image",
@@ -32,18 +32,18 @@ def found(**changes: object) -> Found:
         "labels": "valprep.sh",
         "needs": ((1, 1000), (1, 100)),
     }
-    return Found(**{**plain, **changes})  # type: ignore[arg-type]  # each test names real fields
+    return Observed(**{**plain, **changes})  # type: ignore[arg-type]  # each test names real fields
 
 
-def looked(dataset: Dataset, target: Path, source: Path | None, home: Path) -> Found:
+def looked(dataset: Dataset, target: Path, source: Path | None, home: Path) -> Observed:
     """What the real script says of this machine."""
-    wanted = Wanted(str(target), str(source) if source else None, str(home))
+    wanted = Paths(str(target), str(source) if source else None, str(home))
     question = look.probe(dataset, wanted)
     done = subprocess.run(question.argv, capture_output=True, text=True, timeout=60, check=True)
     return question.parse(done.stdout)
 
 
-WANTED = Wanted("/data/image", "/data/downloads", "/var/tmp/dlperf-root/prepare/x")
+WANTED = Paths("/data/image", "/data/downloads", "/var/tmp/dlperf-root/prepare/x")
 
 
 # Can it be prepared?
@@ -162,7 +162,7 @@ def test_a_path_that_is_not_free_is_refused(
     changes: dict[str, object], code: str, match: str
 ) -> None:
     """Before anything is written."""
-    (finding,) = look.refusals(known("imagenet"), "vs001", WANTED, found(**changes))
+    (finding,) = look.findings(known("imagenet"), "vs001", WANTED, found(**changes))
     assert (finding.severity, finding.code) == ("error", code)
     assert match in finding.seen
 
@@ -170,7 +170,7 @@ def test_a_path_that_is_not_free_is_refused(
 def test_a_free_path_is_not_refused() -> None:
     """Nor is one where the same data set was begun."""
     seen = found(partial="imagenet")
-    assert list(look.refusals(known("imagenet"), "vs001", WANTED, seen)) == []
+    assert list(look.findings(known("imagenet"), "vs001", WANTED, seen)) == []
 
 
 def test_what_is_missing_is_named() -> None:
@@ -183,7 +183,7 @@ def test_what_is_missing_is_named() -> None:
     )
     gone = look.unmet(dataset, "vs001", WANTED, found(from_there=False))
     assert gone.seen == "/data/downloads is no folder on the node"
-    unnamed = Wanted("/data/image", None, "/home")
+    unnamed = Paths("/data/image", None, "/home")
     assert look.unmet(dataset, "vs001", unnamed, found()).seen == "no --from DIR"
 
 

@@ -199,7 +199,7 @@ def test_files_of_a_folder_are_hashed(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.tar").write_bytes(CONTENT)
     (tmp_path / "link").symlink_to(tmp_path / "images" / "a.tar")
-    found = downloads.found(tmp_path, ["images/a.tar", "images/b.tar", "link"])
+    found = downloads.present(tmp_path, ["images/a.tar", "images/b.tar", "link"])
     assert {name: (seen.sha256, seen.size) for name, seen in found.items()} == {
         "images/a.tar": (SUM, len(CONTENT))
     }

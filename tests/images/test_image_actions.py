@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import images
 from orchestrator.files import load
-from orchestrator.images import Action, Held, Recipe, Reference
+from orchestrator.images import Action, HeldImage, ImageRecipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source
 from tests import ROOT
 
@@ -28,10 +28,10 @@ WHEEL = "http://files.example/of-1%2Bcu112-py3-none-any.whl"
 WITH_WHEEL = IMAGE.model_copy(update={"wheels": (WHEEL,)})
 ARCHIVE = "http://files.example/base.tar.gz"
 LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
-RECIPE = Recipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
+RECIPE = ImageRecipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
-FIRST, SECOND = Held(ONE, RECIPE.inputs), Held(TWO, RECIPE.inputs)
-FOREIGN = (Held(TWO, None), Held(TWO, SUM))
+FIRST, SECOND = HeldImage(ONE, RECIPE.inputs), HeldImage(TWO, RECIPE.inputs)
+FOREIGN = (HeldImage(TWO, None), HeldImage(TWO, SUM))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_tag_is_the_name_and_the_beginning_of_the_hash() -> None:
 def test_image_that_no_node_has_is_built_once_and_carried() -> None:
     """On the first node, from a tarball that this machine fetches first; the others get it."""
     tag = str(RECIPE.tag)
-    there: dict[str, dict[str, Held]] = {"vs001": {}, "vs002": {"other:1": FIRST}, "vs003": {}}
+    there: dict[str, dict[str, HeldImage]] = {"vs001": {}, "vs002": {"other:1": FIRST}, "vs003": {}}
     assert images.actions(RECIPE, there) == (
         Action("download", "", URL, "this machine does not have it yet"),
         Action("build", "vs001", tag, "no node has it"),
@@ -174,7 +174,7 @@ def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: Held) -> None:
+def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: HeldImage) -> None:
     """Without the label or with another one it is replaced, even where its id is the known one."""
     tag = str(RECIPE.tag)
     recipe = replace(RECIPE, known_id=TWO)
@@ -189,7 +189,7 @@ def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: Held) -> No
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-def test_image_is_built_where_only_others_have_its_tag(foreign: Held) -> None:
+def test_image_is_built_where_only_others_have_its_tag(foreign: HeldImage) -> None:
     """On the first node, and carried over the others'."""
     tag = str(RECIPE.tag)
     cached = replace(RECIPE, cached=frozenset({SUM}))
@@ -252,8 +252,8 @@ def test_base_of_an_archive_is_built_from_by_its_id() -> None:
 
 def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
     """Its image's id is what goes into the name, wherever the archive lay."""
-    unknown = Recipe(LOADED, None, {"Dockerfile": SUM}, {})
-    assert unknown.wanted == (ARCHIVE,)
+    unknown = ImageRecipe(LOADED, None, {"Dockerfile": SUM}, {})
+    assert unknown.needed == (ARCHIVE,)
     assert images.actions(unknown, {"vs001": {}}) == (
         Action("download", "", ARCHIVE, "its sha256 is not known"),
         Action("resolve", "", "docker.io/library/base:1", "its archive has not been looked into"),
@@ -270,9 +270,9 @@ def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
 
 def test_archive_is_not_missed_where_its_image_is_known() -> None:
     """Nodes that have the image, or a bundle of it, need no base."""
-    known = Recipe(LOADED, ONE, {"Dockerfile": SUM}, {})
-    assert known.wanted == ()
+    known = ImageRecipe(LOADED, ONE, {"Dockerfile": SUM}, {})
+    assert known.needed == ()
     tag = str(known.tag)
-    assert images.actions(known, {"vs001": {tag: Held(TWO, known.inputs)}}) == ()
+    assert images.actions(known, {"vs001": {tag: HeldImage(TWO, known.inputs)}}) == ()
     bundled = replace(known, bundled={tag: TWO})
     assert [each.kind for each in images.actions(bundled, {"vs001": {}})] == ["load"]

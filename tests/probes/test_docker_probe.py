@@ -10,7 +10,7 @@ import tests
 from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts
 from orchestrator.probes import docker
-from orchestrator.probes.sections import Said
+from orchestrator.probes.sections import Output
 from tests.probes.answers import DEBIAN
 
 SAMPLES = tests.SAMPLES / "docker"
@@ -39,13 +39,13 @@ config read
 """
 
 
-def parse(info: Said | str, version: str = VERSION, beside: str = BESIDE) -> object:
+def parse(info: Output | str, version: str = VERSION, beside: str = BESIDE) -> object:
     """The fact in three answers."""
     return docker.parse(
         {
-            docker.INFO: Said(0, info, "") if isinstance(info, str) else info,
-            docker.VERSION: Said(0, version, ""),
-            docker.BESIDE: Said(0, beside, ""),
+            docker.INFO: Output(0, info, "") if isinstance(info, str) else info,
+            docker.VERSION: Output(0, version, ""),
+            docker.BESIDE: Output(0, beside, ""),
         }
     )
 
@@ -117,21 +117,21 @@ def test_proxies_are_named_without_their_values() -> None:
 @pytest.mark.parametrize(
     ("info", "code"),
     [
-        (Said(1, DOWN_INFO, DOWN), "DOWN"),
-        (Said(1, DOWN_INFO, DENIED), "DENIED"),
-        (Said(1, DOWN_INFO, f"Got {DENIED}"), "DENIED"),
-        (Said(1, "", "sudo: a password is required\n"), "DENIED"),
-        (Said(1, "", "sudo: docker: command not found\n"), "ABSENT"),
-        (Said(127, "", "sh: 1: docker: not found\n"), "ABSENT"),
-        (Said(None, "", ""), "HUNG"),
-        (Said(1, "", "client version 1.50 is too new. Maximum is 1.41\n"), "REFUSED"),
+        (Output(1, DOWN_INFO, DOWN), "DOWN"),
+        (Output(1, DOWN_INFO, DENIED), "DENIED"),
+        (Output(1, DOWN_INFO, f"Got {DENIED}"), "DENIED"),
+        (Output(1, "", "sudo: a password is required\n"), "DENIED"),
+        (Output(1, "", "sudo: docker: command not found\n"), "ABSENT"),
+        (Output(127, "", "sh: 1: docker: not found\n"), "ABSENT"),
+        (Output(None, "", ""), "HUNG"),
+        (Output(1, "", "client version 1.50 is too new. Maximum is 1.41\n"), "REFUSED"),
     ],
 )
-def test_engine_that_cannot_be_asked_is_told_apart(info: Said, code: str) -> None:
+def test_engine_that_cannot_be_asked_is_told_apart(info: Output, code: str) -> None:
     """Down, forbidden, absent, hung and of another version want different remedies."""
     silent = parse(info, DOWN_VERSION)
     assert isinstance(silent, Silent)
-    assert (silent.code, silent.said) == (code, info.err.strip())
+    assert (silent.code, silent.message) == (code, info.err.strip())
 
 
 def test_answer_of_the_client_alone_is_no_answer_of_an_engine() -> None:
@@ -154,9 +154,9 @@ def test_answer_that_is_no_json_of_docker_is_refused(text: str) -> None:
 def test_engine_that_hangs_on_the_third_question_hangs() -> None:
     """Half of the facts are none."""
     answers = {
-        docker.INFO: Said(0, INFO, ""),
-        docker.VERSION: Said(0, VERSION, ""),
-        docker.BESIDE: Said(None, "", ""),
+        docker.INFO: Output(0, INFO, ""),
+        docker.VERSION: Output(0, VERSION, ""),
+        docker.BESIDE: Output(None, "", ""),
     }
     assert docker.parse(answers) == Silent("HUNG", "")
 

@@ -36,9 +36,9 @@ def member(**defaults: object) -> Node:
     return Cluster.model_validate_json(json.dumps(said)).members[0]
 
 
-def wanted(folder: Path) -> node_probe.Wanted:
+def wanted(folder: Path) -> node_probe.Needs:
     """What is looked for besides."""
-    return node_probe.Wanted(sys.executable, str(folder))
+    return node_probe.Needs(sys.executable, str(folder))
 
 
 def ask(node: Node, tools: Path, limit_s: int | None = None) -> NodeAnswer:
@@ -206,7 +206,7 @@ load 0.52
 
 
 DOCTORED = node_probe.questions(
-    member(runtime="process", data={"set": "/data/set"}), node_probe.Wanted("python3", "/x")
+    member(runtime="process", data={"set": "/data/set"}), node_probe.Needs("python3", "/x")
 )
 
 

@@ -60,7 +60,7 @@ def call(port: int, address: str = "127.0.0.1", env: dict[str, str] | None = Non
     """What calling came to."""
     argv = reach.connector(address, port)
     done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=30, check=False)
-    return reach.connected(done.returncode, done.stdout, done.stderr, word=WORD)
+    return reach.connected(done.returncode, done.stdout, done.stderr, token=WORD)
 
 
 @pytest.mark.parametrize("tool", ["bash", "perl", "python3"])
@@ -76,7 +76,7 @@ def test_port_that_nobody_holds_is_not_reached() -> None:
     """Refused at once, in the node's own words."""
     heard = call(free_port())
     assert heard.state == "blocked"
-    assert heard.said.endswith("Connection refused")
+    assert heard.reason.endswith("Connection refused")
 
 
 def test_port_that_another_program_holds_is_not_ours() -> None:
@@ -89,7 +89,7 @@ def test_port_that_another_program_holds_is_not_ours() -> None:
         with peer:
             peer.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
         out, err = caller.communicate(timeout=30)
-    heard = reach.connected(caller.returncode, out, err, word=WORD)
+    heard = reach.connected(caller.returncode, out, err, token=WORD)
     assert heard == Heard("blocked", "something else answers there")
 
 
@@ -142,7 +142,7 @@ def test_listener_that_does_not_listen_says_why(line: str, heard: Heard) -> None
 )
 def test_call_that_fails_says_why(exit_code: int, err: str, heard: Heard) -> None:
     """A firewall that drops is silent, one that rejects is not."""
-    assert reach.connected(exit_code, "", err, word=WORD) == heard
+    assert reach.connected(exit_code, "", err, token=WORD) == heard
 
 
 @pytest.mark.parametrize("peers", [1, 3, 15, 31, 63, 199])

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.facts import Silent
 from orchestrator.probes import sections
-from orchestrator.probes.sections import Said, Section
+from orchestrator.probes.sections import Output, Section
 from tests.waiting import wait_for
 
 NONCE = f"c0ffee{os.getpid()}"
@@ -40,10 +40,10 @@ def test_each_answer_comes_back_byte_for_byte() -> None:
             shell("three", r"printf '\nthree\n\n'"),
         ]
     )
-    assert answers.said == {
-        "one": Said(3, "a\n\n b", "oh"),
-        "two": Said(0, "", ""),
-        "three": Said(0, "\nthree\n\n", ""),
+    assert answers.outputs == {
+        "one": Output(3, "a\n\n b", "oh"),
+        "two": Output(0, "", ""),
+        "three": Output(0, "\nthree\n\n", ""),
     }
     assert answers.clock_s == pytest.approx(time.time(), abs=5)
 
@@ -59,9 +59,9 @@ def test_hanging_program_delays_no_other_and_is_named() -> None:
         ]
     )
     assert time.monotonic() - began < 30
-    assert answers.said["deaf"] == Said(None, "begun\n", answers.said["deaf"].err)
-    assert answers.said["slow"] == Said(None, "begun\n", "")
-    assert answers.said["well"] == Said(0, "fine\n", "")
+    assert answers.outputs["deaf"] == Output(None, "begun\n", answers.outputs["deaf"].err)
+    assert answers.outputs["slow"] == Output(None, "begun\n", "")
+    assert answers.outputs["well"] == Output(0, "fine\n", "")
 
 
 def test_program_that_outlives_its_limit_holds_up_nobody(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_program_that_outlives_its_limit_holds_up_nobody(tmp_path: Path) -> None
     began = time.monotonic()
     answers = ask([shell("left", f"setsid sh -c 'echo $$ >{pid}; exec sleep 30' & echo said")])
     assert time.monotonic() - began < 20
-    assert answers.said["left"].out == "said\n"
+    assert answers.outputs["left"].out == "said\n"
     os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
@@ -79,15 +79,15 @@ def test_questions_are_asked_at_once_and_leave_nothing_behind() -> None:
     began = time.monotonic()
     answers = ask([shell(f"q{n}", 'sleep 3; echo "$PPID"') for n in range(4)])
     assert time.monotonic() - began < 10
-    assert len(answers.said) == 4
+    assert len(answers.outputs) == 4
     assert not list(Path("/dev/shm").glob(f"dlperf-{NONCE}.*"))
 
 
 def test_hostile_words_are_not_obeyed(tmp_path: Path) -> None:
     """Quotes, dollars and newlines reach the program as they are."""
     words = ["a b", "'\"`touch harm`$(touch harm)", "two\nlines", "*", ""]
-    (said,) = ask([Section("echo", ("printf", "<%s>", *words))]).said.values()
-    assert said.out == "".join(f"<{word}>" for word in words)
+    (output,) = ask([Section("echo", ("printf", "<%s>", *words))]).outputs.values()
+    assert output.out == "".join(f"<{word}>" for word in words)
     assert not (tmp_path / "harm").exists()
     assert not Path("harm").exists()
 
@@ -145,7 +145,7 @@ def test_banner_before_the_answer_does_no_harm() -> None:
     """Login shells greet; the marks count."""
     text = f"Welcome!\n{NONCE} one 0\nyes\n\n{NONCE} one said\n\n{NONCE} end 1.5\n"
     answers = sections.split(text, [shell("one", ":")], nonce=NONCE)
-    assert answers == sections.Answers({"one": Said(0, "yes\n", "")}, 1.5)
+    assert answers == sections.Answers({"one": Output(0, "yes\n", "")}, 1.5)
 
 
 def upper(text: str) -> str:
@@ -159,15 +159,15 @@ def upper(text: str) -> str:
     ("said", "expected"),
     [
         (None, None),
-        (Said(0, "yes", ""), "YES"),
-        (Said(1, "yes", "oh"), "YES"),
-        (Said(None, "ye", ""), Silent("HUNG", "ye")),
-        (Said(127, "", "sh: 1: x: not found\n"), Silent("ABSENT", "sh: 1: x: not found")),
-        (Said(0, "", ""), Silent("EMPTY", "nothing there")),
-        (Said(9, "", "a\n\n b\x1b[2J\n"), Silent("EMPTY", "a; b\\x1b[2J")),
+        (Output(0, "yes", ""), "YES"),
+        (Output(1, "yes", "oh"), "YES"),
+        (Output(None, "ye", ""), Silent("HUNG", "ye")),
+        (Output(127, "", "sh: 1: x: not found\n"), Silent("ABSENT", "sh: 1: x: not found")),
+        (Output(0, "", ""), Silent("EMPTY", "nothing there")),
+        (Output(9, "", "a\n\n b\x1b[2J\n"), Silent("EMPTY", "a; b\\x1b[2J")),
     ],
 )
-def test_answer_is_a_fact_or_says_why_not(said: Said | None, expected: object) -> None:
+def test_answer_is_a_fact_or_says_why_not(said: Output | None, expected: object) -> None:
     """What was asked in vain keeps the node's own words, safe for a terminal."""
     assert sections.read(said, upper) == expected
 

@@ -17,7 +17,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.lock import EMPTY
 from orchestrator.provisioning.carry import carry
-from orchestrator.provisioning.materials import Preparing, Wanted
+from orchestrator.provisioning.materials import ImageOptions, Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import QUICK, Dockerd, running, unlike
@@ -65,9 +65,9 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
     with Fleet(cluster, transports, engines) as fleet, closing(voice._err.file):
         for engine in engines.values():
             engine.facts()
-        wanted = Wanted((), folder / "some.yaml", False, None)
+        options = ImageOptions((), folder / "some.yaml", False, None)
         kept = Downloads(folder, lambda *_: None)
-        yield Preparing(fleet, wanted, EMPTY, None, kept, None, voice)
+        yield Preparing(fleet, options, EMPTY, None, kept, None, voice)
 
 
 @contextmanager

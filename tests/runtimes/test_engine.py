@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.deadlines import Patience
-from orchestrator.images import Held, Recipe, actions
+from orchestrator.images import HeldImage, ImageRecipe, actions
 from orchestrator.model.image import Image
 from orchestrator.provisioning.apply import held
 from orchestrator.runtimes.engine import Engine
@@ -343,7 +343,7 @@ def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
 def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: str) -> None:
     """A build labels it, whatever its Dockerfile says; what others give the tag to is not ours."""
     images = Images(engine)
-    recipe = Recipe(
+    recipe = ImageRecipe(
         Image(name="ours", base=f"docker.io/library/{IMAGE}"),
         f"sha256:{'1' * 64}",
         {"Dockerfile": line},
@@ -352,7 +352,7 @@ def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: 
     tag, inputs = str(recipe.tag), str(recipe.inputs)
     labels = {"dlperf.image": "ours", "dlperf.inputs": inputs}
     built = images.build([context(f"FROM {IMAGE}\n{line}\n")], tag, {}, labels, lambda _: None)
-    assert held(images, tag) == {tag: Held(built, inputs)}
+    assert held(images, tag) == {tag: HeldImage(built, inputs)}
     assert images.tagged("dlperf.image=ours") == (tag,)
     assert actions(recipe, {"here": held(images, tag)}) == ()
     images.tag(IMAGE, tag)

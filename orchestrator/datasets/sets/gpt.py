@@ -1,9 +1,9 @@
 """OpenWebText as GPT's token files."""
 
-from orchestrator.datasets import SOURCE, TARGET, Dataset, Named, Need, Tool, Way, ready
+from orchestrator.datasets import SOURCE, TARGET, Dataset, NamedFiles, Need, Tool, Way, ready
 
 PREFIX = "gpt_sample_dataset"
-FILES = Named("", (f"{PREFIX}_text_document.bin", f"{PREFIX}_text_document.idx"))
+FILES = NamedFiles("", (f"{PREFIX}_text_document.bin", f"{PREFIX}_text_document.idx"))
 TEXT, VOCABULARY, MERGES = "openwebtext.json", "gpt2-vocab.json", "gpt2-merges.txt"
 PREPROCESS = "tools/preprocess_data.py"
 DATASET = Dataset(

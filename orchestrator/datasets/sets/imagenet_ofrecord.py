@@ -10,7 +10,7 @@ _FOUND = re.compile(r"^Found ([0-9]+) JPEG files across ", re.MULTILINE)
 _WROTE = re.compile(r"\]: Wrote ([0-9]+) images to \S*part-[0-9]+$", re.MULTILINE)
 
 
-def _doubt(log: str) -> str:
+def _problem(log: str) -> str:
     """The program passes over images that it cannot read, and threads that fail, with status 0."""
     found, wrote = _FOUND.search(log), sum(map(int, _WROTE.findall(log)))
     if found is None or int(found[1]) == 0:
@@ -51,7 +51,7 @@ DATASET = Dataset(
                 ),
                 gpus=True,
                 total=256,
-                doubt=_doubt,
+                problem=_problem,
             ),
         ),
     ),

@@ -2,8 +2,8 @@
 
 from orchestrator.datasets import Dataset, Shards, ready
 
-TRAIN = Shards("", "train-", 5, 1024, told=True)
-VALIDATION = Shards("", "validation-", 5, 128, told=True, optional=True)
+TRAIN = Shards("", "train-", 5, 1024, with_total=True)
+VALIDATION = Shards("", "validation-", 5, 128, with_total=True, optional=True)
 DATASET = Dataset(
     name="imagenet_tfrecord",
     title="ImageNet, TFRecord",

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a file's data, traced to the values and told in plain words."""
+"""Errors of pydantic, traced to values in the file and put into plain messages."""
 
 import itertools
 import re
@@ -40,7 +40,7 @@ _LIMITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Misfit:
+class _FieldError:
     """One of pydantic's errors, brought to its place in the file.
 
     Args:
@@ -61,74 +61,76 @@ class _Misfit:
         return self.error["type"]
 
 
-def told(
+def messages(
     error: ValidationError, data: Tree, model: type[BaseModel], at: Where
 ) -> Iterator[tuple[Where, str, bool]]:
-    """For each misfit: its path in the data, words, and whether they are about the key.
+    """For each field_error: its path in the data, words, and whether they are about the key.
 
     Args:
         at: where the data lies in the file; a key on that way may be named like a secret.
     """
-    groups: dict[tuple[Where, str, bool], list[_Misfit]] = {}
+    groups: dict[tuple[Where, str, bool], list[_FieldError]] = {}
     for detail in error.errors(include_url=False):
-        misfit = _placed(detail, data, model)
-        if not _is_echo(misfit):
-            subject = (misfit.path, misfit.missing, misfit.about_key)
-            groups.setdefault(subject, []).append(misfit)
+        field_error = _placed(detail, data, model)
+        if not _is_echo(field_error):
+            subject = (field_error.path, field_error.missing, field_error.about_key)
+            groups.setdefault(subject, []).append(field_error)
     for (path, _, about_key), group in groups.items():
-        yield path, _told((*at, *path), group), about_key
+        yield path, _message((*at, *path), group), about_key
 
 
 def places(
     error: ValidationError, data: Tree, model: type[BaseModel]
 ) -> Iterator[tuple[Where, str]]:
-    """Where each misfit is in the data; what lacks a key, with that key's name."""
+    """Where each field_error is in the data; what lacks a key, with that key's name."""
     for detail in error.errors(include_url=False):
-        misfit = _placed(detail, data, model)
-        if not _is_echo(misfit):
-            yield misfit.path, misfit.missing
+        field_error = _placed(detail, data, model)
+        if not _is_echo(field_error):
+            yield field_error.path, field_error.missing
 
 
-def _placed(error: ErrorDetails, data: Tree, model: type[BaseModel]) -> _Misfit:
+def _placed(error: ErrorDetails, data: Tree, model: type[BaseModel]) -> _FieldError:
     location, kind = error["loc"], error["type"]
     names_key = kind in ("missing", "extra_forbidden")
-    start = _Misfit((), data, (model,), error)
-    misfit = _traced(start, location[:-1] if names_key else location)
+    start = _FieldError((), data, (model,), error)
+    field_error = _traced(start, location[:-1] if names_key else location)
     if kind == "missing" and isinstance(location[-1], str):
-        return replace(misfit, missing=location[-1])
+        return replace(field_error, missing=location[-1])
     if kind == "extra_forbidden":
-        return replace(misfit, path=(*misfit.path, location[-1]), about_key=True)
+        return replace(field_error, path=(*field_error.path, location[-1]), about_key=True)
     if location[-1:] == ("[key]",):
-        return replace(misfit, value=str(misfit.path[-1]), about_key=True)
-    return misfit
+        return replace(field_error, value=str(field_error.path[-1]), about_key=True)
+    return field_error
 
 
-def _traced(misfit: _Misfit, location: Where) -> _Misfit:
-    """The misfit at the end of its location, followed through data and types at once.
+def _traced(field_error: _FieldError, location: Where) -> _FieldError:
+    """The field_error at the end of its location, followed through data and types at once.
 
     A location also has elements that are in no file: the names of union branches and of
     validators. Data alone cannot tell them from keys; the types can.
     """
     in_branch = False
     for step in location:
-        if len(misfit.candidates) > 1 and not in_branch:
+        if len(field_error.candidates) > 1 and not in_branch:
             in_branch = True
             continue
         try:
-            value = child(misfit.value, step)
+            value = child(field_error.value, step)
         except LookupError:
             continue
-        candidates = _flat(_inside(candidate, step) for candidate in misfit.candidates)
-        misfit = replace(misfit, path=(*misfit.path, step), value=value, candidates=candidates)
+        candidates = _flat(_inside(candidate, step) for candidate in field_error.candidates)
+        field_error = replace(
+            field_error, path=(*field_error.path, step), value=value, candidates=candidates
+        )
         in_branch = False
-    return misfit
+    return field_error
 
 
-def _is_echo(misfit: _Misfit) -> bool:
+def _is_echo(field_error: _FieldError) -> bool:
     """Whether a list is only too short for pydantic, which does not count the items it refused."""
-    if misfit.kind != "too_short" or not isinstance(misfit.value, list | dict):
+    if field_error.kind != "too_short" or not isinstance(field_error.value, list | dict):
         return False
-    return len(misfit.value) >= int(misfit.error["ctx"]["min_length"])
+    return len(field_error.value) >= int(field_error.error["ctx"]["min_length"])
 
 
 def _choices(annotation: object) -> _Types:
@@ -157,17 +159,17 @@ def _fields(candidate: object) -> Mapping[str, object]:
     return {}
 
 
-def _flat(found: Iterable[_Types]) -> _Types:
-    return tuple(itertools.chain.from_iterable(found))
+def _flat(groups: Iterable[_Types]) -> _Types:
+    return tuple(itertools.chain.from_iterable(groups))
 
 
-def _told(path: Where, group: list[_Misfit]) -> str:
+def _message(path: Where, group: list[_FieldError]) -> str:
     first = group[0]
     if first.kind == "extra_forbidden":
         return _unknown(str(path[-1]), _flat(map(tuple, map(_fields, first.candidates))))
     if first.missing:
-        wanted = _flat(_inside(candidate, first.missing) for candidate in first.candidates)
-        return f"key {words.shown(first.missing)} is missing; needed: {_any_kind(wanted)}"
+        kinds = _flat(_inside(candidate, first.missing) for candidate in first.candidates)
+        return f"key {words.shown(first.missing)} is missing; needed: {_any_kind(kinds)}"
     own = next(filter(None, map(_own_words, group)), "")
     needed = words.any_of(map(_needed, group))
     if words.is_secret(path):
@@ -176,8 +178,8 @@ def _told(path: Where, group: list[_Misfit]) -> str:
     return own or f"{_seen(group, needed)}; needed {needed}{_hint(group, needed)}"
 
 
-def _unknown(key: str, known: _Types) -> str:
-    seen, names = f"unknown key {words.shown(key)}", [str(name) for name in known]
+def _unknown(key: str, fields: _Types) -> str:
+    seen, names = f"unknown key {words.shown(key)}", [str(name) for name in fields]
     if words.is_secret([key]):
         return f"{seen}; {words.NO_SECRETS}"
     if question := words.did_you_mean(key, names):
@@ -198,28 +200,28 @@ def _kind(candidate: object) -> str:
     return next((word for kind, word in plain.items() if kind is candidate), "a list")
 
 
-def _own_words(misfit: _Misfit) -> str:
+def _own_words(field_error: _FieldError) -> str:
     """The message of a validator of ours; empty for pydantic's own messages."""
-    return str(misfit.error["ctx"]["error"]) if misfit.kind == "value_error" else ""
+    return str(field_error.error["ctx"]["error"]) if field_error.kind == "value_error" else ""
 
 
-def _needed(misfit: _Misfit) -> str:
-    error, kind = misfit.error, misfit.kind
+def _needed(field_error: _FieldError) -> str:
+    error, kind = field_error.error, field_error.kind
     if kind == "missing":  # of a list with a fixed number of places
-        return f"{len(get_args(misfit.candidates[0]))} in it"
+        return f"{len(get_args(field_error.candidates[0]))} in it"
     if kind in _KINDS:
         return _KINDS[kind]
     if kind in _LIMITS:
         limits = error.get("ctx", {}).items()
         return _LIMITS[kind].format(**{name: _number(limit) for name, limit in limits})
-    if options := _options(misfit):
+    if options := _options(field_error):
         return words.one_of([words.shown(option) for option in options])
     return error["msg"].partition(" should ")[2].removeprefix("be ") or error["msg"]
 
 
-def _options(misfit: _Misfit) -> list[str]:
+def _options(field_error: _FieldError) -> list[str]:
     """The words that pydantic would have taken, where there are only some."""
-    return re.findall(r"'([^']*)'", str(misfit.error.get("ctx", {}).get("expected", "")))
+    return re.findall(r"'([^']*)'", str(field_error.error.get("ctx", {}).get("expected", "")))
 
 
 def _number(limit: object) -> object:
@@ -227,17 +229,17 @@ def _number(limit: object) -> object:
     return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
 
 
-def _seen(group: list[_Misfit], needed: str) -> str:
+def _seen(group: list[_FieldError], needed: str) -> str:
     value = group[0].value
     kinds = {str: "text", int: "a whole number", float: "a number"}
     if needed == "a list" and not isinstance(value, dict | None):
         return "got a single value"
-    if type(value) in kinds and any(misfit.kind in _KINDS for misfit in group):
+    if type(value) in kinds and any(field_error.kind in _KINDS for field_error in group):
         return f"got {words.shown(value)} ({kinds[type(value)]})"
     return f"got {words.shown(value)}"
 
 
-def _hint(group: list[_Misfit], needed: str) -> str:
+def _hint(group: list[_FieldError], needed: str) -> str:
     """What may have been meant, where it can be guessed."""
     value = group[0].value
     if needed == "a list" and not isinstance(value, dict | list | None):
