@@ -1,4 +1,4 @@
-"""What a failed task's log says of the cause: the first Traceback in it, and its last lines."""
+"""The cause in a failed task's log: its first Traceback, and its last lines."""
 
 import re
 from collections.abc import Iterable

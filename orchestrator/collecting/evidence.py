@@ -1,4 +1,4 @@
-"""Whether what a trial left counts: one rule for those who measure and those who report."""
+"""Whether a trial's recorded outcome still counts: one rule for ``sweep`` and ``collect``."""
 
 import hashlib
 from collections.abc import Iterable
@@ -18,8 +18,8 @@ OTHERWISE = "its sha256 is not the one that was taken when it ran"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What lies here of a trial: its outcome, and why that does not count."""
+class KeptOutcome:
+    """A trial's recorded outcome, None without any; with problems it does not count."""
 
     outcome: Outcome | None
     problems: tuple[Problem, ...]
@@ -30,33 +30,35 @@ class Kept:
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
-def kept(sweep: Sweep, trial: Trial, history: History) -> Kept:
-    """What lies here of a trial; an outcome counts if the events and all evidence agree with it.
+def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
+    """A trial's recorded outcome; it counts if events.jsonl and the sha256 of its logs agree.
 
-    Evidence is the log that was measured and, of a gang, the raw log of each of its tasks.
+    The logs are the one that was measured and, of a gang, the raw log of each task.
     """
     try:
-        found = sweep.outcome(trial.log)
+        recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
-        return Kept(None, (*_log_problems(sweep, trial, history), _changed("it does not read")))
-    if found is None:
+        return KeptOutcome(
+            None, (*_log_problems(sweep, trial, history), _changed("it does not read"))
+        )
+    if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
-        return Kept(None, (_changed("it is gone"),) if gone else ())
-    outcome, sha256 = found
+        return KeptOutcome(None, (_changed("it is gone"),) if gone else ())
+    outcome, sha256 = recorded
     closed = history.closed.get(outcome.attempt)
-    said = (outcome.trial, outcome.state, outcome.sha256)
-    if closed is None or said != (trial.name, closed.state, closed.sha256):
-        otherwise = _changed("events.jsonl says otherwise")
-        return Kept(None, (*_log_problems(sweep, trial, history), otherwise))
+    summary = (outcome.trial, outcome.state, outcome.sha256)
+    if closed is None or summary != (trial.name, closed.state, closed.sha256):
+        changed = _changed("events.jsonl says otherwise")
+        return KeptOutcome(None, (*_log_problems(sweep, trial, history), changed))
     if closed.outcome and closed.outcome != sha256:
-        return Kept(None, (_changed(OTHERWISE),))
+        return KeptOutcome(None, (_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
-        return Kept(outcome, ())
-    return Kept(outcome, tuple(_doubts(sweep, trial, outcome)))
+        return KeptOutcome(outcome, ())
+    return KeptOutcome(outcome, tuple(_evidence_problems(sweep, trial, outcome)))
 
 
 def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
-    """How tasks ended, with the sha256 of the raw log here where no supervisor took one.
+    """The ends of tasks, with the sha256 of this machine's raw log where the supervisor gave none.
 
     Args:
         folder: of the attempt, on this machine.
@@ -65,7 +67,7 @@ def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
 
 
 def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
-    """Raw logs of an attempt that are not what they were when it ran."""
+    """LOG-CHANGED for each raw log of an attempt whose sha256 is not the recorded one."""
     return tuple(
         Problem("LOG-CHANGED", f"r{end.node_rank}.log of {end.node}: {OTHERWISE}")
         for end in ends
@@ -73,7 +75,7 @@ def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
     )
 
 
-def _doubts(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
+def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
     log = _sha256(sweep.log(trial.log))
     if log is None:
         yield Problem("MISSING", "its log is gone")
@@ -89,8 +91,8 @@ def _doubts(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
 
 def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
     log = _sha256(sweep.log(trial.log))
-    known = {closed.sha256 for closed in history.closed.values()}
-    return () if log is None or log in known else (Problem("LOG-CHANGED", OTHERWISE),)
+    digests = {closed.sha256 for closed in history.closed.values()}
+    return () if log is None or log in digests else (Problem("LOG-CHANGED", OTHERWISE),)
 
 
 def _changed(how: str) -> Problem:
@@ -98,15 +100,15 @@ def _changed(how: str) -> Problem:
 
 
 def _with_sha256(end: TaskEnd, log: Path) -> TaskEnd:
-    found = None if end.sha256 else _sha256(log)
-    return replace(end, sha256=found, size_bytes=log.stat().st_size) if found else end
+    sha256 = None if end.sha256 else _sha256(log)
+    return replace(end, sha256=sha256, size_bytes=log.stat().st_size) if sha256 else end
 
 
 def _sha256(path: Path) -> str | None:
     """Of a file; None if there is none that can be read."""
     try:
-        found = path.stat()
-        stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        status = path.stat()
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         return _digest(path, stamp)
     except OSError:
         return None

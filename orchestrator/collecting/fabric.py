@@ -1,4 +1,4 @@
-"""What the logs of a gang's tasks say of the transport between its nodes."""
+"""The transport between nodes, from the raw logs of a gang's tasks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,26 +15,26 @@ from orchestrator.model.result import Measurement
 from orchestrator.workloads import Workload
 
 
-def seen(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str, Fabric]:
-    """By node in rank order, what its own log says; nodes without a log are absent.
+def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str, Fabric]:
+    """The transport in each node's log, by node in rank order; nodes without a log are absent.
 
     Args:
         folder: of the attempt, on this machine.
     """
     if workload.fabric is None:
         return {}
-    found: dict[str, Fabric] = {}
+    by_node: dict[str, Fabric] = {}
     serving = any(task.service for task in tasks)
     for task in tasks:
         # Where services only let the leader's program in, its log has what all ranks say.
         path = folder / f"r{0 if serving else task.node_rank}.log"
         try:
             with open(path, "rb") as file:
-                said = _of_node(file, task) if serving else logs.chunks(file)
-                found[task.node] = workload.fabric(said)
+                content = _of_node(file, task) if serving else logs.chunks(file)
+                by_node[task.node] = workload.fabric(content)
         except OSError:
             continue
-    return found
+    return by_node
 
 
 def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
@@ -43,12 +43,14 @@ def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
     return mpirun.spoken(logs.chunks(file), ranks)
 
 
-def proved(found: Measurement, attempt: Attempt, said: Mapping[str, Fabric]) -> Measurement:
-    """The measurement with its transport; invalid if the case asks for another, or for proof."""
-    problems = proof.problems(proof.asked(attempt.tasks), said)
+def proved(
+    measurement: Measurement, attempt: Attempt, fabrics: Mapping[str, Fabric]
+) -> Measurement:
+    """The measurement with its transport; invalid if the requested one is not proved."""
+    problems = proof.problems(proof.requested(attempt.tasks), fabrics)
     return replace(
-        found,
-        transport=proof.transport(said) if len(attempt.tasks) > 1 else "-",
-        state="invalid" if problems else found.state,
-        problems=(*found.problems, *problems),
+        measurement,
+        transport=proof.transport(fabrics) if len(attempt.tasks) > 1 else "-",
+        state="invalid" if problems else measurement.state,
+        problems=(*measurement.problems, *problems),
     )

@@ -1,4 +1,4 @@
-"""A folder of existing logs: cases where DLPerf's naming tells them, else each by its header."""
+"""Reports on a folder of logs that no sweep made: cases by DLPerf's naming, else by header."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from orchestrator import errors
 from orchestrator.collecting.logs import read
 from orchestrator.disk import on_disk
 from orchestrator.measuring import measure, names
-from orchestrator.measuring.judge import Named, of_case, value
+from orchestrator.measuring.judge import LogName, of_case, value
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -20,47 +20,53 @@ from orchestrator.workloads import Workload
 
 
 def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
-    """Every log below a folder, measured; those of one case together.
+    """The report on every log below a folder; logs of one case are its trials.
 
     Args:
         window: None for what each log's reader chooses.
+
+    Raises:
+        UsageError: NO-LOGS.
+        LocalError: LOG-RIGHTS.
     """
-    logs = [(path, _read_or_say(path, workload, window)) for path in _log_files(folder)]
+    logs = [(path, _read_or_problem(path, workload, window)) for path in _log_files(folder)]
     if not logs:
         raise errors.UsageError(
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
-    alike = _said_alike(logs, workload)
-    named = [
-        names.case_of(str(path.absolute()), {**alike[_series(path)], **log.config}, workload)
+    shared_headers = _shared_headers(logs, workload)
+    cases_of_logs = [
+        names.case_of(
+            str(path.absolute()), {**shared_headers[_series(path)], **log.config}, workload
+        )
         for path, log in logs
     ]
     # A case in two folders is of two campaigns: each folder then has its own medians, while the
     # folders that DLPerf's scripts make for each precision belong together.
     places: dict[Case, set[Path]] = {}
-    for (path, _), known in zip(logs, named, strict=True):
-        if known:
-            places.setdefault(known[0], set()).add(path.absolute().parent.parent)
+    for (path, _), case_of_log in zip(logs, cases_of_logs, strict=True):
+        if case_of_log:
+            places.setdefault(case_of_log[0], set()).add(path.absolute().parent.parent)
     campaigns = any(len(folders) > 1 for folders in places.values())
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for (path, log), known in zip(logs, named, strict=True):
+    for (path, log), case_of_log in zip(logs, cases_of_logs, strict=True):
         name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
-        if known is None:
+        if case_of_log is None:
             lone.append(_lone(name, log))
             continue
-        case, repeat = known
+        case, repeat = case_of_log
         if campaigns:
             campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
             case = replace(case, params=(*case.params, ("folder", campaign)))
-        found = of_case(log, case, None, Named(name, repeat, name))
-        cases.append((case, replace(found, provenance=_header_provenance(log, case))))
-    ways = {(log.rule, log.window) for _, log in logs}
+        measurement = of_case(log, case, None, LogName(name, repeat, name))
+        cases.append((case, replace(measurement, provenance=_header_provenance(log, case))))
+    rules = {(log.rule, log.window) for _, log in logs}
     report = _folder_report(folder, workload, cases, lone)
-    if len(ways) > 1:  # each log's reader chose by what the log is
+    if len(rules) > 1:  # each log's reader chose by what the log is
         return report
-    ((rule, used),) = ways
-    return replace(report, rule=rule, window=used)
+    ((rule, window_used),) = rules
+    return replace(report, rule=rule, window=window_used)
 
 
 def _folder_report(
@@ -108,7 +114,7 @@ def _log_files(folder: Path) -> list[Path]:
 
     Raises:
         UsageError: there is nothing of that name.
-        LocalError: some folder cannot be read; nobody knows which logs that leaves out.
+        LocalError: some folder cannot be read, so that logs in it would be left out.
     """
     with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
         if not folder.exists():
@@ -117,14 +123,14 @@ def _log_files(folder: Path) -> list[Path]:
             )
         if folder.is_file():
             return [folder]
-    found: list[Path] = []
+    paths_found: list[Path] = []
     for place, folders, files in os.walk(folder, onerror=_unreadable):
         paths = [Path(place, name) for name in (*folders, *files)]
         logs = [path for path in paths if path.suffix in (".log", ".txt")]
         with on_disk(Path(place), "LOG-RIGHTS", "make it readable for this user"):
             # A link that leads nowhere is a log that is missing: it is named, not passed over.
-            found += [path for path in logs if path.is_file() or path.is_symlink()]
-    return sorted(found)
+            paths_found += [path for path in logs if path.is_file() or path.is_symlink()]
+    return sorted(paths_found)
 
 
 def _unreadable(error: OSError) -> None:
@@ -132,8 +138,8 @@ def _unreadable(error: OSError) -> None:
         raise error
 
 
-def _read_or_say(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """What a log says; one that cannot be read says nothing but that, and ends no other's."""
+def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
+    """The log; one that cannot be read is an empty log with that problem."""
     try:
         return read(path, workload, window)
     except errors.LogError as error:
@@ -146,22 +152,22 @@ def _series(path: Path) -> tuple[Path, str]:
     return path.parent, path.name.rpartition("_")[0]
 
 
-def _said_alike(
+def _shared_headers(
     logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
-    """By series, what the headers of its logs agree on.
+    """By series, the header values that its logs agree on.
 
     So a log that was cut before its header stays a trial of the case that it was one of.
     """
-    said: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
+    by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
-        series = said.setdefault(_series(path), {})
+        series = by_series.setdefault(_series(path), {})
         for key in (*names.SPLITS, "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {
         series: {key: value for key, (value, *more) in values.items() if not more}
-        for series, values in said.items()
+        for series, values in by_series.items()
     }
 
 
@@ -171,9 +177,9 @@ def _shown(path: Path) -> str:
 
 
 def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
-    """What a header says beyond its case: it must agree before trials share a median."""
-    known = {**case.document(), **case.given}
-    return {key: str(value) for key, value in log.config.items() if key not in known}
+    """Header values that are not in the case; trials of one median must share them."""
+    in_case = {**case.document(), **case.given}
+    return {key: str(value) for key, value in log.config.items() if key not in in_case}
 
 
 def _lone(name: str, log: TrainingLog) -> LoneLog:

@@ -1,4 +1,4 @@
-"""Logs read from files, by the reader of their workload."""
+"""Reads logs from files with the reader of their workload."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,45 +15,45 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How logs are read that belong to no sweep.
+    """How to read logs that belong to no sweep.
 
     Args:
         workload: by its name.
         window: None for what each log's reader chooses.
-        rule: None for what is usual for each log.
+        rule: None for each log's own.
     """
 
     workload: str
     window: tuple[int, int] | None
     rule: Rule | None
 
-    def found(self) -> Workload:
-        """The workload, its logs measured by the rule asked for.
+    def resolved(self) -> Workload:
+        """The workload, whose reader now gives ``rule`` to every log.
 
         Raises:
-            UsageError: there is none of that name, or its logs cannot be measured so.
+            UsageError: NO-WORKLOAD; or NO-RULE, its logs cannot be measured by that rule.
         """
-        how, rule = yaml_files.workload(self.workload), self.rule
+        workload, rule = yaml_files.workload(self.workload), self.rule
         if rule is None:
-            return how
-        if rule not in how.rules:
+            return workload
+        if rule not in workload.rules:
             raise errors.UsageError(
-                f"logs of {how.name} cannot be measured by {rule}",
+                f"logs of {workload.name} cannot be measured by {rule}",
                 code="NO-RULE",
-                fix=f"needed {' or '.join(sorted(how.rules))}",
+                fix=f"needed {' or '.join(sorted(workload.rules))}",
             )
 
         def read_so(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-            return replace(how.read(chunks, window), rule=rule)
+            return replace(workload.read(chunks, window), rule=rule)
 
-        return replace(how, read=read_so)
+        return replace(workload, read=read_so)
 
 
 def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """What a log says.
+    """The log in a file.
 
     Raises:
-        LogError: the file cannot be read at all.
+        LogError: READ; the file cannot be opened or read.
     """
     try:
         with open(path, "rb") as file:

@@ -10,33 +10,33 @@ from orchestrator.state.store import Sweep
 
 def present(
     sweep: Sweep,
-    found: Report,
+    measured: Report,
     voice: Voice,
-    wanted: frozenset[str] | None = None,
+    names: frozenset[str] | None = None,
     *,
     language: Language = "en",
 ) -> int:
     """Write a sweep's reports, show its table and where they are; exit code.
 
     Args:
-        wanted: names of the trials that the exit code is about; None for all.
+        names: of the trials that the exit code is about; None for all.
         language: of report.md.
     """
-    written.reports(sweep.folder, found, language)
-    if found.shared_machine:
+    written.reports(sweep.folder, measured, language)
+    if measured.shared_machine:
         voice.result(report.SHARED_MACHINE)
-    voice.results(found)
-    say_reasons(found, voice)
+    voice.results(measured)
+    say_reasons(measured, voice)
     voice.result(f"Report: {sweep.folder / 'report.md'}")
-    trials = [trial for result in found.results for trial in result.trials]
-    asked = [trial for trial in trials if wanted is None or trial.trial in wanted]
-    code = 3 if any(trial.state != "valid" for trial in asked) else 0
-    voice.document({"exit_code": code, "sweep": sweep.id, **report.document(found)})
+    trials = [trial for result in measured.results for trial in result.trials]
+    trials_chosen = [trial for trial in trials if names is None or trial.trial in names]
+    code = 3 if any(trial.state != "valid" for trial in trials_chosen) else 0
+    voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
     return code
 
 
-def say_reasons(found: Report, voice: Voice) -> None:
-    trials = [trial for result in found.results for trial in result.trials]
+def say_reasons(measured: Report, voice: Voice) -> None:
+    trials = [trial for result in measured.results for trial in result.trials]
     for trial in trials:
         for problem in (*trial.problems, *trial.marks):
             if trial.state != "planned":
@@ -44,7 +44,7 @@ def say_reasons(found: Report, voice: Voice) -> None:
     missing = sum(trial.state == "planned" for trial in trials)
     if missing:
         voice.line(f"{missing} of {len(trials)} planned trials have not been run")
-    for lone in found.lone:
+    for lone in measured.lone:
         for problem in lone.problems:
             path = words.printable(lone.path)
             voice.line(f"{path}: {problem.code}: {problem.message}")

@@ -6,7 +6,7 @@ from orchestrator.measuring import published
 from orchestrator.model.report import PublishedResult
 
 
-def known() -> tuple[PublishedResult, ...]:
+def shipped() -> tuple[PublishedResult, ...]:
     """Every published result that comes with the package."""
     text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
     return published.rows(text)

@@ -1,10 +1,10 @@
-"""Everything that a sweep's folder gives, measured from its raw logs: the report's data."""
+"""A sweep's report, measured from the raw logs in its folder."""
 
 from dataclasses import replace
 
 from orchestrator import errors, workloads
 from orchestrator.collecting import evidence, fabric, logs, publications
-from orchestrator.measuring import judge, known, measure
+from orchestrator.measuring import case_facts, judge, measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
@@ -23,10 +23,10 @@ NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no l
 
 
 def measured(sweep: Sweep) -> Report:
-    """Everything that a sweep's folder gives, measured from its raw logs.
+    """The report on a sweep, measured from the raw logs in its folder.
 
     Raises:
-        StoreError: the folder is damaged.
+        StoreError: STORE-DAMAGED; or NO-WORKLOAD, its workload is not installed.
     """
     record = sweep.record()
     plan = record.plan
@@ -36,10 +36,10 @@ def measured(sweep: Sweep) -> Report:
             f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
             code="NO-WORKLOAD",
         )
-    known = sweep.histories()
+    histories = sweep.histories()
     trials = measure.same_evidence(
         [
-            _trial(sweep, plan.method, trial, workload, known.get(trial.name, History()))
+            _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
             for trial in plan.trials
         ]
     )
@@ -54,7 +54,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
     plan, site = record.plan, record.site
     repeats = max((trial.repeat for trial in plan.trials), default=0)
     counts = {len(result.trials) for result in results}
-    found = Report(
+    draft = Report(
         source=record.id,
         title=workload.title,
         experiment=plan.experiment,
@@ -75,11 +75,11 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         lone=(),
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
-    return known.completed(found, workload, publications.known())
+    return case_facts.completed(draft, workload, publications.shipped())
 
 
 def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
-    """How the workload's logs are measured over a window, where nothing else was said."""
+    """The rule of the workload's logs over a window, where the method names none."""
     return workload.read((), window).rule
 
 
@@ -99,31 +99,33 @@ def _trial(
         problems = (*kept.problems, *outcome.problems)
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = logs.read(path, workload, method.window)
-    found = judge.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    measurement = judge.judged(log, trial, method, str(path.relative_to(sweep.folder)))
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
-        found = _proved(sweep, found, workload, outcome)
-    more = (
+        measurement = _proved(sweep, measurement, workload, outcome)
+    later_problems = (
         *kept.problems,
         *(problem for problem in outcome.problems if problem.code in NOT_IN_LOGS),
     )
     return replace(
-        found,
-        state="invalid" if more else found.state,
-        problems=(*found.problems, *more),
+        measurement,
+        state="invalid" if later_problems else measurement.state,
+        problems=(*measurement.problems, *later_problems),
         attempt=outcome.attempt,
         provenance=outcome.provenance,
         nodes=tuple(end.node for end in outcome.tasks),
     )
 
 
-def _proved(sweep: Sweep, found: Measurement, workload: Workload, outcome: Outcome) -> Measurement:
+def _proved(
+    sweep: Sweep, measurement: Measurement, workload: Workload, outcome: Outcome
+) -> Measurement:
     try:
         attempt = sweep.attempt(outcome.trial, outcome.attempt)
     except errors.StoreError as error:
         changed = Problem("OUTCOME-CHANGED", f"its outcome does not count: {error.cause}")
-        return replace(found, state="invalid", problems=(*found.problems, changed))
+        return replace(measurement, state="invalid", problems=(*measurement.problems, changed))
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
-    return fabric.proved(found, attempt, fabric.seen(folder, attempt.tasks, workload))
+    return fabric.proved(measurement, attempt, fabric.observed(folder, attempt.tasks, workload))
 
 
 def _unmeasured(

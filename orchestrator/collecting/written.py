@@ -12,28 +12,28 @@ from orchestrator.state.store import dumps, write
 RESULTS = "results.json"
 
 
-def reports(folder: Path, found: Report, language: Language) -> None:
+def reports(folder: Path, measured: Report, language: Language) -> None:
     """Write results.json, results.csv, report.md and DLPerf's result files.
 
-    Result files that an earlier report left there and this one does not have are removed: nobody
-    should take their numbers for these.
+    Result files of an earlier report that this one does not write are removed, so that no stale
+    numbers stay beside it.
     """
-    exports, earlier = report.exports(found), _earlier(folder)
+    exports, earlier = report.exports(measured), _earlier(folder)
     for name, document in exports.items():
         write(folder / name, dumps(document).encode())
-    write(folder / RESULTS, dumps(report.document(found)).encode())
-    write(folder / "results.csv", report.csv_text(found).encode())
-    write(folder / "report.md", report.markdown(found, language).encode())
+    write(folder / RESULTS, dumps(report.document(measured)).encode())
+    write(folder / "results.csv", report.csv_text(measured).encode())
+    write(folder / "report.md", report.markdown(measured, language).encode())
     for name in earlier:
         if name not in exports:
             (folder / name).unlink(missing_ok=True)
 
 
 def _earlier(folder: Path) -> list[str]:
-    """Names of the result files that the report in a folder says are its own."""
+    """Names of the result files that the results.json in a folder lists as its own."""
     try:
         names = records.document((folder / RESULTS).read_bytes()).get("exports")
     except (OSError, ValueError):
         return []  # none yet, or not one of ours
-    known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [name for name in known if name.endswith(NAME) and "/" not in name]
+    own = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in own if name.endswith(NAME) and "/" not in name]

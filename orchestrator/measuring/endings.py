@@ -1,4 +1,4 @@
-"""What a gang that did not end well came to: the state of its trial, and the problem it has."""
+"""State and problem of a trial whose gang did not end well."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from orchestrator.model.problem import Problem
 
 LAST_SIGNAL = 64
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
-# Words of a supervisor or a runtime for an end that says nothing of the program.
+# Exit reasons of a supervisor or runtime that do not blame the program: the trial is run again.
 LOST = {
     "lost": ("LOST", "its supervisor was ended from outside"),
     "stopped": ("LOST", "its supervisor was ended from outside"),
@@ -23,7 +23,7 @@ LOST = {
     "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
     "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
 }
-# Those for an end that says enough of it: to try again would end alike.
+# Exit reasons that another attempt would only repeat.
 FAILED = {
     "oom": ("OOM", "out of memory: the kernel ended it"),
     "log-too-large": (
@@ -39,7 +39,7 @@ FAILED = {
 
 
 def by_others(gang: GangEnd, method: Method) -> tuple[str, Problem] | None:
-    """State and problem of a gang that something else than its program ended.
+    """State and problem of a gang that was ended by something else than its program.
 
     Returns:
         None where the exit status of its program is the reason.
@@ -73,9 +73,9 @@ def of_program(
 
     Args:
         failed: the ends of its tasks that exited with another status than 0.
-        last_lines: by node_rank, what the log of each of these says of the cause.
+        last_lines: by node_rank, the part of each task's log that shows the cause.
         port: where its ranks met.
-        fabric: by node, what its log says of the transport.
+        fabric: by node, the transport in its log.
     """
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken meanwhile")
@@ -84,11 +84,11 @@ def of_program(
         + last_lines[end.node_rank].decode(errors="replace")
         for end in failed
     )
-    troubles = proof.troubles(fabric)
-    if troubles:
-        state = "infra-lost" if troubles[0].code in proof.INFRA else "failed"
-        reasons = "; ".join(trouble.message for trouble in troubles)
-        return state, Problem(troubles[0].code, f"{reasons}\n{words}")
+    library_problems = proof.library_problems(fabric)
+    if library_problems:
+        state = "infra-lost" if library_problems[0].code in proof.INFRA else "failed"
+        reasons = "; ".join(library_problem.message for library_problem in library_problems)
+        return state, Problem(library_problems[0].code, f"{reasons}\n{words}")
     if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
         return "infra-lost", Problem("KILLED", words)
     return "failed", Problem("PROGRAM-FAILED", words)

@@ -1,4 +1,4 @@
-"""From logs to numbers: throughput of a trial, whether it counts, and the result of a case."""
+"""From logs to numbers: throughput of a trial, median of a case, speedup and efficiency."""
 
 import hashlib
 import statistics
@@ -38,8 +38,8 @@ def throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> f
     """Samples per second of the whole gang, taken from its log as ``rule`` says.
 
     Args:
-        global_batch_size: None where nobody knows it, which the rules ``rates`` and ``reported``
-            do without.
+        global_batch_size: None where it is unknown; the rules ``rates`` and ``reported`` do not
+            need it.
 
     Raises:
         LogError: the log lacks what the rule needs.
@@ -120,7 +120,7 @@ def _lacking(log: TrainingLog, iteration: int) -> errors.LogError:
 
 
 def global_batch_size(log: TrainingLog) -> int | None:
-    """What the log's own header says of the global batch; None if it does not say."""
+    """Samples of one optimizer step by the log's header; None if the header lacks them."""
     whole = log.config.get("global_batch_size")
     if isinstance(whole, int):
         return whole
@@ -132,22 +132,22 @@ def global_batch_size(log: TrainingLog) -> int | None:
 
 
 def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
-    """Whether a log contradicts itself: then it is not of this gang, or not of one run.
+    """RATE-MISMATCH where a log contradicts itself; then it is not of this gang, or of one run.
 
-    Its rates are held against its clock, and what it reports of the whole run against its rates.
+    Printed rates are compared with the clock or latency, or with the result that is reported.
     """
     if rule == "reported":
-        source, given = "the program's own result", log.reported.get("train_throughput")
+        source, value = "the program's own result", log.reported.get("train_throughput")
         rate = log.rate.mean if log.rate else None
     else:
         by: Rule = "latency" if rule == "latency" else "clock"
-        source, given = f"the {by}", _by(by, log, global_batch_size)
+        source, value = f"the {by}", _by(by, log, global_batch_size)
         rate = log.window_rate
-    if not given or rate is None or abs(rate / given - 1) <= RATE_TOLERANCE:
+    if not value or rate is None or abs(rate / value - 1) <= RATE_TOLERANCE:
         return None
     return Problem(
         "RATE-MISMATCH",
-        f"{source} gives {given:.2f}, the log's own rates {rate:.2f} samples/s;"
+        f"{source} gives {value:.2f}, the log's own rates {rate:.2f} samples/s;"
         f" needed agreement within {RATE_TOLERANCE:.0%}",
     )
 
@@ -160,7 +160,7 @@ def _by(rule: Rule, log: TrainingLog, global_batch_size: int | None) -> float | 
 
 
 def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:
-    """Everything that the log's header says otherwise than its case.
+    """CASE-MISMATCH with every value of the log's header that differs from its case.
 
     Args:
         method: None where the case was read from a file's name.
@@ -170,21 +170,21 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
         expected["iterations"] = method.iterations
     if case.precision != "amp" or case.device == "cpu":
         expected.pop("loss_scale", None)
-    found = []
-    for key, said in log.config.items():
-        if key in expected and said != expected[key]:
-            found.append(f"{key} is {said} in the log and {expected[key]} in the case")
+    differences = []
+    for key, value in log.config.items():
+        if key in expected and value != expected[key]:
+            differences.append(f"{key} is {value} in the log and {expected[key]} in the case")
     needed = log.tells if log.config else log.tells & {"world_size"}
     if case.world_size == 1:
         needed -= {"world_size"}
     for key in sorted(needed):
         if key not in log.config:
-            found.append(f"the log says nothing of {key}, the case {expected[key]}")
-    return (Problem("CASE-MISMATCH", "; ".join(found)),) if found else ()
+            differences.append(f"the log says nothing of {key}, the case {expected[key]}")
+    return (Problem("CASE-MISMATCH", "; ".join(differences)),) if differences else ()
 
 
 def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The trials, those invalid whose steps or bytes also serve another one."""
+    """The trials, those invalid whose log has the steps or bytes of another trial's."""
     users: dict[str, list[str]] = defaultdict(list)
     for trial in trials:
         for key in _fingerprints(trial):
@@ -193,21 +193,21 @@ def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
 
 
 def result(case: Case, trials: Sequence[Measurement]) -> Result:
-    """A case's result over its trials, not yet compared with others."""
+    """A case's result over its trials, without speedup and efficiency."""
     agreed = tuple(_agreeing(trials))
     values = [
         trial.throughput
         for trial in agreed
         if trial.state == "valid" and trial.throughput is not None
     ]
-    said = summary(values) if values else None
+    totals = summary(values) if values else None
     seen = {mark.code: 0 for trial in agreed if trial.state == "valid" for mark in trial.marks}
     for code in seen:
         seen[code] = sum(code in {mark.code for mark in trial.marks} for trial in agreed)
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
-    if said is not None and said.spread is not None and said.spread > WIDE_SPREAD:
-        marks.append(Problem("WIDE-SPREAD", f"{said.spread:.1%} between the lowest and highest"))
-    return Result(case, agreed, said, None, None, (*marks, *_node_sets(agreed)))
+    if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
+        marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
+    return Result(case, agreed, totals, None, None, (*marks, *_node_sets(agreed)))
 
 
 def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
@@ -219,7 +219,7 @@ def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
-    """The results with speedup and efficiency where the 1x1 case that they need is there."""
+    """The results with speedup and efficiency wherever their 1x1 case has a result."""
     baselines = {
         result.case.comparable: result
         for result in results
@@ -229,7 +229,7 @@ def compared(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def summary(values: Sequence[float]) -> Statistics:
-    """Median, mean and the rest of at least one value."""
+    """Statistics of at least one value."""
     ordered = sorted(values)
     median = statistics.median(ordered)
     return Statistics(
@@ -286,7 +286,7 @@ def _compared(result: Result, baseline: Result | None) -> Result:
 
 
 def _provenance(result: Result) -> Mapping[str, str]:
-    """What the trials behind a median agree on."""
+    """The provenance of the first valid trial, which all valid ones share."""
     return next((trial.provenance for trial in result.trials if trial.state == "valid"), {})
 
 
@@ -307,14 +307,14 @@ def _agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
 
 
 def _circumstances(trial: Measurement) -> Mapping[str, str]:
-    """Everything that trials must agree in before they share a median."""
-    said = (
+    """Provenance and transport, which trials must share to be in one median."""
+    labels = (
         words.removeprefix(f"{node}: ")
         for words in trial.transport.split("; ")
         for node in trial.nodes
         if words.startswith(f"{node}: ")
     )
-    transport = "; ".join(sorted(said)) or trial.transport
+    transport = "; ".join(sorted(labels)) or trial.transport
     return {**trial.provenance, "transport": transport}
 
 

@@ -1,4 +1,4 @@
-"""DLPerf's names of logs, such as ``4n8g/r50_b128_fp32_1.log``: the case and repeat they tell."""
+"""Case and repeat in DLPerf's names of logs, such as ``4n8g/r50_b128_fp32_1.log``."""
 
 import posixpath
 import re
@@ -20,7 +20,7 @@ _WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What the name of a log, or its header, tells of its case."""
+    """Placement and batch of a case, from a log's name or header."""
 
     nodes: int
     gpus_per_node: int
@@ -28,23 +28,23 @@ class _Place:
 
 
 def case_of(path: str, header: Mapping[str, Scalar], workload: Workload) -> tuple[Case, int] | None:
-    """The case that DLPerf's naming says, with what a header alone can tell, and the repeat.
+    """The case and repeat in a log's name, completed from its header.
 
     Args:
         path: of a log, absolute, such as ``.../2n8g/r50_b128_fp32_1.log``.
 
     Returns:
-        None where neither name nor header tells a whole case.
+        None where neither name nor header has the whole case.
     """
     folder, file = posixpath.split(path)
     token, name = _TOKEN.fullmatch(posixpath.basename(folder)), _NAME.fullmatch(file)
     stem = posixpath.splitext(file)[0]
-    told = workload.told_by_name(stem)
-    header = {**header, **told}  # a header that says otherwise is a mismatch, not another case
+    from_name = workload.told_by_name(stem)
+    header = {**header, **from_name}  # a header that says otherwise is a mismatch, not another case
     if token is None or name is None:
-        return _told_by_header(stem, header, workload)
+        return _from_header(stem, header, workload)
     precision = "fp32" if name[3] == "fp32" else "amp"
-    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if told else name[4])
+    label = (name[1] if name[1] != workload.log_prefix else "") + ("" if from_name else name[4])
     place = _Place(int(token[1]), int(token[2]), int(name[2]))
     case = _case(place, precision, header, workload)
     if label:  # what the name says beyond the case must not be lost in a median
@@ -52,10 +52,10 @@ def case_of(path: str, header: Mapping[str, Scalar], workload: Workload) -> tupl
     return case, int(name[5])
 
 
-def _told_by_header(
+def _from_header(
     stem: str, header: Mapping[str, Scalar], workload: Workload
 ) -> tuple[Case, int] | None:
-    """The case that a header tells as a whole, and the repeat if the name ends in one."""
+    """The case in a header, and the repeat at the end of the name, else 1."""
     place = tuple(value for key in _WHOLE if isinstance(value := header.get(key), int))
     precision = header.get("precision")
     if len(place) < len(_WHOLE) or not isinstance(precision, str):
@@ -70,7 +70,9 @@ def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload:
     params = {name: header[name] for name in workload.params.model_fields if name in header}
     if precision != "amp":
         params.pop("loss_scale", None)
-    split = {name: it for name in SPLITS if isinstance(it := header.get(name), int) and it > 0}
+    split = {
+        name: value for name in SPLITS if isinstance(value := header.get(name), int) and value > 0
+    }
     return Case(
         nodes=place.nodes,
         gpus_per_node=place.gpus_per_node,

@@ -1,4 +1,4 @@
-"""Whether the nodes of a gang show the transport that its case asks for."""
+"""Whether a gang used the transport that its case requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,68 +7,70 @@ from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
 
 INFRA = frozenset({"GPU-DETACHED"})
-"""Codes of ``troubles`` that say nothing against the program: the attempt may be repeated."""
+"""Codes of ``library_problems`` that do not blame the program: the attempt may be repeated."""
 
 
-def asked(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
+def requested(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
     """By node, leader first, the HCAs that a gang of several nodes is told to use.
 
     Without GPUs there is no NCCL, and without HCAs in the inventory a case asks for none.
     """
     if len(tasks) < 2:
         return {}
-    told = {task.node: task.env.get("NCCL_IB_HCA", "") for task in tasks}
-    return {node: tuple(hcas.lstrip("=").split(",")) for node, hcas in told.items() if hcas}
+    hca_settings = {task.node: task.env.get("NCCL_IB_HCA", "") for task in tasks}
+    return {node: tuple(hcas.lstrip("=").split(",")) for node, hcas in hca_settings.items() if hcas}
 
 
 def problems(
-    wanted: Mapping[str, Sequence[str]], seen: Mapping[str, Fabric]
+    requested: Mapping[str, Sequence[str]], observed: Mapping[str, Fabric]
 ) -> tuple[Problem, ...]:
-    """Why a trial is no measurement over InfiniBand; empty where nobody asked, or all is proved.
+    """Why a trial does not count as one over InfiniBand; empty if proved or not requested.
 
     Args:
-        wanted: HCAs by node, as ``asked`` gives them.
-        seen: by node, what the log of its own task says; a node whose log is not there is absent.
+        requested: HCAs by node, as ``requested`` gives them.
+        observed: by node, the transport in its own task's log; nodes without a log are absent.
     """
     return tuple(
         problem
-        for node, hcas in wanted.items()
-        for problem in _lacking(node, hcas, seen.get(node, Fabric()))
+        for node, hcas in requested.items()
+        for problem in _lacking(node, hcas, observed.get(node, Fabric()))
     )
 
 
-def transport(seen: Mapping[str, Fabric]) -> str:
-    """What a gang ran over, in one word if its nodes agree; ``-`` if no log says anything."""
-    labels = {node: fabric.label for node, fabric in seen.items()}
+def transport(observed: Mapping[str, Fabric]) -> str:
+    """The transport of a gang, once if its nodes agree; ``-`` if no log names one."""
+    labels = {node: fabric.label for node, fabric in observed.items()}
     if len(set(labels.values())) == 1:
         return next(iter(labels.values()))
     return "; ".join(f"{node}: {label}" for node, label in labels.items()) or "-"
 
 
-def troubles(seen: Mapping[str, Fabric]) -> tuple[Problem, ...]:
-    """What the libraries of a gang complain of: the likely reason where it failed."""
+def library_problems(observed: Mapping[str, Fabric]) -> tuple[Problem, ...]:
+    """Problems that NCCL printed, each with its node: the likely reason if the gang failed."""
     return tuple(
         Problem(problem.code, f"node {node}: {problem.message}")
-        for node, fabric in seen.items()
+        for node, fabric in observed.items()
         for problem in fabric.problems
     )
 
 
 def _lacking(node: str, hcas: Sequence[str], fabric: Fabric) -> Iterable[Problem]:
-    wish = f"node {node}: the case asks for InfiniBand on {','.join(hcas)};"
+    request = f"node {node}: the case asks for InfiniBand on {','.join(hcas)};"
     for problem in fabric.problems:
         if problem.code == "IB-NO-DRIVER":
-            yield Problem(problem.code, f"{wish} {problem.message}")
+            yield Problem(problem.code, f"{request} {problem.message}")
     lines = ", ".join(map(str, fabric.lines))
     if fabric.no_device is not None:
         took = f" and took {fabric.label}" if fabric.networks else ""
-        found = f"NCCL found no device (line {fabric.no_device}){took}"
-        yield Problem("TRANSPORT", f"{wish} {found}")
+        reason = f"NCCL found no device (line {fabric.no_device}){took}"
+        yield Problem("TRANSPORT", f"{request} {reason}")
     elif not fabric.networks:
-        yield Problem("TRANSPORT-UNPROVEN", f"{wish} no line of its log says what NCCL took")
+        yield Problem("TRANSPORT-UNPROVEN", f"{request} no line of its log says what NCCL took")
     elif not fabric.over_verbs:
-        yield Problem("TRANSPORT", f"{wish} NCCL took {fabric.label} (lines {lines})")
+        yield Problem("TRANSPORT", f"{request} NCCL took {fabric.label} (lines {lines})")
     elif not fabric.ports:
-        yield Problem("TRANSPORT-UNPROVEN", f"{wish} no line of its log says which HCAs NCCL took")
+        yield Problem(
+            "TRANSPORT-UNPROVEN", f"{request} no line of its log says which HCAs NCCL took"
+        )
     elif {port.hca for port in fabric.ports} != set(hcas):
-        yield Problem("IB-HCA", f"{wish} NCCL took {fabric.label} (lines {lines})")
+        yield Problem("IB-HCA", f"{request} NCCL took {fabric.label} (lines {lines})")

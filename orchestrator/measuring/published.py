@@ -1,4 +1,4 @@
-"""Published results: what others measured of the same benchmarks, and which of it is of a case."""
+"""Published results of the same benchmarks, and those comparable with a case."""
 
 import csv
 import fnmatch
@@ -34,35 +34,35 @@ def rows(text: str) -> tuple[PublishedResult, ...]:
 
 
 def of_case(
-    known: Iterable[PublishedResult], case: Case, called: Published, image: str
+    publications: Iterable[PublishedResult], case: Case, key: Published, image: str
 ) -> tuple[PublishedResult, ...]:
-    """What was published of a case.
+    """The published results of a case, those of the image's own version first.
 
     Args:
-        called: how published results call it.
+        key: how published results call the case.
         image: with its version at its end, such as ``oneflow-0.2.0``: results of that version come
             before others, since versions differ more than anything else.
     """
-    batch = called.batch or str(case.micro_batch_size)
-    found = [
+    batch = key.batch or str(case.micro_batch_size)
+    rows_of_case = [
         row
-        for row in known
-        if _fits_any(row.framework, called.frameworks)
-        and (row.model, row.batch) == (called.model, batch)
-        and row.precision in called.precision
+        for row in publications
+        if _fits_any(row.framework, key.frameworks)
+        and (row.model, row.batch) == (key.model, batch)
+        and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
     ]
     version = _version(image)
-    return tuple(sorted(found, key=lambda row: version not in row.framework.split("-")))
+    return tuple(sorted(rows_of_case, key=lambda row: version not in row.framework.split("-")))
 
 
 def selected(
-    known: Iterable[PublishedResult], framework: str, model: str, precision: str
+    publications: Iterable[PublishedResult], framework: str, model: str, precision: str
 ) -> tuple[PublishedResult, ...]:
     """The results that fit three glob patterns, such as ``oneflow-*``, ``bert*`` and ``amp*``."""
     return tuple(
         row
-        for row in known
+        for row in publications
         if fnmatch.fnmatchcase(row.framework, framework)
         and fnmatch.fnmatchcase(row.model, model)
         and fnmatch.fnmatchcase(row.precision, precision)

@@ -203,7 +203,7 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     if (end.status, end.why) == (0, "exited") and not (script_problem or tool_problem):
         return
     last = [line for line in text.splitlines() if line and not line.startswith("dlperf ")]
-    last_line = tool_problem or (last[-1].strip()[:MOST_WORDS] if last else "no word")
+    last_line = tool_problem or (last[-1].strip()[:MOST_WORDS] if last else "no message")
     ending = f"{running.way.script} ended with {end.status} ({end.why}): {last_line}"
     code, message = script_problem or ("DATA-TOOL", ending)
     fix = f"see {log}; run the same command to resume"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.collecting import causes, evidence, fabric, logs
-from orchestrator.collecting.evidence import Kept
+from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import yaml_files
 from orchestrator.measuring import endings, judge
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
@@ -43,7 +43,7 @@ def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None
             campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
 
 
-def _kept(campaign: Campaign, trial: Trial) -> Kept:
+def _kept(campaign: Campaign, trial: Trial) -> KeptOutcome:
     return evidence.kept(campaign.sweep, trial, campaign.history(trial))
 
 
@@ -128,7 +128,7 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdic
 
 def _seen(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    return fabric.seen(folder, attempt.tasks, campaign.recipe.workload)
+    return fabric.observed(folder, attempt.tasks, campaign.recipe.workload)
 
 
 def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:

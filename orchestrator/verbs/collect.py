@@ -10,7 +10,7 @@ from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.present import present, say_reasons
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
-from orchestrator.measuring import known
+from orchestrator.measuring import case_facts
 from orchestrator.report import Language
 from orchestrator.state.store import Store
 
@@ -33,14 +33,14 @@ def collect_sweep(
 
 def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out | None) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
-    workload = reading.found()
-    results = report_on(folder, workload, reading.window)
-    results = known.completed(results, workload, publications.known())
-    voice.results(results)
-    say_reasons(results, voice)
+    workload = reading.resolved()
+    measured_logs = report_on(folder, workload, reading.window)
+    measured_logs = case_facts.completed(measured_logs, workload, publications.shipped())
+    voice.results(measured_logs)
+    say_reasons(measured_logs, voice)
     if out is not None:
-        written.reports(out.folder, results, out.language)
+        written.reports(out.folder, measured_logs, out.language)
         voice.result(f"Report: {out.folder / 'report.md'}")
-    code = 3 if results.incomplete else 0
-    voice.document({"exit_code": code, **report.document(results)})
+    code = 3 if measured_logs.incomplete else 0
+    voice.document({"exit_code": code, **report.document(measured_logs)})
     return code

@@ -64,7 +64,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     Raises:
         LogError: no line of the workload's format is in it (exit code 2).
     """
-    workload = reading.found()
+    workload = reading.resolved()
     with _opened(file) as content:
         log = workload.read(logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:

@@ -25,7 +25,7 @@ def list_published(selection: Filter, voice: Voice) -> int:
     Raises:
         UsageError: none does.
     """
-    everything = publications.known()
+    everything = publications.shipped()
     results = published.selected(
         everything, selection.framework, selection.model, selection.precision
     )

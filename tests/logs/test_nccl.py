@@ -248,12 +248,12 @@ def test_words_glued_to_every_step_are_heard() -> None:
 def test_gang_asks_for_what_its_plan_sets() -> None:
     """The HCAs of NCCL_IB_HCA, by node; a single node and a node without HCAs ask for none."""
     told = {"NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
-    assert proof.asked([task(0, **told), task(1, **told)]) == {
+    assert proof.requested([task(0, **told), task(1, **told)]) == {
         "vs001": ("mlx5_0", "mlx5_1"),
         "vs002": ("mlx5_0", "mlx5_1"),
     }
-    assert proof.asked([task(0, **told)]) == {}
-    assert proof.asked([task(0), task(1)]) == {}
+    assert proof.requested([task(0, **told)]) == {}
+    assert proof.requested([task(0), task(1)]) == {}
 
 
 def test_infiniband_on_every_node_is_proof() -> None:
@@ -323,6 +323,6 @@ def test_gangs_transport_is_one_word_if_its_nodes_agree() -> None:
 
 def test_troubles_name_their_node() -> None:
     """What a gang's libraries complain of is told with the node that it came from."""
-    (problem,) = proof.troubles({"vs001": IB, "vs002": read(sample("shm_small_2.5"))})
+    (problem,) = proof.library_problems({"vs001": IB, "vs002": read(sample("shm_small_2.5"))})
     assert problem.code == "SHM-SMALL"
     assert problem.message.startswith("node vs002: line 3: gpu2-ru7:2143:2561 [1] include/shm.h:28")

@@ -40,7 +40,7 @@ def test_a_log_of_its_case_counts() -> None:
 def test_a_log_of_another_case_gives_no_number() -> None:
     """No batch can be trusted that its header does not confirm."""
     found = judge.of_case(
-        log(), replace(CASE, micro_batch_size=256), METHOD, judge.Named("t", 1, "p")
+        log(), replace(CASE, micro_batch_size=256), METHOD, judge.LogName("t", 1, "p")
     )
     assert (found.state, found.throughput) == ("invalid", None)
     assert "CASE-MISMATCH" in codes(found.problems)
@@ -48,7 +48,7 @@ def test_a_log_of_another_case_gives_no_number() -> None:
 
 def test_two_runs_in_a_log_give_no_number() -> None:
     """Nobody can say which of them is the trial's; one reason is enough."""
-    found = judge.of_case(log(RAW + RAW), CASE, METHOD, judge.Named("t", 1, "p"))
+    found = judge.of_case(log(RAW + RAW), CASE, METHOD, judge.LogName("t", 1, "p"))
     assert (found.state, found.throughput) == ("invalid", None)
     assert "SEVERAL-RUNS" in codes(found.problems)
 

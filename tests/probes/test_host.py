@@ -188,7 +188,7 @@ def test_fact_that_a_node_may_lack_is_left_empty(
 def test_answer_without_a_fact_that_every_linux_has_is_refused(key: str) -> None:
     """An empty word is none either; the fact is named."""
     for text in (without(key), f"{without(key)}\n{key} ", f"{without(key)}\n{key}"):
-        with pytest.raises(errors.LogError, match=f"the node said nothing of its {key}") as raised:
+        with pytest.raises(errors.LogError, match=f"the node reported no {key}") as raised:
             host.parse(text)
         assert raised.value.code == "HOST-FACTS"
 
@@ -205,5 +205,5 @@ def test_number_that_is_none_is_refused(key: str, value: str) -> None:
 def test_answer_of_something_else_is_refused() -> None:
     """A banner, an empty answer, half of one."""
     for text in ("", "Welcome to Ubuntu 16.04.4 LTS\n", ANSWER[: len(ANSWER) // 3]):
-        with pytest.raises(errors.LogError, match="the node said nothing of its"):
+        with pytest.raises(errors.LogError, match="the node reported no"):
             host.parse(text)

@@ -156,7 +156,7 @@ def test_whole_answer_of_a_command_that_failed_is_doubted(tools: Path) -> None:
     (problem,) = answer.infiniband.problems
     assert problem.code == "EXIT-STATUS"
     assert problem.message == "the command ended with 255: ibpanic: stat of 'mlx5_8' failed"
-    assert answer.gpu.problems[-1].message == "the command ended with 14: no word"
+    assert answer.gpu.problems[-1].message == "the command ended with 14: no message"
 
 
 def test_table_with_problems_has_no_digest_to_compare(tools: Path) -> None:
@@ -236,6 +236,6 @@ def test_clock_is_read_after_everything_else() -> None:
 def test_node_that_cannot_say_what_it_is_is_refused() -> None:
     """Without the machine's own facts nothing else counts."""
     probe = node_probe.probe(DOCTORED, nonce=NONCE)
-    with pytest.raises(errors.LogError, match="did not say in time what it is") as raised:
+    with pytest.raises(errors.LogError, match="gave no host facts in time") as raised:
         probe.parse(said("clock", status="124"))
     assert raised.value.code == "HOST-HUNG"

@@ -1,4 +1,4 @@
-"""What is known of a report's cases beyond what was measured: names, operations, publications."""
+"""What a workload adds to a report's cases: names, operation counts, published results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,25 +18,28 @@ Value = TypeVar("Value")
 def completed(
     report: Report, workload: Workload, publications: Sequence[PublishedResult]
 ) -> Report:
-    """The report with its workload's layout, and all that the workload knows of its cases.
+    """The report with its workload's layout and, by case, names, FLOPs of a step and publications.
 
-    Names that the report has already are kept.
+    Names that the report has already are kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
     """
     cases = [result.case for result in report.results]
-    asked = {case: own for case in cases if (own := _of_the_program(workload, case))}
-    found = replace(
+    own_cases = {case: own for case in cases if (own := _of_the_program(workload, case))}
+    complete = replace(
         report,
         layout=workload.layout,
         log_prefix=workload.log_prefix,
-        names={**_each(workload.case_name, asked), **report.names},
-        step_flops=_each(workload.step_flops, asked),
-        published=_published(workload, asked, publications, report.image),
+        names={**_by_case(workload.case_name, own_cases), **report.names},
+        step_flops=_by_case(workload.step_flops, own_cases),
+        published=_published(workload, own_cases, publications, report.image),
     )
-    return replace(found, results=tuple(_doubted(found, result) for result in found.results))
+    return replace(
+        complete,
+        results=tuple(_checked_against_peak(complete, result) for result in complete.results),
+    )
 
 
-def _doubted(report: Report, result: Result) -> Result:
-    """The result, marked if it would take more than the GPUs can give."""
+def _checked_against_peak(report: Report, result: Result) -> Result:
+    """The result, marked if it needs more TFLOP/s than the GPUs can give."""
     reached, peak = report.tflops_per_gpu(result), report.peak_tflops
     if reached is None or peak is None or reached <= peak:
         return result
@@ -45,36 +48,38 @@ def _doubted(report: Report, result: Result) -> Result:
 
 
 def _of_the_program(workload: Workload, case: Case) -> Case | None:
-    """The case as the workload knows it; None if it has parameters of something else."""
+    """The case with the workload's own parameters; None if it has others."""
     params = tuple(param for param in case.params if param[0] not in NOT_OF_THE_PROGRAM)
     if any(name not in workload.params.model_fields for name, _ in params):
         return None
     return replace(case, params=params)
 
 
-def _each(what: Callable[[Case], Value] | None, asked: Mapping[Case, Case]) -> dict[Case, Value]:
-    """By case, what a workload says of it; a case of which it says nothing is left out."""
-    found: dict[Case, Value] = {}
-    if what is None:
-        return found
-    for case, own in asked.items():
+def _by_case(
+    fact_of: Callable[[Case], Value] | None, own_cases: Mapping[Case, Case]
+) -> dict[Case, Value]:
+    """A workload's function over all cases; cases that it cannot answer for are left out."""
+    by_case: dict[Case, Value] = {}
+    if fact_of is None:
+        return by_case
+    for case, own in own_cases.items():
         try:
-            found[case] = what(own)
+            by_case[case] = fact_of(own)
         except (KeyError, ValueError):  # of a folder: a header lacks a value, or has an odd one
             continue
-    return found
+    return by_case
 
 
 def _published(
     workload: Workload,
-    asked: Mapping[Case, Case],
+    own_cases: Mapping[Case, Case],
     publications: Sequence[PublishedResult],
     image: str,
 ) -> dict[Case, tuple[PublishedResult, ...]]:
-    called = _each(workload.published, asked)
-    found = {
-        case: published.of_case(publications, case, words, image)
-        for case, words in called.items()
-        if words is not None
+    search_keys = _by_case(workload.published, own_cases)
+    rows_by_case = {
+        case: published.of_case(publications, case, key, image)
+        for case, key in search_keys.items()
+        if key is not None
     }
-    return {case: rows for case, rows in found.items() if rows}
+    return {case: rows for case, rows in rows_by_case.items() if rows}
