@@ -12,10 +12,10 @@ _WROTE = re.compile(r"\]: Wrote ([0-9]+) images to \S*part-[0-9]+$", re.MULTILIN
 
 def _problem(log: str) -> str:
     """The program passes over images that it cannot read, and threads that fail, with status 0."""
-    found, wrote = _FOUND.search(log), sum(map(int, _WROTE.findall(log)))
-    if found is None or int(found[1]) == 0:
+    listed, wrote = _FOUND.search(log), sum(map(int, _WROTE.findall(log)))
+    if listed is None or int(listed[1]) == 0:
         return "it names no image that it found"
-    return "" if wrote == int(found[1]) else f"it wrote {wrote} of {found[1]} images"
+    return "" if wrote == int(listed[1]) else f"it wrote {wrote} of {listed[1]} images"
 
 
 DATASET = Dataset(
