@@ -17,8 +17,35 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
     Args:
         extra: the extra of this package that brings the modules an image needs.
     """
-    yield from _modules(node, facts, extra)
-    yield from _room(node, facts)
+    for module in facts.missing_modules:
+        yield Finding(
+            "error",
+            "MODULE-MISSING",
+            node.name,
+            f"no Python module {module}",
+            f"{module} importable",
+            f"install {module}"
+            + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
+        )
+    if facts.free_disk_mib < LEAST_DISK_MIB:
+        yield Finding(
+            "error",
+            "DISK-FULL",
+            node.name,
+            f"{facts.free_disk_mib} MiB free where attempts lie",
+            f"at least {LEAST_DISK_MIB} MiB",
+            "free some disk, or choose another folder with "
+            + ("--state" if node.is_here else "`folder:` in the inventory"),
+        )
+    if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
+        yield Finding(
+            "error",
+            "LIMITS",
+            node.name,
+            f"{facts.open_files} open files allowed",
+            f"at least {LEAST_OPEN_FILES}",
+            f"ulimit -n {LEAST_OPEN_FILES}",
+        )
     yield from _load(node, facts)
     if node.interface is not None and node.interface not in facts.interfaces:
         yield Finding(
@@ -39,42 +66,6 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             f"{', '.join(facts.proxies)} set for its user",
             "no proxy between nodes, nor to the registry of the inventory",
             "unset them, or name the nodes and the registry in no_proxy",
-        )
-
-
-def _modules(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
-    for module in facts.missing_modules:
-        yield Finding(
-            "error",
-            "MODULE-MISSING",
-            node.name,
-            f"no Python module {module}",
-            f"{module} importable",
-            f"install {module}"
-            + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
-        )
-
-
-def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Disk and open files where attempts run."""
-    if facts.free_disk_mib < LEAST_DISK_MIB:
-        yield Finding(
-            "error",
-            "DISK-FULL",
-            node.name,
-            f"{facts.free_disk_mib} MiB free where attempts lie",
-            f"at least {LEAST_DISK_MIB} MiB",
-            "free some disk, or choose another folder with "
-            + ("--state" if node.is_here else "`folder:` in the inventory"),
-        )
-    if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
-        yield Finding(
-            "error",
-            "LIMITS",
-            node.name,
-            f"{facts.open_files} open files allowed",
-            f"at least {LEAST_OPEN_FILES}",
-            f"ulimit -n {LEAST_OPEN_FILES}",
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.collecting.logs import read
+from orchestrator.collecting.side_by_side import read_all
 from orchestrator.disk import on_disk
 from orchestrator.measuring import measure, names
 from orchestrator.measuring.judge import LogName, of_case, value
@@ -29,7 +30,9 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
         UsageError: NO-LOGS.
         LocalError: LOG-RIGHTS.
     """
-    logs = [(path, _read_or_problem(path, workload, window)) for path in _log_files(folder)]
+    paths = _log_files(folder)
+    contents = read_all(paths, lambda path: _read_or_problem(path, workload, window))
+    logs = list(zip(paths, contents, strict=True))
     if not logs:
         raise errors.UsageError(
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.launchers import tagged
+from orchestrator.logs import tagged
 from orchestrator.model.plan import Command, Placement, Start
 
 # What sshd needs to let its user in; a container of ours has no capability else.

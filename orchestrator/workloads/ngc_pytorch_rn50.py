@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from orchestrator import logs
 from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Published, Workload, _dllogger, _gang_env, _nccl
+from orchestrator.workloads import Published, Workload, _gang_env
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"
@@ -113,7 +114,7 @@ WORKLOAD = Workload(
     log_prefix="r50",
     layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
     published=published,
-    read=_dllogger.reader((25, 125)),
-    fabric=_nccl.read,
-    progress=_dllogger.progress,
+    read=logs.reader(logs.DLLOGGER, (25, 125)),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.DLLOGGER),
 )

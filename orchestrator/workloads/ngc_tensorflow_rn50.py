@@ -13,14 +13,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from orchestrator import logs
 from orchestrator.launchers import mpirun
+from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun, Scalar
-from orchestrator.workloads import Published, Workload, _gang_env, _nccl, _tf_log
-from orchestrator.workloads._tf_header import UNSHOWN
+from orchestrator.workloads import Published, Workload, _gang_env
 
 TFRECORD = "/data/tfrecords"
 DALI_IDX = "/data/dali_idx"
@@ -209,7 +210,7 @@ WORKLOAD = Workload(
     stem=stem,
     layout=Layout(kind="gpus", framework="TensorFlow"),
     published=published,
-    read=_tf_log.read,
-    fabric=_nccl.read,
-    progress=_tf_log.progress,
+    read=logs.reader(logs.TENSORFLOW),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.TENSORFLOW),
 )

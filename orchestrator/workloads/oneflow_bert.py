@@ -5,13 +5,14 @@ Source: seed 001, OneFlow-Benchmark's bert_base_pretrain.sh, whose command line 
 
 from collections.abc import Iterable
 
+from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _nccl, _oneflow, _oneflow_log
+from orchestrator.workloads import Workload, _oneflow
 from orchestrator.workloads._oneflow import Release
 
 WIKI = "/datasets/bert/of_wiki_seq_len_128"
@@ -96,7 +97,7 @@ WORKLOAD = Workload(
     log_prefix="bert_base",
     layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),
-    read=_oneflow_log.read_bert,
-    fabric=_nccl.read,
-    progress=_oneflow_log.progress_bert,
+    read=logs.reader(logs.ONEFLOW_BERT),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.ONEFLOW_BERT),
 )

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun, Scalar
-from orchestrator.workloads import Published, Workload, _gpt_log, _nccl, _oneflow
+from orchestrator.workloads import Published, Workload, _oneflow
 
 DATA = "/data/gpt"
 DATASET = f"{DATA}/gpt_sample_dataset_text_document"
@@ -193,7 +194,7 @@ WORKLOAD = Workload(
     layout=Layout(kind="groups", framework="OneFlow", throughput="throughput(sample/sec)"),
     step_flops=step_flops,
     published=published,
-    read=_gpt_log.read,
-    fabric=_nccl.read,
-    progress=_gpt_log.progress,
+    read=logs.reader(logs.ONEFLOW_GPT),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.ONEFLOW_GPT),
 )

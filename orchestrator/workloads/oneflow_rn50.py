@@ -6,13 +6,14 @@ Source: seeds 000 and 001, OneFlow-Benchmark's rn50_train.sh, whose command line
 from collections.abc import Iterable
 from typing import Literal
 
+from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Published, Workload, _nccl, _oneflow, _oneflow_log
+from orchestrator.workloads import Published, Workload, _oneflow
 from orchestrator.workloads._oneflow import Release
 
 OFRECORD = "/datasets/ImageNet/ofrecord"
@@ -119,7 +120,7 @@ WORKLOAD = Workload(
     log_prefix="rn50",
     layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=published,
-    read=_oneflow_log.read_rn50,
-    fabric=_nccl.read,
-    progress=_oneflow_log.progress_rn50,
+    read=logs.reader(logs.ONEFLOW_RN50),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.ONEFLOW_RN50),
 )

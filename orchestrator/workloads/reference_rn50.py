@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from orchestrator import logs
 from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _dllogger, _gang_env, _nccl
+from orchestrator.workloads import Workload, _gang_env
 
 
 class Params(Noun):
@@ -92,7 +93,7 @@ WORKLOAD = Workload(
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
     layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
-    read=_dllogger.reader((25, 125)),
-    fabric=_nccl.read,
-    progress=_dllogger.progress,
+    read=logs.reader(logs.DLLOGGER, (25, 125)),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.DLLOGGER),
 )

@@ -4,15 +4,17 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 
 import tests
+from orchestrator.logs import DLLOGGER, progress, reader
+from orchestrator.logs.rates import HELD, Rates
 from orchestrator.model.log import SECOND_NS, TrainingLog
-from orchestrator.workloads import _dll_rates, _dllogger
+from tests.logs import one_by_one
 
 SAMPLES = tests.SAMPLES / "logs-pytorch-rn50"
+READ = reader(DLLOGGER)
 WINDOW = (20, 60)
 with (SAMPLES / "expected.csv").open(encoding="ascii") as file:
     EXPECTED = tuple(csv.DictReader(file))
@@ -40,7 +42,7 @@ SEED = (
 
 
 def read(log: bytes, window: tuple[int, int] = WINDOW) -> TrainingLog:
-    return _dllogger.read([log], window)
+    return READ([log], window)
 
 
 def problems(log: TrainingLog, code: str) -> list[str]:
@@ -123,11 +125,9 @@ def test_chunks_make_no_difference(row: dict[str, str]) -> None:
             yield raw[at : at + size]
             at += size
 
-    assert _dllogger.read(cut_anywhere(), WINDOW) == whole
+    assert READ(cut_anywhere(), WINDOW) == whole
     for size in (1, 7):
-        assert _dllogger.read((raw[at : at + size] for at in range(0, len(raw), size)), WINDOW) == (
-            whole
-        )
+        assert READ((raw[at : at + size] for at in range(0, len(raw), size)), WINDOW) == (whole)
 
 
 def test_chunks_make_no_difference_to_a_log_of_many_blocks() -> None:
@@ -140,7 +140,7 @@ def test_chunks_make_no_difference_to_a_log_of_many_blocks() -> None:
     whole = read(raw, (20, 12_000))
     for size in (997, 65_536, 300_000):
         chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
-        assert _dllogger.read(chunks, (20, 12_000)) == whole
+        assert READ(chunks, (20, 12_000)) == whole
     assert (whole.steps, whole.last_iteration) == (14_999, 14_999)
 
 
@@ -356,7 +356,7 @@ def test_header_promises_each_of_its_epochs() -> None:
 def test_epoch_that_begins_late_has_skipped_steps() -> None:
     """An epoch starts where the first one did, or goes on counting."""
     late = read(steps(range(1, 50)) + steps(range(7, 50), epoch=1))
-    assert "line 50: epoch 1 begins at iteration 7" in problems(late, "SKIPPED-STEPS")
+    assert "line 50: iteration 7 of epoch 1 after 49 of epoch 0" in problems(late, "SKIPPED-STEPS")
     on = read(steps(range(1, 50)) + steps(range(50, 99), epoch=1))
     assert problems(on, "SKIPPED-STEPS") == []
 
@@ -430,7 +430,9 @@ def test_skipped_steps_are_named_where_they_are() -> None:
 
 def test_step_skipped_at_the_beginning_is_named() -> None:
     """A log whose head is lost, and one that jumps in its second line."""
-    assert problems(read(steps(range(5, 90))), "SKIPPED-STEPS") == ["the log begins at iteration 5"]
+    assert problems(read(steps(range(5, 90))), "SKIPPED-STEPS") == [
+        "the log begins at iteration 5; needed 1"
+    ]
     second = read(steps([1, *range(3, 90)]))
     assert problems(second, "SKIPPED-STEPS") == ["line 2: iteration 3 after 1"]
 
@@ -476,7 +478,7 @@ def test_line_that_does_not_match_is_counted(before: bytes, after: bytes) -> Non
     log = read(CLEAN.replace(line_of(30), broken))
     assert (log.steps, log.last_iteration) == (98, 99)
     assert problems(log, "MALFORMED") == [
-        "line 61, inside the window, begins as a record but does not match"
+        "line 61 begins or ends as a record but does not match, inside the window"
     ]
     assert {"SKIPPED-STEPS", "TRUNCATED"} <= codes(log)
 
@@ -487,10 +489,10 @@ def test_malformed_lines_are_told_apart_by_the_window() -> None:
     for iteration in (3, 4, 40):
         log = log.replace(line_of(iteration), b"DLL 2020-12\n")
     assert problems(read(log), "MALFORMED-OUTSIDE") == [
-        "line 34, outside the window, begins as a record but does not match (the first of 2)"
+        "line 34 begins or ends as a record but does not match, outside the window (the first of 2)"
     ]
     assert problems(read(log), "MALFORMED") == [
-        "line 71, inside the window, begins as a record but does not match"
+        "line 71 begins or ends as a record but does not match, inside the window"
     ]
 
 
@@ -671,7 +673,7 @@ def test_median_of_many_steps_is_exact() -> None:
     misleading = [99_999 if row % 20 == 1 else row for row in range(1, 20_001)]
     for rates in (mixed, misleading):
         lines = (steps([n], rate=f"{rate}.00") for n, rate in enumerate(rates, 1))
-        log = _dllogger.read(lines, WINDOW)
+        log = READ(lines, WINDOW)
         ordered = sorted(rates)
         assert log.rate
         middle = (ordered[(len(rates) - 1) // 2] + ordered[len(rates) // 2]) / 2
@@ -682,25 +684,25 @@ def test_median_beyond_what_is_held_is_not_given() -> None:
     """Two million and more steps: a mean, and no median instead of a wrong one."""
     line = b"DLL 2020-12-16 11:37:27 - Epoch: 0 Iteration: %d  train.loss : 7.0"
     epoch = b"".join(line % n + b"  train.total_ips : 100.00 img/s\n" for n in range(1, 50_001))
-    repeats = _dll_rates.HELD // 50_000 + 1
-    log = _dllogger.read(
+    repeats = HELD // 50_000 + 1
+    log = READ(
         (epoch.replace(b"Epoch: 0", b"Epoch: %d" % number) for number in range(repeats)), WINDOW
     )
     assert log.rate
-    assert (log.rate.count, log.rate.median) == (_dll_rates.HELD + 50_000, None)
+    assert (log.rate.count, log.rate.median) == (HELD + 50_000, None)
     assert log.rate.mean == pytest.approx(100)
 
 
 def test_progress_is_the_last_whole_step() -> None:
     """From a block that begins and ends in the middle of a line."""
     begin, end = CLEAN.index(line_of(40)) + 20, CLEAN.index(line_of(50)) + 90
-    assert _dllogger.progress(CLEAN[begin:end]) == (49, 6271.00)
-    assert _dllogger.progress(CLEAN) == (99, 6374.04)
-    assert _dllogger.progress(b" 5%|\r\x1b[32m" + line_of(7).rstrip() + b"\x1b[0m\r 6%|") == (
+    assert progress(DLLOGGER)(CLEAN[begin:end]) == (49, 6271.00)
+    assert progress(DLLOGGER)(CLEAN) == (99, 6374.04)
+    assert progress(DLLOGGER)(b" 5%|\r\x1b[32m" + line_of(7).rstrip() + b"\x1b[0m\r 6%|") == (
         7,
         float(line_of(7).split()[-2]),
     )
-    assert _dllogger.progress(b"Iteration: 5\n" + line_of(7)[:60]) is None
+    assert progress(DLLOGGER)(b"Iteration: 5\n" + line_of(7)[:60]) is None
 
 
 def damaged(seed: int) -> bytes:
@@ -749,12 +751,10 @@ def fault(dice: random.Random, line: bytes, before: Sequence[bytes]) -> bytes:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
-    """A carriage return more at each line's end has every line read by itself: the same log."""
+    """Whether steps are taken by the block or one by one: the same log."""
     raw = damaged(seed)
     window = random.Random(seed).choice(((20, 60), (1, 2), (300, 700), (5000, 6000)))
-    by_line = _dllogger.read([raw.replace(b"\n", b"\r\r\n")], window)
-    by_block = _dllogger.read([raw], window)
-    assert replace(by_line, sha256="", size_bytes=0) == replace(by_block, sha256="", size_bytes=0)
+    assert READ([raw], window) == one_by_one.read(DLLOGGER, raw, window)
 
 
 def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:
@@ -766,13 +766,13 @@ def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:
 
 def test_rates_taken_one_by_one_are_folded_like_those_of_blocks() -> None:
     """Beyond what is held the mean is still exact, and no median is made up."""
-    rates = _dll_rates.Rates()
-    for _ in range(_dll_rates.HELD + 1):
+    rates = Rates()
+    for _ in range(HELD + 1):
         rates.append(2.0)
-    rates.extend([2.0] * _dll_rates.HELD)
+    rates.extend([2.0] * HELD)
     summary = rates.summary()
     assert summary is not None
-    assert (summary.count, summary.mean, summary.median) == (2 * _dll_rates.HELD + 1, 2.0, None)
+    assert (summary.count, summary.mean, summary.median) == (2 * HELD + 1, 2.0, None)
 
 
 def test_many_steps_of_one_shape_without_a_finite_rate_are_read_one_by_one() -> None:

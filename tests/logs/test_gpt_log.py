@@ -7,9 +7,11 @@ import pytest
 
 import tests
 from orchestrator import errors
+from orchestrator.logs import ONEFLOW_GPT, progress, reader
 from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _gpt_log
+
+READ = reader(ONEFLOW_GPT)
 
 SAMPLES = tests.SAMPLES / "logs-oneflow-gpt"
 WHOLE = (SAMPLES / "of_gpt_4n8d_dp2_mp4_pp4_full_README.txt").read_bytes()
@@ -90,7 +92,7 @@ def argument(name: str, value: str) -> bytes:
 
 
 def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
-    return _gpt_log.read([log], window)
+    return READ([log], window)
 
 
 def throughput(log: TrainingLog) -> float:
@@ -239,7 +241,7 @@ def test_window_that_the_table_does_not_fill_gives_none(
     said = read(log, window)
     assert (said.latency_s, said.window_rate, said.window_mean, said.digest) == (None,) * 3 + ("",)
     assert said.window == window
-    assert f"the window {window[0]}-{window[1]}: the table has" in problems(said, "WINDOW")[0]
+    assert f"the window {window[0]}-{window[1]}: the log has" in problems(said, "WINDOW")[0]
     with pytest.raises(errors.LogError):
         throughput(said)
 
@@ -249,7 +251,7 @@ def test_fewer_than_five_rows_give_none() -> None:
     log = read(without(50, 60, 70, 80, 90, 100))
     assert (log.latency_s, log.window, log.steps) == (None, None, 4)
     assert problems(log, "WINDOW") == [
-        "the table has 4 rows, from 10 to 40; needed its last 5, one every 10 steps"
+        "the log has 4 records, from 10 to 40; needed its last 5, one every 10 iterations"
     ]
     with pytest.raises(errors.LogError):
         throughput(log)
@@ -279,7 +281,7 @@ def test_log_that_ends_early_gives_its_number_and_a_problem() -> None:
     """Rows up to 90 of 100: five of them are there, the run was not whole."""
     log = read(without(100))
     assert (log.window, codes(log)) == ((50, 90), ["TRUNCATED"])
-    assert "ends at iteration 90 of epoch 0; its header promises 100" in log.problems[0].message
+    assert "ends at iteration 90; its header promises 100" in log.problems[0].message
 
 
 def test_last_step_that_no_row_is_due_for_is_no_cut() -> None:
@@ -295,9 +297,7 @@ def test_table_that_goes_on_after_its_promise_is_not_of_its_arguments() -> None:
 def test_run_that_went_on_from_a_checkpoint_is_named() -> None:
     """A table that begins at step 30 has lost its beginning, or resumed another run."""
     log = read(without(10, 20))
-    assert problems(log, "SKIPPED-STEPS") == [
-        "the log begins at iteration 30, with a step every 10"
-    ]
+    assert problems(log, "SKIPPED-STEPS") == ["the log begins at iteration 30; needed 10"]
 
 
 def test_every_cut_of_a_log_gives_a_problem() -> None:
@@ -312,7 +312,7 @@ def test_last_row_without_a_line_feed_does_not_count() -> None:
     """Nothing says that a row is whole but the end of its line."""
     log = read(WHOLE.rstrip(b"\n"))
     assert (log.steps, log.last_iteration) == (9, 90)
-    assert "in the middle of a row, in line 82" in problems(log, "TRUNCATED")[0]
+    assert "in the middle of a record, in line 82" in problems(log, "TRUNCATED")[0]
 
 
 def test_last_line_of_another_kind_may_lack_its_line_feed() -> None:
@@ -377,8 +377,8 @@ def test_row_that_contradicts_the_batch_size_is_named() -> None:
         )
     )
     assert problems(log, "RATE-MISMATCH") == [
-        "line 73: step 10: 35.8804 samples/s x 14.26962 s are 512.0 samples; the header says 1024"
-        " (the first of 10)"
+        "line 73: iteration 10: 35.8804 samples/s x 14.26962 s are 512.0 samples;"
+        " the header says 1024 (the first of 10)"
     ]
 
 
@@ -401,7 +401,7 @@ def test_row_of_fewer_steps_than_the_others_is_named() -> None:
 def test_latency_that_is_no_positive_number_gives_none(latency: bytes) -> None:
     """No mean is made of a latency that cannot be."""
     log = read(WHOLE.replace(b"13.11041", latency))
-    assert "line 80: step 80: the latency is not" in problems(log, "NOT-FINITE")[0]
+    assert "line 80: iteration 80: the latency is not" in problems(log, "NOT-FINITE")[0]
     assert (log.latency_s, log.window) == (None, (60, 100))
 
 
@@ -457,10 +457,10 @@ def test_use_of_gpus_that_tell_no_load_counts() -> None:
     ],
 )
 def test_broken_row_inside_the_window_is_a_problem(broken: bytes) -> None:
-    """What begins or ends as a row and does not match is named, and nothing is measured."""
+    """What begins or ends as a record and does not match is named, and nothing is measured."""
     for window in (None, (60, 100)):
         log = read(WHOLE.replace(row(80), broken), window)
-        assert "line 80 begins or ends as a row" in problems(log, "MALFORMED")[0]
+        assert "line 80 begins or ends as a record" in problems(log, "MALFORMED")[0]
         assert log.latency_s is None
 
 
@@ -485,7 +485,7 @@ def test_broken_row_at_the_end_may_be_one_of_the_last_five() -> None:
 def test_row_that_is_there_twice_is_named() -> None:
     """The same words twice are a problem, but say the same."""
     log = read(WHOLE.replace(row(80), row(80) * 2))
-    assert problems(log, "DUP-STEPS") == ["line 81: step 80 is there again"]
+    assert problems(log, "DUP-STEPS") == ["line 81: iteration 80 is there again"]
     assert (log.steps, log.latency_s) == (10, 13.117188)
 
 
@@ -509,7 +509,7 @@ def test_row_with_two_latencies_outside_the_window_leaves_it_alone(
 @pytest.mark.parametrize(
     ("second", "seen"),
     [
-        (TABLE, "step 10 after 100 of epoch 0"),
+        (TABLE, "iteration 10 after 100"),
         (WHOLE, "line 83: another header"),
         (WHOLE[WHOLE.index(b"---") :], "line 83: another header"),
         (b"  num_nodes ..... 4\n", "line 83: another header"),
@@ -542,8 +542,8 @@ def test_chunks_make_no_difference() -> None:
     whole, dice, cuts = read(raw), random.Random(1), [0]
     while cuts[-1] < len(raw):
         cuts.append(cuts[-1] + dice.randrange(300))
-    assert _gpt_log.read([raw[begin:end] for begin, end in pairwise(cuts)], None) == whole
-    assert _gpt_log.read((raw[at : at + 1] for at in range(len(raw))), None) == whole
+    assert READ([raw[begin:end] for begin, end in pairwise(cuts)], None) == whole
+    assert READ((raw[at : at + 1] for at in range(len(raw))), None) == whole
 
 
 def test_log_of_many_pieces_is_read_to_its_end() -> None:
@@ -590,4 +590,4 @@ def test_copies_of_one_evidence_have_one_digest() -> None:
 )
 def test_progress_is_the_last_whole_row(block: bytes, expected: tuple[int, float] | None) -> None:
     """A cut row is no progress; the one before it is."""
-    assert _gpt_log.progress(block) == expected
+    assert progress(ONEFLOW_GPT)(block) == expected

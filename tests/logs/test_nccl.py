@@ -5,10 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 import tests
+from orchestrator.logs import DLLOGGER, nccl, reader, text
 from orchestrator.measuring import proof
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.plan import Task
-from orchestrator.workloads import _dllogger, _nccl, _pieces
+
+READ = reader(DLLOGGER)
 
 SAMPLES = tests.SAMPLES / "nccl"
 # What a reader finds in each recording: the transport, and the lines that say so.
@@ -60,7 +62,7 @@ def sample(name: str) -> bytes:
 
 
 def read(log: bytes) -> Fabric:
-    return _nccl.read([log])
+    return nccl.read([log])
 
 
 def task(node_rank: int, **env: str) -> Task:
@@ -84,7 +86,7 @@ def test_recorded_log_says_what_nccl_took(name: str) -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_both_readers_hear_the_same(name: str) -> None:
     """The reader of training logs and the reader of any log agree, lines and all."""
-    assert _dllogger.read([sample(name)], (1, 2)).fabric == read(sample(name))
+    assert READ([sample(name)], (1, 2)).fabric == read(sample(name))
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -198,38 +200,38 @@ def test_two_lines_in_one_count_where_they_are_whole() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_chunks_do_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the bytes arrive, they say the same."""
-    monkeypatch.setattr(_pieces, "PIECE", 100)  # else every sample is one piece
+    monkeypatch.setattr(text, "PIECE", 100)  # else every sample is one piece
     for name in SEEN:
         log = sample(name)
         chunks = [log[at : at + size] for at in range(0, len(log), size)]
-        assert _nccl.read(chunks) == read(log)
+        assert nccl.read(chunks) == read(log)
 
 
 def test_colours_and_bars_do_not_hide_a_line() -> None:
     """Terminal control and what a progress bar leaves in the line are passed over."""
     log = b"10%\r20%\r\x1b[32mh:1:2 [0] NCCL INFO Using network Socket\x1b[0m\r\n"
     assert read(b"\n" + log) == Fabric(networks=("Socket",), lines=(2,))
-    assert _dllogger.read([b"\n" + log], (1, 2)).fabric == read(b"\n" + log)
+    assert READ([b"\n" + log], (1, 2)).fabric == read(b"\n" + log)
 
 
 def test_long_lines_and_many_names_fill_no_memory() -> None:
     """A line of a megabyte is no record, and of random names a thousand are kept."""
     log = b"x" * (1 << 20) + b" NCCL INFO Using network IB\n"
     assert read(log) == Fabric()
-    assert _dllogger.read([log], (1, 2)).fabric == Fabric()
+    assert READ([log], (1, 2)).fabric == Fabric()
     many = b"".join(
         b"NCCL INFO NET/Socket : Using [0]veth%d:10.0.0.1<0>\n" % number
-        for number in range(_nccl.MOST_NAMES + 10)
+        for number in range(nccl.MOST_NAMES + 10)
     )
-    assert len(read(many).interfaces) == _nccl.MOST_NAMES
+    assert len(read(many).interfaces) == nccl.MOST_NAMES
 
 
 def test_library_lines_between_steps_are_no_records() -> None:
     """NCCL's lines among the steps give the transport, and cost the log nothing of its own."""
     steps = [STEP % (number, number) for number in range(1, 41)]
-    plain = _dllogger.read([b"\n".join(steps) + b"\n"], (2, 30))
+    plain = READ([b"\n".join(steps) + b"\n"], (2, 30))
     steps[20:20] = sample("ib_2.19.3_one_hca").splitlines()
-    log = _dllogger.read([b"\n".join(steps) + b"\n"], (2, 30))
+    log = READ([b"\n".join(steps) + b"\n"], (2, 30))
     assert log.fabric.label == "IB mlx5_0"
     assert log.fabric.lines == (28, 30)
     assert (log.steps, log.digest, log.problems) == (plain.steps, plain.digest, plain.problems)
@@ -240,7 +242,7 @@ def test_words_glued_to_every_step_are_heard() -> None:
     """Steps that are read by the block are not deaf to what another writer put behind them."""
     glued = b" h:1:2 [0] NCCL INFO Channel 0 : 0 -> 1 via NET/Socket/0\n"
     steps = [STEP % (number, number) + (glued if number > 20 else b"\n") for number in range(1, 60)]
-    log = _dllogger.read([b"".join(steps)], (2, 30))
+    log = READ([b"".join(steps)], (2, 30))
     assert log.fabric == Fabric(networks=("Socket",), lines=(21,))
     assert log.steps == 59
 

@@ -8,10 +8,12 @@ from itertools import pairwise
 import pytest
 
 from orchestrator import errors
+from orchestrator.logs import ONEFLOW_BERT, ONEFLOW_RN50, progress, reader
 from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _oneflow_log
 from tests import SAMPLES
+
+READ, READ_BERT = reader(ONEFLOW_RN50), reader(ONEFLOW_BERT)
 
 RN50 = (SAMPLES / "logs-oneflow-rn50" / "of_2n8g_b128_with_timestamp_excerpt.txt").read_bytes()
 OLD = (SAMPLES / "logs-oneflow-rn50" / "of_v0.1.8_1n1g_b128_no_timestamp.txt").read_bytes()
@@ -90,7 +92,7 @@ WHOLE = HEADER + steps() + END
 
 
 def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
-    return _oneflow_log.read_rn50([log], window)
+    return READ([log], window)
 
 
 def throughput(log: TrainingLog) -> float:
@@ -152,7 +154,7 @@ def test_recorded_resnet_says_its_case() -> None:
 
 def test_recorded_bert_gives_its_throughput() -> None:
     """24 sentences x 100 steps in 17.1185 s are 140.20 sentences/s."""
-    log = _oneflow_log.read_bert([BERT], None)
+    log = READ_BERT([BERT], None)
     assert throughput(log) == pytest.approx(140.20, abs=0.005)
     assert (log.unit, log.runs, log.steps, log.window) == ("sentences/s", 1, 2, (19, 119))
     assert log.config == {
@@ -260,7 +262,7 @@ def test_arguments_of_bert_are_read_by_name() -> None:
         b"num_hidden_layers = 12\nnum_accumulation_steps = 2\nloss_print_every_n_iter = 20\n"
         b"attention_probs_dropout_prob = 0.1\nsave_last_snapshot = False\n"
     )
-    config = _oneflow_log.read_bert([header + BERT], None).config
+    config = READ_BERT([header + BERT], None).config
     assert config["iterations"] == 140
     assert config["accumulation_steps"] == 2
     assert (config["precision"], config["xla"], config["seq_length"]) == ("amp", True, 128)
@@ -287,7 +289,7 @@ def test_argument_that_does_not_read_is_absent(argument: bytes, value: bytes) ->
     log = read(WHOLE.replace(line, b"%s = %s" % (argument, value)))
     assert log.runs == 1
     assert len(problems(log, "MALFORMED")) == 1
-    assert f"header: {argument.decode()} is " in problems(log, "MALFORMED")[0]
+    assert f"header: {argument.decode()} : " in problems(log, "MALFORMED")[0]
     assert len(log.config) < len(read(WHOLE).config)
 
 
@@ -339,12 +341,9 @@ def test_log_that_goes_on_after_its_promise_is_not_of_its_header() -> None:
 def test_bert_that_ends_early_is_named() -> None:
     """Of 140 iterations the last that is printed is 139; 119 is too early."""
     header = b"iter_num = 140\nloss_print_every_n_iter = 20\nuse_fp16 = None\n"
-    early = _oneflow_log.read_bert([header + BERT], None)
-    assert (
-        "ends at iteration 119 of epoch 0; its header promises 140"
-        in (problems(early, "TRUNCATED")[0])
-    )
-    whole = _oneflow_log.read_bert([header + BERT + bert(139, b"1598056540.4266925")], None)
+    early = READ_BERT([header + BERT], None)
+    assert "ends at iteration 119; its header promises 140" in (problems(early, "TRUNCATED")[0])
+    whole = READ_BERT([header + BERT + bert(139, b"1598056540.4266925")], None)
     assert problems(whole, "TRUNCATED") == []
     assert "SKIPPED-STEPS" in codes(whole)
 
@@ -407,8 +406,8 @@ def test_chunks_make_no_difference() -> None:
     while cuts[-1] < len(raw):
         cuts.append(cuts[-1] + dice.randrange(200))
     chunks = [raw[begin:end] for begin, end in pairwise(cuts)]
-    assert _oneflow_log.read_rn50(chunks, None) == whole
-    assert _oneflow_log.read_rn50((raw[at : at + 1] for at in range(len(raw))), None) == whole
+    assert READ(chunks, None) == whole
+    assert READ((raw[at : at + 1] for at in range(len(raw))), None) == whole
 
 
 def test_log_of_many_pieces_is_read_to_its_end() -> None:
@@ -578,8 +577,8 @@ def test_broken_record_at_the_end_of_an_unfinished_window_is_a_problem() -> None
 @pytest.mark.parametrize(
     ("log", "seen"),
     [
-        (WHOLE.replace(train(80), b""), "line 36: 100 comes after 60"),
-        (WHOLE.replace(train(20, b"3988.891"), b""), "the log begins at iteration 40, with a"),
+        (WHOLE.replace(train(80), b""), "line 36: iteration 100 after 60"),
+        (WHOLE.replace(train(20, b"3988.891"), b""), "the log begins at iteration 40; needed 20"),
         (WHOLE.replace(b"every_n_iter = 20", b"every_n_iter = 40"), "begins at iteration 20"),
         (HEADER + steps() + steps(epoch=2), "iteration 20 of epoch 2 after 120 of epoch 0"),
         (HEADER + steps() + train(40, epoch=1), "iteration 40 of epoch 1 after 120 of epoch 0"),
@@ -593,7 +592,7 @@ def test_steps_that_are_left_out_are_named(log: bytes, seen: str) -> None:
 def test_steps_that_are_left_out_show_without_a_header() -> None:
     """Where nothing is promised, the usual distance of the steps tells."""
     log = read(steps().replace(train(80), b""))
-    assert problems(log, "SKIPPED-STEPS") == ["line 4: 100 comes after 60"]
+    assert problems(log, "SKIPPED-STEPS") == ["line 4: iteration 100 after 60"]
     assert "NO-HEADER" in codes(log)
 
 
@@ -655,10 +654,10 @@ def test_copies_of_one_evidence_have_one_digest() -> None:
 )
 def test_progress_is_the_last_whole_step(block: bytes, expected: tuple[int, float] | None) -> None:
     """A cut line or one without a finite rate is no progress; the one before it is."""
-    assert _oneflow_log.progress_rn50(block) == expected
+    assert progress(ONEFLOW_RN50)(block) == expected
 
 
 def test_progress_of_bert_counts_from_0() -> None:
     """The recorded lines end at step 119 with 139.896 sentences/s."""
-    assert _oneflow_log.progress_bert(BERT) == (119, 139.896)
-    assert _oneflow_log.progress_bert(RN50) is None
+    assert progress(ONEFLOW_BERT)(BERT) == (119, 139.896)
+    assert progress(ONEFLOW_BERT)(RN50) is None

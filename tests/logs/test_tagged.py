@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator import errors
-from orchestrator.launchers import mpirun, tagged
+from orchestrator.launchers import mpirun
+from orchestrator.logs import TENSORFLOW, reader, tagged
 from orchestrator.measuring import measure
 from orchestrator.model.log import TrainingLog
-from orchestrator.workloads import _tf_log
 from tests import SAMPLES
+
+READ = reader(TENSORFLOW)
 
 REAL = SAMPLES / "real-upstream"
 BURST = (REAL / "mpirun_tag_output_burst.txt").read_bytes()
@@ -76,7 +78,7 @@ def test_a_recorded_burst_loses_no_line(size: int) -> None:
 
 def test_a_recorded_training_says_its_header_in_pieces() -> None:
     """With PYTHONUNBUFFERED=1 the batch size stood behind a tag of its own."""
-    log = _tf_log.read([TRAIN], WINDOW)
+    log = READ([TRAIN], WINDOW)
     assert (log.config["micro_batch_size"], log.config["world_size"]) == (1, 2)
     assert log.problems == ()
     assert number(log) == pytest.approx(2 * 20 / 114.195983)  # 01:01:19.755778 to 01:03:13.951761
@@ -86,9 +88,9 @@ def test_whatever_pieces_ranks_print_in_the_numbers_stay() -> None:
     """Every split of two ranks' text gives the very same reading, evidence lines but for order."""
     text = by_rank(TRAIN)[b"0"]
     noise = b"WARNING: a rank says imgs\nDLL is a word\nNum GPUs\n" * 12
-    expected = _tf_log.read([TRAIN], WINDOW)
+    expected = READ([TRAIN], WINDOW)
     for seed in range(60):
-        log = _tf_log.read([sprinkled((text, noise), random.Random(seed))], WINDOW)
+        log = READ([sprinkled((text, noise), random.Random(seed))], WINDOW)
         assert number(log) == number(expected), seed
         assert (log.config, log.steps, log.rate) == (expected.config, expected.steps, expected.rate)
         assert log.fabric.problems == ()
@@ -97,13 +99,13 @@ def test_whatever_pieces_ranks_print_in_the_numbers_stay() -> None:
 def test_what_is_lost_of_a_glued_log_gives_no_other_number() -> None:
     """A log with a piece, a tag or a line feed missing gives the number, or says why not."""
     text, noise = by_rank(TRAIN)[b"0"], b"Warning: this is rank 1\n" * 40
-    right, given = number(_tf_log.read([TRAIN], WINDOW)), 0
+    right, given = number(READ([TRAIN], WINDOW)), 0
     for seed in range(120):
         dice = random.Random(seed)
         log = sprinkled((text, noise), dice)
         at = dice.randrange(len(log))
         size = dice.choice((1, 1, 15, 200, 5000))
-        found = number(_tf_log.read([log[:at] + log[at + size :]], WINDOW))
+        found = number(READ([log[:at] + log[at + size :]], WINDOW))
         given += found is not None
         assert found in (right, None), seed
     assert given < 120
@@ -113,7 +115,7 @@ def test_the_end_of_a_log_that_nothing_ends_is_not_made_whole() -> None:
     """A last record that was cut stays cut, whichever rank prints behind it."""
     cut = TRAIN[: TRAIN.index(b"imgs_per_sec : 0.7900157") + 20]
     for tail in (b"", b"[1,1]<stdout>: words", b"[1,1]<stderr>: more\n"):
-        log = _tf_log.read([cut + tail], WINDOW)
+        log = READ([cut + tail], WINDOW)
         assert (log.last_iteration, number(log)) == (40, None)
 
 

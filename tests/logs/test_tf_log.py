@@ -4,15 +4,16 @@ import csv
 import random
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
 import tests
+from orchestrator.logs import TENSORFLOW, progress, reader
 from orchestrator.model.log import SECOND_NS, TrainingLog
-from orchestrator.workloads import _tf_log
+from tests.logs import one_by_one
 
+READ = reader(TENSORFLOW)
 SAMPLES = tests.SAMPLES / "logs-tf-rn50"
 with (SAMPLES / "expected.csv").open(encoding="ascii") as file:
     EXPECTED = tuple(csv.DictReader(file))
@@ -43,7 +44,7 @@ RESULT = b"DLL 2020-12-16 12:59:00.000000 - () train_throughput : 1280.0 \n"
 
 
 def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
-    return _tf_log.read([log], window)
+    return READ([log], window)
 
 
 def problems(log: TrainingLog, code: str) -> list[str]:
@@ -113,7 +114,7 @@ def test_chunks_make_no_difference(row: dict[str, str]) -> None:
         whole = read(raw, window)
         for size in (1, 7, 1000):
             chunks = (raw[at : at + size] for at in range(0, len(raw), size))
-            assert _tf_log.read(chunks, window) == whole
+            assert READ(chunks, window) == whole
 
 
 def test_chunks_make_no_difference_to_a_long_log() -> None:
@@ -126,7 +127,7 @@ def test_chunks_make_no_difference_to_a_long_log() -> None:
     whole = read(raw, (30, 8000))
     for size in (997, 300_000):
         chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
-        assert _tf_log.read(chunks, (30, 8000)) == whole
+        assert READ(chunks, (30, 8000)) == whole
     assert (whole.steps, whole.last_iteration) == (8979, 8999)
 
 
@@ -277,7 +278,7 @@ def test_header_value_that_does_not_read_is_named() -> None:
     """With its line, and what was needed."""
     log = read(ONE_GPU.replace(b"batch_size : 128 ", b"batch_size : 128img "))
     assert problems(log, "MALFORMED") == [
-        "line 1: header: batch_size : 128img; a whole number was needed"
+        "line 1: header: batch_size : 128img; a positive number was needed"
     ]
     assert "micro_batch_size" not in log.config
 
@@ -285,7 +286,9 @@ def test_header_value_that_does_not_read_is_named() -> None:
 def test_header_that_contradicts_itself_is_named() -> None:
     """Its parameters say 256 images a GPU, its count 128: neither is taken."""
     log = read(ONE_GPU.replace(b"batch_size : 128 ", b"batch_size : 256 "))
-    assert problems(log, "MIXED-CONFIG") == ["line 17: header: micro_batch_size 128 against 256"]
+    assert problems(log, "MIXED-CONFIG") == [
+        "line 17: header: Per-GPU Batch Size : 128 against 256"
+    ]
     assert "micro_batch_size" not in log.config
 
 
@@ -601,7 +604,7 @@ def test_log_that_begins_late_is_named() -> None:
     log = read(head + ONE_GPU[ONE_GPU.index(line_of(204)) :])
     assert problems(log, "SKIPPED-STEPS") == ["the log begins at iteration 204; needed 200"]
     late = read(HEADER + steps(range(22, 121)))
-    assert problems(late, "SKIPPED-STEPS") == ["the log begins at iteration 22; needed 20"]
+    assert problems(late, "SKIPPED-STEPS") == ["the log begins at iteration 22; needed 21"]
 
 
 def test_every_step_may_be_printed_whatever_was_asked() -> None:
@@ -648,7 +651,7 @@ def test_line_that_does_not_match_is_counted(before: bytes, after: bytes) -> Non
     broken = line_of(230).replace(before, after)
     log = read(ONE_GPU.replace(line_of(230), broken), (200, 300))
     assert (log.steps, log.last_iteration) == (299, 499)
-    assert "inside the window, begins as a record" in problems(log, "MALFORMED")[0]
+    assert "does not match, inside the window" in problems(log, "MALFORMED")[0]
     assert {"SKIPPED-STEPS", "TRUNCATED"} <= codes(log)
 
 
@@ -657,7 +660,7 @@ def test_broken_line_outside_the_window_is_told_apart() -> None:
     broken = ONE_GPU.replace(line_of(350), b"DLL 2020-12\n")
     for window in ((200, 300), None):
         assert problems(read(broken, window), "MALFORMED-OUTSIDE") == [
-            "line 170, outside the window, begins as a record but does not match"
+            "line 170 begins or ends as a record but does not match, outside the window"
         ]
 
 
@@ -821,23 +824,21 @@ def fault(dice: random.Random, line: bytes, before: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
-    """A carriage return more at each line's end has every line read by itself: the same log."""
+    """Whether steps are taken by the block or one by one: the same log."""
     raw = damaged(seed)
     window = random.Random(seed).choice(((21, 120), (300, 700), (5000, 6000)))
-    by_line = read(raw.replace(b"\n", b"\r\r\n"), window)
-    by_block = read(raw, window)
-    assert replace(by_line, sha256="", size_bytes=0) == replace(by_block, sha256="", size_bytes=0)
+    assert read(raw, window) == one_by_one.read(TENSORFLOW, raw, window)
 
 
 def test_progress_is_the_last_whole_step() -> None:
     """From a block that begins and ends in the middle of a line; in NVLOG, of a pair."""
     begin, end = ONE_GPU.index(line_of(210)) + 20, ONE_GPU.index(line_of(221)) + 50
-    assert _tf_log.progress(ONE_GPU[begin:end]) == (220, 411.593404335573)
-    assert _tf_log.progress(ONE_GPU) == (499, 407.3925856451023)
-    assert _tf_log.progress(TAGGED) == (499, 22880.195274231482)
-    assert _tf_log.progress(NVLOG) == (490, 3033.9167605575103)
+    assert progress(TENSORFLOW)(ONE_GPU[begin:end]) == (220, 411.593404335573)
+    assert progress(TENSORFLOW)(ONE_GPU) == (499, 407.3925856451023)
+    assert progress(TENSORFLOW)(TAGGED) == (499, 22880.195274231482)
+    assert progress(TENSORFLOW)(NVLOG) == (490, 3033.9167605575103)
     between = NVLOG[: NVLOG.index(b"(benchmark_hooks.py:60) total_ips: 3033.9167605575103")]
-    assert _tf_log.progress(between) == (480, 3116.5634789675714)
-    assert _tf_log.progress(b"iteration: 5\n" + line_of(207)[:50]) is None
-    assert _tf_log.progress(line_of(207)[:60]) is None
-    assert _tf_log.progress(re.sub(rb"ips : \S+", b"ips : nan", line_of(207))) is None
+    assert progress(TENSORFLOW)(between) == (480, 3116.5634789675714)
+    assert progress(TENSORFLOW)(b"iteration: 5\n" + line_of(207)[:50]) is None
+    assert progress(TENSORFLOW)(line_of(207)[:60]) is None
+    assert progress(TENSORFLOW)(re.sub(rb"ips : \S+", b"ips : nan", line_of(207))) is None

@@ -7,12 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from orchestrator import logs
 from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Workload, _dllogger, _nccl
+from orchestrator.workloads import Workload
 
 PORT = int(os.environ.get("TOY_PORT", "23333"))
 Behaviour = Literal[
@@ -66,9 +67,9 @@ WORKLOAD = Workload(
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="toy",
-    read=_dllogger.reader((2, 8)),
-    fabric=_nccl.read,
-    progress=_dllogger.progress,
+    read=logs.reader(logs.DLLOGGER, (2, 8)),
+    fabric=logs.fabric,
+    progress=logs.progress(logs.DLLOGGER),
 )
 
 

@@ -5,13 +5,13 @@ import fnmatch
 import pytest
 from pydantic import ValidationError
 
-from orchestrator import workloads
+from orchestrator import logs, workloads
 from orchestrator.measuring import measure
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Mount, Placement, Seat
 from orchestrator.model.text import Scalar
-from orchestrator.workloads import _tf_log, ngc_tensorflow_rn50
+from orchestrator.workloads import ngc_tensorflow_rn50
 from tests import SAMPLES
 
 REAL = SAMPLES / "real-upstream"
@@ -59,7 +59,7 @@ def started(of: Case, method: Method) -> str:
 def test_it_is_found_by_its_name() -> None:
     """Its module is the registry."""
     assert workloads.find("ngc_tensorflow_rn50") is WORKLOAD
-    assert workloads.find("_tf_log") is None
+    assert workloads.find("_gang_env") is None
 
 
 def test_one_gpu_trains_by_dlperfs_command_line() -> None:
@@ -224,7 +224,7 @@ def test_both_modes_report_a_result_of_their_own() -> None:
     """The real program ends a training, too, with the mean of the rates that it printed."""
     assert list(WORKLOAD.misfits(case(), Method(repeats=1, iterations=45, rule="reported"))) == []
     content = (REAL / "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log").read_bytes()
-    log = _tf_log.read([content], None)
+    log = logs.reader(logs.TENSORFLOW)([content], None)
     assert measure.throughput(log, None, "reported") == 0.6804357877819132
     assert measure.rate_problem(log, 1, "reported") is None
 
@@ -313,7 +313,7 @@ def test_log_of_another_case_is_told_by_its_header() -> None:
         b" fp32  loss_scale : 128.0  use_static_loss_scaling : True  use_xla : True  use_dali :"
         b" False  use_tf_amp : True  name : False \nNum GPUs 8\n"
     )
-    log = _tf_log.read([header], None)
+    log = logs.reader(logs.TENSORFLOW)([header], None)
     same = case("amp", xla=True, mode="training_benchmark", warmup_steps=200, loss_scale=128)
     assert measure.mismatches(log, same, BENCHMARK) == ()
     other = case("amp", xla=False, mode="training_benchmark")

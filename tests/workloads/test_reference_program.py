@@ -17,7 +17,7 @@ from types import ModuleType
 
 import pytest
 
-from orchestrator.workloads import _dllogger
+from orchestrator import logs
 from tests import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -177,7 +177,7 @@ def test_header_says_what_was_run(alone: subprocess.CompletedProcess[str]) -> No
 
 def test_our_own_reader_finds_no_fault(alone: subprocess.CompletedProcess[str]) -> None:
     """The reader of NVIDIA's logs reads this one whole, without a problem."""
-    log = _dllogger.read([alone.stdout.encode()], (1, 3))
+    log = logs.reader(logs.DLLOGGER)([alone.stdout.encode()], (1, 3))
     assert (log.problems, log.runs, log.steps) == ((), 1, 3)
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Workload, _dllogger
+from orchestrator.workloads import Workload
 
 
 class Params(Noun):
@@ -44,6 +45,6 @@ WORKLOAD = Workload(
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="instant",
-    read=_dllogger.reader((2, 8)),
-    progress=_dllogger.progress,
+    read=logs.reader(logs.DLLOGGER, (2, 8)),
+    progress=logs.progress(logs.DLLOGGER),
 )

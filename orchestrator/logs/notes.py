@@ -1,4 +1,4 @@
-"""Problems of a DLLogger log as they turn up."""
+"""Problems of a log as they turn up."""
 
 from orchestrator.model.problem import Problem
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from orchestrator.logs.notes import Notes
+from orchestrator.logs.text import LONGEST_RECORD, whole_lines
 from orchestrator.model.log import Fabric, Port
-from orchestrator.workloads import _dll_line, _pieces
-from orchestrator.workloads._dll_notes import Notes
 
 MOST_NAMES = 1000
 """Of networks, ports and interfaces: a log of random names must not fill the memory."""
@@ -77,7 +77,7 @@ class Listener:
         A line too long for a record is somebody else's text.
         """
         text = line.rstrip(b"\r\n")
-        if len(text) > _dll_line.LONGEST_RECORD:
+        if len(text) > LONGEST_RECORD:
             return
         for code, pattern in _TROUBLES.items():
             if pattern.search(text):
@@ -122,16 +122,13 @@ def read(chunks: Iterable[bytes]) -> Fabric:
 
     A last line that no line feed ends may be cut, and is not evidence.
     """
-    listener, line, rest = Listener(), 1, b""
-    for piece in _pieces.even(chunks):
-        whole, end, rest = (rest + piece).rpartition(b"\n")
-        rest = rest[-_dll_line.LONGEST_RECORD :]  # such as a hole of zeros without any line feed
-        text = _dll_line.plain(whole + end)
-        if concerns(text):
-            for row, each in enumerate(text.split(b"\n")):
-                for part in each.split(b"\r") if concerns(each) else ():
-                    listener.hear(part, line + row)
-        line += text.count(b"\n")
+    listener, number = Listener(), 1
+    for text in whole_lines(chunks):
+        if text.endswith(b"\n") and concerns(text):
+            for row, line in enumerate(text.split(b"\n")):
+                for part in line.split(b"\r") if concerns(line) else ():
+                    listener.hear(part, number + row)
+        number += text.count(b"\n")
     return listener.fabric()
 
 

@@ -3,8 +3,7 @@
 from datetime import datetime
 from functools import lru_cache
 
-from orchestrator.model.log import SECOND_NS, Moment
-from orchestrator.workloads._dll_notes import Notes
+from orchestrator.model.log import SECOND_NS
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -33,23 +32,3 @@ def of_seconds(text: bytes) -> int:
     """Nanoseconds of a number of seconds with at most 9 decimals."""
     whole, _, decimals = text.partition(b".")
     return int(whole) * SECOND_NS + int(decimals.ljust(9, b"0"))
-
-
-def judge(start: Moment | None, end: Moment | None, origin_ns: int | None, notes: Notes) -> None:
-    """Note a window that begins and ends on a whole second: its clock has no fractions.
-
-    A clock with microseconds does so once in 10 ** 12 windows.
-
-    Args:
-        origin_ns: the time that the moments count from.
-    """
-    if not (start and end) or origin_ns is None or end.clock_ns <= start.clock_ns:
-        return
-    if (start.clock_ns + origin_ns) % SECOND_NS or (end.clock_ns + origin_ns) % SECOND_NS:
-        return
-    seconds = (end.clock_ns - start.clock_ns) // SECOND_NS
-    notes.add(
-        "COARSE-CLOCK",
-        f"lines {start.line} and {end.line}: the clock shows whole seconds; the {seconds} s between"
-        " them are good to 1 s",
-    )

@@ -1,0 +1,126 @@
+"""Steps that only go on as expected, taken by the block; whatever is not stays for other eyes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+from typing import NamedTuple
+
+from orchestrator.logs.format import Format, Step
+
+
+class Course(NamedTuple):
+    """How a run is expected to go on.
+
+    Args:
+        stride: iterations from one step to the next.
+    """
+
+    last: Step
+    stride: int
+
+    def numbers(self, count: int) -> range:
+        """Of the next steps, so many."""
+        begin = self.last.number + self.stride
+        return range(begin, begin + count * self.stride, self.stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps that follow each other.
+
+    Args:
+        text: their lines.
+        lines: of the log, in which they stand.
+        stamps, latencies_s: empty where the format prints none.
+        last: the last one of them.
+    """
+
+    form: Format
+    text: bytes
+    lines: Sequence[int]
+    numbers: range
+    stamps: Sequence[bytes]
+    rates: list[float]
+    latencies_s: Sequence[float]
+    last: Step
+
+    def goes_on(self, before: Step) -> bool:
+        """Whether the writer of another step went on with these, in the order of time."""
+        last, stamps = self.last, self.stamps
+        if tuple(sorted(stamps)) != tuple(stamps):  # of one form, they sort by their bytes
+            return False
+        if self.form.goes_back(stamps[0] if stamps else b"", before.stamp):
+            return False
+        writer = (before.rank, before.series, before.epoch)
+        if (last.rank, last.series, last.epoch) != writer:
+            return False
+        return min(self.rates) > 0
+
+    def agrees(self, batch: int | None, tolerance: float) -> bool:
+        """Whether each latency is one, and times its rate the batch that a header tells."""
+        if not self.latencies_s:
+            return True
+        if not all(self.latencies_s) or batch is None:
+            return all(self.latencies_s)
+        samples = [rate * it for rate, it in zip(self.rates, self.latencies_s, strict=True)]
+        return batch * (1 - tolerance) < min(samples) <= max(samples) < batch * (1 + tolerance)
+
+    def rows(self, first: int, last: int) -> slice:
+        """Which of the steps have iterations between these two."""
+        begin, stride = self.numbers.start, self.numbers.step
+        start, stop = -((begin - first) // stride), (last - begin) // stride + 1
+        return slice(max(0, start), max(0, stop))
+
+    def steps(self, rows: slice) -> Iterator[Step]:
+        """Some of its steps."""
+        if self.last.words:
+            texts = self.text.split(b"\n")[:-1]
+            found = map(self.form.read, texts[rows], self.lines[rows])
+            yield from filter(None, found)
+            return
+        rank, series, _, epoch, *_ = self.last
+        printed = zip(
+            self.stamps[rows], self.numbers[rows], self.rates[rows], self.lines[rows], strict=True
+        )
+        for stamp, number, rate, line in printed:
+            yield Step(rank, series, stamp, epoch, number, rate, b"", b"", line)
+
+    def evidence(self, rows: slice) -> bytes:
+        """What copies of these steps have in common, where that is their numbers and times."""
+        printed = zip(self.numbers[rows], self.stamps[rows], strict=True)
+        return b"".join(map(b"%d %s\n".__mod__, printed))
+
+
+def by_pattern(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:
+    """The steps that these lines are, whatever their widths; None if one is none, or astray."""
+    found = form.rows.findall(text)
+    if not found or len(found) != len(lines):
+        return None
+    columns = tuple(zip(*found, strict=True))
+    fields = {name: columns[place - 1] for name, place in form.rows.groupindex.items()}
+    if not _are_alike(fields):
+        return None
+    numbers = course.numbers(len(found))
+    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1])
+    if last is None or b" ".join(fields["iteration"]) != printed(numbers):
+        return None
+    stamps = fields.get("clock", ()) if last.stamp else ()
+    rates, latencies_s = (list(map(float, fields.get(name, ()))) for name in ("rate", "latency"))
+    block = Block(form, text, lines, numbers, stamps, rates, latencies_s, last)
+    return block if block.goes_on(course.last) else None
+
+
+def _are_alike(fields: Mapping[str, Sequence[bytes]]) -> bool:
+    """Whether one writer printed all lines, and all times in one form, or none."""
+    for name in ("rank", "series", "epoch"):
+        if len(set(fields.get(name, ()))) > 1:
+            return False
+    stamps = fields.get("clock", ())
+    return len(set(map(bytes.find, stamps, repeat(b".")))) <= 1
+
+
+@lru_cache(maxsize=16)
+def printed(numbers: range) -> bytes:
+    """Numbers as they are expected: to print them takes less time than to read what is there."""
+    return (b"%d " * len(numbers) % tuple(numbers))[:-1]

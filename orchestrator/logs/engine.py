@@ -1,0 +1,293 @@
+"""The one reader of training logs: a format tells it what the lines of a program mean."""
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+
+from orchestrator.logs import nccl
+from orchestrator.logs.block import Course, by_pattern
+from orchestrator.logs.columns import Columns
+from orchestrator.logs.format import Format, Step
+from orchestrator.logs.notes import Notes
+from orchestrator.logs.run import Run
+from orchestrator.logs.text import LONGEST_RECORD, Line, Raw, lines_that, whole_lines
+from orchestrator.model.log import TrainingLog
+
+RESULT = "train_throughput"
+"""What a program's own result is called in ``TrainingLog.reported``."""
+
+_FEW_BYTES, _SOME_BYTES, _MOST_BYTES = 256, 2048, 64 * 1024
+_MOST_PATIENCE = 31
+
+
+class Reader:
+    """A log that is being read, from its first byte to its last.
+
+    Args:
+        asked: the window; None for what is usual.
+    """
+
+    def __init__(self, form: Format, asked: tuple[int, int] | None) -> None:
+        self.form = form
+        self._asked = asked
+        self._libraries = nccl.Listener()
+        self._runs_before = 0
+        self._doubtful: Step | None = None
+        self._bytes, self._is_pure = _SOME_BYTES, True
+        self._pause = self._patience = 0
+        self._may_be_lost = False
+        self.notes = Notes()
+        self.run = Run(form, asked, self.notes)
+        self.line = 1
+        self.half: Step | None = None
+        """A record of which the rest comes in another line."""
+
+    def take(self, text: bytes) -> None:
+        """Read whole lines, or the last one of a log, which nothing ends."""
+        if not text.endswith((b"\n", b"\r")):
+            self._end(text)
+            return
+        columns, at = None, 0
+        while at < len(text):
+            course, block = self._course, None
+            if course:
+                columns = columns or Columns(self.form, text)
+                block = columns.read(at, course, self.line)
+            if block and self.run.add_block(block):
+                self.line += len(block.numbers)
+                at += len(block.text)
+            else:
+                at = self._some(text, at, course)
+
+    @property
+    def _course(self) -> Course | None:
+        """How the run should go on; None as long as nothing can be expected."""
+        run = self.run
+        if run.last is None or not run.stride or self._doubtful or self.half or run.is_over:
+            return None
+        return Course(run.last, run.stride)
+
+    def _some(self, text: bytes, at: int, course: Course | None) -> int:
+        """Read some lines from ``at`` on, and return where they end.
+
+        As many as have lately been in order; where they are not, a few, one by one.
+        """
+        size = self._bytes if course else _FEW_BYTES
+        end = text.rfind(b"\n", at, at + size) + 1 or text.find(b"\n", at) + 1 or len(text)
+        some = text[at:end]
+        next_line = self.line + some.count(b"\n")
+        lines: list[Line] = []
+        if course and self._takes_all(some, range(self.line, next_line), course):
+            self.line, self._bytes = next_line, min(2 * size, _MOST_BYTES)
+            return end
+        lines = lines_that(self.form.concerns, some, self.line)
+        if course and self._takes_those(lines, course):
+            lines, self._bytes = [], min(2 * size, _MOST_BYTES)
+        elif course and size > _SOME_BYTES:
+            self._bytes = _SOME_BYTES
+            return at
+        if nccl.concerns(some):
+            for number, line in lines_that(nccl.concerns, some, self.line):
+                self._libraries.hear(line, number)
+        self._may_be_lost = b"nan" in some or b"inf" in some
+        for self.line, line in lines:
+            self._see(line)
+        self.line = next_line
+        return end
+
+    def _takes_all(self, text: bytes, lines: Sequence[int], course: Course) -> bool:
+        """Whether lines were taken as a block."""
+        if self._pause or not self._is_pure or b"\r" in text:
+            return False
+        block = by_pattern(self.form, text, lines, course)
+        self._is_pure = block is not None and self.run.add_block(block)
+        return self._is_pure
+
+    def _takes_those(self, lines: Sequence[Line], course: Course) -> bool:
+        """Whether lines that had others between them were taken as a block.
+
+        Where that fails, it is tried less and less often.
+        """
+        if self._pause or not lines:
+            self._pause -= bool(self._pause)
+            return False
+        text = b"".join([line + b"\n" for _, line in lines])
+        block = by_pattern(self.form, text, [number for number, _ in lines], course)
+        if block and self.run.add_block(block):
+            self._patience = 0
+            self._is_pure = lines[-1][0] - lines[0][0] == len(lines) - 1
+            return True
+        self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
+        return False
+
+    def _see(self, line: bytes) -> None:
+        """Read one line without its end."""
+        line = line.lstrip(b"\x00")  # a log that was cut short while it was written begins so
+        step = self.form.read(line, self.line)
+        if step:
+            self.step(step)
+            if self._may_be_lost and self.form.is_lost(line):
+                self.lose(step.number)
+            return
+        is_known = len(line) <= LONGEST_RECORD and self.form.event(self, line)
+        if not is_known and self.form.broken(line):
+            self.run.damage(self.line)
+
+    def _end(self, line: bytes) -> None:
+        """Read the last line: of a record that may go on it cannot be known what is missing."""
+        form = self.form
+        if form.sealed and form.sealed.search(line):
+            self.take(line + b"\n")
+        elif self.half or (
+            any(word in line for word in form.cut) if form.cut else form.broken(line)
+        ):
+            seen = f"the log ends in the middle of a record, in line {self.line}"
+            self.notes.add("TRUNCATED", seen, sort="record")
+        self._settle(None)
+
+    def step(self, step: Step) -> None:
+        """Take a step: the next one of its run, a repeated one, or the first of another run."""
+        if self._doubtful:
+            self._settle(step)
+        run, last = self.run, self.run.last
+        if last is None:
+            run.add(step)
+        elif run.is_over or step.series != run.series:
+            before = "the result" if run.is_over else run.series.decode()
+            words = f"{step.series.decode()} of iteration {step.number} after {before}"
+            self.restart(f"line {step.line}: {words}")
+            self.run.add(step)
+        else:
+            self._compare(step, last)
+
+    def _compare(self, step: Step, last: Step) -> None:
+        if step.rank != last.rank and step.rank and last.rank:
+            seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
+            self.notes.add("DUP-STEPS", seen, sort="ranks")
+        if step.place > last.place:
+            self.run.add(step)
+        elif step.place == last.place:
+            self.run.repeat(step)
+        elif (
+            step.epoch < last.epoch
+            or self.run.first is None
+            or step.number <= self.run.first.number
+        ):
+            self._restart_at(step, last)
+        else:
+            self._doubtful = step
+
+    def _settle(self, following: Step | None) -> None:
+        """Judge a step that went back: a run goes on from it, or it was an earlier one's copy."""
+        step, self._doubtful = self._doubtful, None
+        last = self.run.last
+        if step is None or last is None:
+            return
+        if following and self._follows(following, step):
+            self._restart_at(step, last)
+        else:
+            self.run.repeat(step)
+
+    def _follows(self, step: Step, before: Step) -> bool:
+        """Whether a step is what the writer of the one before prints next."""
+        return (
+            step.number == before.number + (self.run.stride or 1)
+            and (step.epoch, step.rank) == (before.epoch, before.rank)
+            and not self.form.goes_back(step.stamp, before.stamp)
+        )
+
+    def _restart_at(self, step: Step, last: Step) -> None:
+        here, before = self.form.place(step), self.form.place(last)
+        self.restart(f"line {step.line}: iteration {here} after {before}")
+        self.run.add(step)
+
+    def restart(self, seen: str) -> None:
+        """Begin another run."""
+        self._settle(None)
+        self.notes.add("SEVERAL-RUNS", seen)
+        self.run.close()
+        self._runs_before += 1
+        self.run = Run(self.form, self._asked, self.notes)
+
+    def open_header(self) -> None:
+        """Begin another run where a header begins, if this one has begun."""
+        if self.run.has_begun:
+            self.restart(f"line {self.line}: another header")
+
+    def argument(self, key: bytes, value: bytes) -> None:
+        """Take an argument of a header that says each once; again, or after steps, opens a run."""
+        name = key.decode("ascii")
+        if name not in self.form.header:
+            return
+        if self.run.steps or name in self.run.header.keys:
+            self.open_header()
+        text = value.decode("utf-8", "backslashreplace").strip()
+        self.run.header.add(name, text, self.line)
+
+    def lose(self, iteration: int) -> None:
+        """Note that the loss of a step is not finite."""
+        seen = f"line {self.line}: iteration {iteration}: the loss is not finite"
+        self.notes.add("LOSS-NOT-FINITE", seen)
+
+    def log(self, raw: Raw) -> TrainingLog:
+        """What has been read."""
+        run, form = self.run, self.form
+        runs = self._runs_before + run.has_begun
+        run.close()
+        stride = run.judge()
+        config, promise = form.config(run), form.promise(run)
+        window = run.window if runs == 1 else None
+        reported = {name: value for name, value in run.reported.items() if isfinite(value)}
+        rule = "reported" if form.reporting and run.ends is None else form.rule
+        if rule == "reported" and runs == 1 and RESULT not in reported:
+            seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
+            self.notes.add("NO-RESULT", seen)
+        if window:
+            window.judge(stride)
+        return TrainingLog(
+            runs=runs,
+            steps=run.steps,
+            first_iteration=run.first.number if run.first else None,
+            last_iteration=run.last.number if run.last else None,
+            config=config,
+            start=window.start if window else None,
+            end=window.end if window else None,
+            rate=run.rate,
+            window_rate=window.rate if window else None,
+            unit=form.unit,
+            reported=reported,
+            digest=window.digest if window else "",
+            size_bytes=raw.size_bytes,
+            sha256=raw.sha256,
+            fabric=self._libraries.fabric(),
+            problems=self.notes.problems(),
+            rule=rule,
+            window=window.used if window else run.ends,
+            window_mean=window.rate_mean if window else None,
+            latency_s=window.latency_s if window else None,
+            memory_mib=run.memory_mib,
+            lines=window.lines if window else None,
+            tells=promise.tells,
+        )
+
+
+def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
+    """What a log says, the same however its bytes are cut into chunks.
+
+    Holds some millions of rates and a few pieces of the log in memory.
+
+    Args:
+        window: first and last iteration, by the log's own numbers, in its first epoch; None for
+            what is usual.
+    """
+    reader, raw = Reader(form, window), Raw(chunks)
+    for text in whole_lines(raw):
+        reader.take(text)
+    return reader.log(raw)
+
+
+def progress(form: Format, block: bytes) -> tuple[int, float] | None:
+    """Iteration and printed rate of the last whole step in a part of a log; None without one."""
+    reader = Reader(form, None)
+    for text in whole_lines([block]):
+        reader.take(text)
+    return reader.run.pace

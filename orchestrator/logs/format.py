@@ -1,0 +1,192 @@
+"""What is peculiar to the log of one program: a table, and at most four small functions."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from orchestrator.logs import clock
+from orchestrator.logs.header import Table, Value
+from orchestrator.model.log import Rule
+
+if TYPE_CHECKING:
+    from orchestrator.logs.engine import Reader
+    from orchestrator.logs.run import Run
+
+LOST = rb"|-?nan|-?inf"
+"""How a pattern allows a number that is not finite."""
+NUMBER = rb"(?:-?\d{1,30}+(?:\.\d{1,30}+)?+(?:[eE][-+]?\d{1,2}+)?+" + LOST + rb")"
+TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
+"""What may stand before a line of a header: mpirun's tag, with or without a time, and blanks."""
+
+_DATE = rb"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
+_RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
+_GROUPS = ("rank", "series", "clock", "epoch", "iteration", "rate", "latency", "words")
+
+
+class Step(NamedTuple):
+    """A step as it was printed; what its format does not print is empty, or epoch 0.
+
+    Args:
+        rank: by mpirun's tag.
+        series: what the program calls its rates.
+        words: all of it, where that is its evidence.
+    """
+
+    rank: bytes
+    series: bytes
+    stamp: bytes
+    epoch: int
+    number: int
+    rate: float
+    latency: bytes
+    words: bytes
+    line: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Epoch and iteration."""
+        return self.epoch, self.number
+
+    @property
+    def evidence(self) -> bytes:
+        """What copies of the same step have in common: its words, or its number and its time."""
+        return self.words or b"%d %s" % (self.number, self.stamp)
+
+
+class Promise(NamedTuple):
+    """What a header says of the steps to come; None where it says nothing.
+
+    Args:
+        interval: from one printed step to the next.
+        first: the latest number at which the log may begin; None for one interval.
+        lines: of steps, in all epochs.
+        least, most: iterations of an epoch, as far as the header tells.
+        batch: samples of an iteration.
+        tells: keys of the config that every whole header of this sort says.
+    """
+
+    interval: int | None = None
+    first: int | None = None
+    lines: int | None = None
+    least: int | None = None
+    most: int | None = None
+    epochs: int | None = None
+    batch: int | None = None
+    tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Format:
+    """How one program logs.
+
+    Args:
+        step: pattern of a step, with groups ``iteration`` and ``rate`` and, where they are printed,
+            ``clock``, ``epoch``, ``latency``, ``series`` and ``words``. Where a number may be lost
+            it allows ``LOST``. Lines of steps with other text around them may match as well.
+        marks: a line without any of these words is no business of this format.
+        alone: words that stand once in a line that holds one step and no piece of another.
+        lost: finds a loss that is not finite in the line of a step.
+        sealed: finds a record that is whole although nothing ends its line; None if none ever is.
+        cut: words of which one is in a record's beginning, if a log ends in it.
+        clock: a printed time in ns, None if there is no such time; None for a program that
+            prints none.
+        base: the number of a run's first iteration.
+        window: first and last iteration that are measured unless asked otherwise; None for the
+            last ``tail`` records.
+        reporting: series, or modes by the header, whose own result counts instead of a window.
+        header: arguments by the program's names.
+        needed: keys of the header without any of which it is not whole, by what is missing then.
+        headerless: code and text of a log without a header.
+        event: takes a line that is no step; whether it was one of this format.
+        broken: whether a line that is neither begins as a record or holds the end of one.
+        config: what a run's header says, with what follows from it.
+        promise: what a run's header says of its steps.
+    """
+
+    unit: str
+    rule: Rule = "clock"
+    step: bytes
+    marks: tuple[bytes, ...]
+    alone: tuple[bytes, ...] = ()
+    lost: re.Pattern[bytes]
+    sealed: re.Pattern[bytes] | None = None
+    cut: tuple[bytes, ...] = ()
+    clock: Callable[[bytes], int | None] | None = clock.of_stamp
+    base: int = 1
+    window: tuple[int, int] | None
+    tail: int = 0
+    reporting: frozenset[str] = frozenset()
+    header: Table = field(default_factory=dict)
+    needed: tuple[tuple[str, frozenset[str]], ...] = ()
+    headerless: tuple[str, str]
+    event: Callable[["Reader", bytes], bool]
+    broken: Callable[[bytes], bool]
+    config: Callable[["Run"], dict[str, Value]]
+    promise: Callable[["Run"], Promise]
+
+    @cached_property
+    def _named(self) -> bytes:
+        """The pattern with all groups; one that the program does not print matches nothing."""
+        missing = (name for name in _GROUPS[1:] if b"(?P<%s>" % name.encode() not in self.step)
+        return self.step + b"".join(b"(?P<%s>)" % name.encode() for name in missing)
+
+    @cached_property
+    def one(self) -> re.Pattern[bytes]:
+        """Finds a step in a line."""
+        return re.compile(_RANK + self._named)
+
+    @cached_property
+    def rows(self) -> re.Pattern[bytes]:
+        """Finds lines that are steps with nothing beside them and no number lost."""
+        step = self.step.replace(LOST, b"").replace(b"(?P<words>", b"(?:")
+        return re.compile(rb"(?m)^" + _DATE + _RANK + rb"[ \t]*" + step + rb"[ \t]*\n")
+
+    @cached_property
+    def concerns(self) -> Callable[[bytes], object]:
+        """Finds any of the words of this format in a line; None without one."""
+        return re.compile(b"|".join(map(re.escape, self.marks))).search
+
+    def match(self, line: bytes) -> re.Match[bytes] | None:
+        """The one step in a line; None without one, or with another writer's text."""
+        for word in self.alone:
+            if line.count(word) != 1:
+                return None
+        return self.one.search(line)
+
+    def read(self, line: bytes, number: int) -> Step | None:
+        """The step in line ``number`` of the log, if it holds one."""
+        found = self.match(line)
+        if found is None:
+            return None
+        rank, series, stamp, epoch, iteration, rate, latency, words = found.group(*_GROUPS)
+        return Step(
+            rank or b"",
+            series,
+            stamp or b"",
+            int(epoch or 0),
+            int(iteration),
+            float(rate),
+            latency,
+            b" ".join(words.split()) if words else b"",
+            number,
+        )
+
+    def place(self, step: Step) -> str:
+        """Where in a run a step is, in words."""
+        has_epochs = "epoch" in self.rows.groupindex
+        return f"{step.number} of epoch {step.epoch}" if has_epochs else str(step.number)
+
+    def is_lost(self, line: bytes) -> bool:
+        """Whether a loss in the line of a step is not finite."""
+        return self.lost.search(line) is not None
+
+    def goes_back(self, stamp: bytes, before: bytes) -> bool:
+        """Whether a time lies before the one that was printed before it."""
+        if stamp.find(b".") == before.find(b"."):  # of one form, so that they sort by their bytes
+            return stamp < before
+        if self.clock is None or not stamp or not before:
+            return False
+        here, there = self.clock(stamp), self.clock(before)
+        return stamp < before if here is None or there is None else here < there

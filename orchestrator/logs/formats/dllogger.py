@@ -1,0 +1,146 @@
+"""NVIDIA's DLLogger in PyTorch: PARAMETER lines, one line a step, Summary.
+
+Source: DLLogger's StdOutBackend and DeepLearningExamples' image_classification/logger.py; the
+variants are those of the logs in PaddlePaddle/Perf, 2020 to 2023.
+"""
+
+import re
+from math import isfinite
+
+from orchestrator.logs.engine import Reader
+from orchestrator.logs.format import LOST, NUMBER, Format, Promise
+from orchestrator.logs.header import Table, Value, count, real, switch, whole
+from orchestrator.logs.run import Run
+
+STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
+"""A time as Python's ``str(datetime)`` prints it, which drops .000000."""
+
+_STEP = (
+    rb"DLL " + STAMP + rb" - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
+    rb"(?: ++(?!train\.total_ips)[A-Za-z_][\w.]*+ : "
+    + NUMBER
+    + rb"(?: (?:None|s|im(?:g|ages)/s)(?= ))?+)*+"
+    rb" +train\.total_ips : (?P<rate>" + NUMBER + rb") im(?:g|ages)/s"
+)
+_OTHER = re.compile(
+    rb"DLL " + STAMP + rb" - (?:(?P<header>PARAMETER) |(?P<summary>Summary): |Epoch: \d{1,9}  [a-z]"
+    rb"|Epoch: \d{1,9} Iteration: \d{1,15} Validation Iteration: \d"
+    rb"|(?!PARAM|Summ|Epoch|Iter)[A-Za-z])"
+)
+
+
+def _word(text: str) -> str:
+    if "  " in text or " :" in text:
+        raise ValueError("one value")
+    return text
+
+
+_TABLE: Table = {
+    "batch_size": ("micro_batch_size", count),
+    "world_size": ("world_size", count),
+    "prof": ("iterations", whole),
+    "epochs": ("epochs", whole),
+    "run_epochs": ("run_epochs", whole),
+    "arch": ("arch", _word),
+    "num_classes": ("num_classes", count),
+    "model.num_classes": ("num_classes", count),
+    "data": ("data", _word),
+    "data_backend": ("data_backend", _word),
+    "optimizer_batch_size": ("optimizer_batch_size", whole),
+    "memory_format": ("memory_format", _word),
+    "image_size": ("image_size", count),
+    "accumulation_steps": ("accumulation_steps", count),
+    "device": ("device", _word),
+    "amp": ("amp", switch),
+    "fp16": ("fp16", switch),
+    "static_loss_scale": ("static_loss_scale", real),
+    "dynamic_loss_scale": ("dynamic_loss_scale", switch),
+}
+_FLAGS = ("epochs", "run_epochs", "amp", "fp16", "static_loss_scale", "dynamic_loss_scale")
+
+
+def parameters(line: bytes) -> list[tuple[str, str]]:
+    """Names and values of a PARAMETER line; an empty value, as ``pretrained_weights :``, stays."""
+    text = line.decode("utf-8", "backslashreplace").partition(" PARAMETER")[2]
+    parts = re.split(r" ([A-Za-z_][A-Za-z0-9_.]*) : ", text)
+    return [(name, value.strip()) for name, value in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def results(line: bytes) -> dict[str, float]:
+    """The finite numbers of a line of results, by name."""
+    found = re.findall(rb" ([A-Za-z_][\w.]*) : (" + NUMBER + rb")(?=\s|$)", line)
+    named = {name.decode("ascii").replace(".", "_"): float(value) for name, value in found}
+    if "train_total_ips" in named:
+        named["train_throughput"] = named.pop("train_total_ips")
+    return {name: value for name, value in named.items() if isfinite(value)}
+
+
+def _event(reader: Reader, line: bytes) -> bool:
+    other = _OTHER.search(line) if line.count(b"DLL ") == 1 else None
+    if other is None:
+        return False
+    if other["header"]:
+        said = parameters(line)
+        opens = {"data", "arch"} & {key for key, _ in said}  # the other part says model.*
+        if opens:
+            reader.open_header()
+        for key, value in said:
+            reader.run.header.add(key, value, reader.line)
+    elif other["summary"]:
+        reader.run.reported.update(results(line))
+    return True
+
+
+def _broken(line: bytes) -> bool:
+    _, record, after = line.partition(b"DLL ")
+    words = (b"Epoch: ", b"Iteration:", b"Summary: ", b"PARAMETER")
+    if record and (re.search(rb"DLL \d", line) or any(word in after for word in words)):
+        return True
+    return b"train." in line.partition(b"Iteration:")[2]
+
+
+def _config(run: Run) -> dict[str, Value]:
+    """What the header says, with precision and loss scale drawn from the flags."""
+    header, said = run.header, run.header.values
+    config = {name: value for name, value in said.items() if name not in _FLAGS}
+    flags = [said[name] for name in ("amp", "fp16") if name in said]
+    if flags and header.is_certain("amp", "fp16"):
+        config["precision"] = "amp" if any(flags) else "fp32"
+    if said.get("dynamic_loss_scale"):
+        config["loss_scale"] = "dynamic"
+    elif header.is_certain("dynamic_loss_scale") and config.get("precision") == "amp":
+        config["loss_scale"] = said.get("static_loss_scale", "")
+    return {name: value for name, value in config.items() if value != ""}
+
+
+def _promise(run: Run) -> Promise:
+    """Of ``--prof N`` the program runs iterations 1 to N - 1, in each epoch."""
+    prof, epochs, most = (
+        run.header.number(name) or 0 for name in ("iterations", "epochs", "run_epochs")
+    )
+    if prof < 2:
+        return Promise()
+    first, epoch = (run.first.number, run.first.epoch) if run.first else (1, 0)
+    asked, stride = epochs - epoch, run.usual or 1
+    whole_epochs = max(run.epochs, 1, min(asked, most) if most > 0 else asked)
+    begin = min(max(first, 1), stride)
+    return Promise(lines=max((prof - 1 - begin) // stride + 1, 0) * whole_epochs)
+
+
+DLLOGGER = Format(
+    unit="images/s",
+    step=_STEP,
+    marks=(b"DLL", b"Iteration:"),
+    alone=(b"DLL ", b"Iteration:"),
+    lost=re.compile(rb"train\.loss : (?:" + LOST[1:] + rb")"),
+    sealed=re.compile(_STEP),
+    cut=(b"DLL",),
+    window=(20, 60),
+    header=_TABLE,
+    needed=(("batch_size", frozenset({"batch_size"})), ("prof", frozenset({"prof"}))),
+    headerless=("NO-HEADER", "no PARAMETER line before the steps"),
+    event=_event,
+    broken=_broken,
+    config=_config,
+    promise=_promise,
+)

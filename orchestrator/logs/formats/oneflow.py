@@ -1,0 +1,182 @@
+"""OneFlow's ResNet-50 and BERT: arguments, then a line every few iterations.
+
+Since 21 August 2020 such a line ends with the time at which it was printed.
+Source: OneFlow-Benchmark, print_args in config.py and metric_cb in util.py of Classification/cnns
+and LanguageModeling/BERT; DLPerf, extract_cnn_result.py and extract_bert_result.py.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from orchestrator.logs import clock
+from orchestrator.logs.engine import Reader
+from orchestrator.logs.format import LOST, TAG, Format, Promise
+from orchestrator.logs.header import Table, Value, count, real, switch, whole, word
+from orchestrator.logs.run import Run
+
+_RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
+"""With fewer decimals it was cut."""
+_FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
+_CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?)[ \t]*$"
+_ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
+_TRAIN = re.compile(rb"^" + TAG + rb"train:|(?<!\w)train: epoch")
+_STEP = re.compile(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]")
+_LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
+
+_COMMON: Table = {
+    "model": ("model", word),
+    "batch_size_per_device": ("micro_batch_size", count),
+    "gpu_num_per_node": ("gpus_per_node", count),
+    "num_nodes": ("nodes", count),
+    "loss_print_every_n_iter": ("print_every", count),
+    "learning_rate": ("learning_rate", real),
+    "use_fp16": ("use_fp16", switch),
+    "use_xla": ("xla", switch),
+    "dtype": ("dtype", word),
+}
+_HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
+
+
+def _named(read: Callable[[str], Value], *keys: str) -> Table:
+    """Arguments that we call as the program does."""
+    return {key: (key, read) for key in keys}
+
+
+def _event(reader: Reader, line: bytes) -> bool:
+    """Read an argument, or which kind of data is loaded."""
+    if argument := _ARGUMENT.match(line):
+        reader.argument(*argument.groups(b""))
+        return True
+    header = reader.run.header
+    loading = _LOADING.search(line)
+    if loading and not reader.form.broken(line):
+        kind = "synthetic" if loading[1].startswith(b"synthetic") else "ofrecord"
+        header.put("loaded", kind if header.get("loaded") in (None, kind) else "both")
+    return False
+
+
+def _ends(line: bytes, rated: bytes) -> bool:
+    """Whether a line holds the end of a record; validation prints such ends too."""
+    return rated in line and b"validation: " not in line
+
+
+def _broken_rn50(line: bytes) -> bool:
+    return _ends(line, b"samples/s: ") or _TRAIN.search(line) is not None
+
+
+def _broken_bert(line: bytes) -> bool:
+    return _ends(line, b"throughput: ") or _STEP.search(line) is not None
+
+
+def _config(run: Run) -> dict[str, Value]:
+    """What the header says, with what follows from it."""
+    header, promise = run.header, _promise(run)
+    config = {name: value for name, value in header.values.items() if name not in _HIDDEN}
+    if ranks := header.numbers("nodes", "gpus_per_node"):
+        config["world_size"] = prod(ranks)
+    if promise.least is not None and promise.least == promise.most:
+        config["iterations"] = promise.least
+    if precision := _precision(run):
+        config["precision"] = precision
+    if (xla := header.is_on("use_xla")) is not None:
+        config["xla"] = xla
+    if data := _data(run):
+        config["data"] = data
+    if data == "synthetic":
+        config.pop("data_part_num", None)  # a default that nobody asked for, of files not read
+    return config
+
+
+def _precision(run: Run) -> str | None:
+    """Precision by the switches; None where they leave it open, or ask for float16 throughout."""
+    amp, dtype = run.header.is_on("use_fp16"), run.header.get("dtype")
+    if (amp is None and dtype is None) or dtype not in (None, "float32"):
+        return None
+    return "amp" if amp else "fp32"
+
+
+def _data(run: Run) -> str | None:
+    """Kind of the training data.
+
+    Where no validation data are given, the program says of them too that they are synthetic.
+    """
+    if "train_data_dir" in run.header.keys:
+        return "ofrecord" if run.header.get("train_data_dir") else "synthetic"
+    loaded = run.header.get("loaded")
+    return None if loaded in (None, "both") else str(loaded)
+
+
+def _promise(run: Run) -> Promise:
+    """The steps that a header promises.
+
+    ResNet-50's epoch is a number of images; whether a last batch that they do not fill is trained
+    differs between versions.
+    """
+    header = run.header
+    iterations, epochs = header.number("iterations"), header.number("num_epochs")
+    numbers = header.numbers("num_examples", "micro_batch_size", "nodes", "gpus_per_node")
+    images, *batch = numbers or (None,)
+    return Promise(
+        interval=header.number("print_every"),
+        least=iterations if images is None else images // prod(batch),
+        most=iterations if images is None else -(-images // prod(batch)),
+        epochs=epochs,
+        tells=frozenset({"micro_batch_size", "world_size"}),
+    )
+
+
+ONEFLOW_RN50 = Format(
+    unit="images/s",
+    step=rb"(?<!\w)(?P<words>train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
+    rb"(?:" + _FIELD + rb"){0,20}+, samples/s: " + _RATE + _CLOCK,
+    marks=(b"train:", b"samples/s: ", b" =", b"Loading "),
+    alone=(b"train:", b"samples/s: "),
+    lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
+    clock=clock.of_seconds,
+    window=(20, 120),
+    header={
+        **_COMMON,
+        **_named(count, "num_examples", "num_epochs", "num_classes", "image_size"),
+        "train_data_part_num": ("data_part_num", count),
+        **_named(whole, "nccl_fusion_threshold_mb", "nccl_fusion_max_ops"),
+        **_named(switch, "channel_last", "pad_output", "gpu_image_decoder"),
+        **_named(switch, "fuse_bn_relu", "fuse_bn_add_relu"),
+        **_named(real, "momentum", "label_smoothing"),
+        **_named(word, "optimizer", "train_data_dir"),
+    },
+    headerless=("NO-HEADER", "no line of the arguments before the steps"),
+    event=_event,
+    broken=_broken_rn50,
+    config=_config,
+    promise=_promise,
+)
+ONEFLOW_BERT = replace(
+    ONEFLOW_RN50,
+    unit="sentences/s",
+    step=rb"(?<!\w)(?P<words>step: (?P<iteration>\d{1,15})(?:"
+    + _FIELD
+    + rb"){0,20}+, throughput: "
+    + _RATE
+    + rb"(?:"
+    + _FIELD
+    + rb"){0,20}+"
+    + _CLOCK,
+    marks=(b"step:", b"throughput: ", b" =", b"Loading "),
+    alone=(b"step:", b"throughput: "),
+    base=0,
+    window=(19, 119),
+    header={
+        **_COMMON,
+        "iter_num": ("iterations", count),
+        "num_accumulation_steps": ("accumulation_steps", count),
+        **_named(count, "data_part_num", "seq_length", "max_predictions_per_seq"),
+        **_named(count, "num_hidden_layers", "num_attention_heads"),
+        **_named(count, "hidden_size_per_head", "max_position_embeddings"),
+        **_named(count, "type_vocab_size", "vocab_size"),
+        **_named(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
+        **_named(switch, "save_last_snapshot"),
+    },
+    broken=_broken_bert,
+)

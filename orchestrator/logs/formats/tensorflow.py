@@ -1,0 +1,296 @@
+"""NVIDIA's TensorFlow ResNet-50, by either of its loggers: header, steps, the program's own result.
+
+DLLogger prints a step in one line, ``(epoch, step) total_ips : 408.3``, and the step counts on
+over all epochs. NVLOG, up to 2020, prints an iteration and then its rate in a line of its own.
+Newer programs print their parameters in one line, and all print a few counts one by one.
+
+Source: DeepLearningExamples, TensorFlow/Classification/ConvNets: runtime/runner.py and utils/hooks;
+the variants are those of the logs in PaddlePaddle/Perf, 2020 to 2022.
+"""
+
+import re
+from datetime import UTC, datetime
+from math import isfinite, nan
+
+from orchestrator.logs.engine import RESULT, Reader
+from orchestrator.logs.format import LOST, NUMBER, Format, Promise, Step
+from orchestrator.logs.formats.dllogger import parameters, results
+from orchestrator.logs.header import Header, Table, Value, count, real, switch, whole
+from orchestrator.logs.run import Run
+
+TRAINING = "imgs_per_sec"
+"""What mode train calls the rate of a step."""
+BENCHMARK = "total_ips"
+"""What the benchmark modes call it."""
+UNSHOWN = 20
+"""Steps at the beginning that mode train never prints. Source: utils/hooks/training_hooks.py."""
+_PARAMETERS = "PARAMETER"
+"""Among the keys of a header: whether it has a line of parameters."""
+
+_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?"
+_RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?=\s|$)"
+_STEP = rb"DLL (?P<clock>" + _TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
+_SEALED = re.compile(
+    _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + _TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
+)
+_OTHER = re.compile(
+    rb"DLL "
+    + _TIME
+    + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
+    rb"|(?!PARAM)[A-Za-z])"
+)
+_NVLOG = re.compile(
+    rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
+    rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<second>\d{1,10})\.(?P<part>\d{6,9})"
+    rb" \([\w.]{1,80}:\d{1,9}\) (?:iteration: (?P<iteration>\d{1,15})\s*$"
+    rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
+    rb"|(?!iteration|imgs_per_sec|total_ips|Average total)(?P<text>.*))"
+)
+_LOSS = re.compile(rb"(?:cross_entropy|l2_loss|total_loss) ?: (?:" + LOST[1:] + rb")")
+_COUNT = re.compile(
+    rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
+    rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
+)
+
+
+def _word(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]{1,80}", text, re.ASCII):
+        raise ValueError("one word")
+    return text
+
+
+# Flags lost the ``use_`` of their names in 2021, and --amp and --static_loss_scale took the place
+# of --use_tf_amp and --loss_scale.
+_TABLE: Table = {
+    "arch": ("arch", _word),
+    "mode": ("mode", _word),
+    "batch_size": ("micro_batch_size", count),
+    "num_iter": ("num_iter", count),
+    "run_iter": ("run_iter", whole),
+    "iter_unit": ("iter_unit", _word),
+    "warmup_steps": ("warmup_steps", whole),
+    "display_every": ("display_every", count),
+    "data_format": ("data_format", _word),
+    "data_dir": ("has_data", switch),
+    "data_idx_dir": ("has_index", switch),
+    "precision": ("arithmetic", _word),
+    "use_tf_amp": ("amp", switch),
+    "amp": ("amp", switch),
+    "use_xla": ("xla", switch),
+    "xla": ("xla", switch),
+    "use_dali": ("dali", switch),
+    "dali": ("dali", switch),
+    "use_static_loss_scaling": ("is_static", switch),
+    "loss_scale": ("scale", real),
+    "static_loss_scale": ("scale", real),
+    "Num GPUs": ("world_size", count),
+    "Per-GPU Batch Size": ("micro_batch_size", count),
+    "Total Steps": ("total_steps", count),
+}
+_FOLDERS = ("data_dir", "data_idx_dir")
+
+
+def _event(reader: Reader, line: bytes) -> bool:
+    line = line.lstrip(b"\x00")
+    if b"DLL" in line:
+        return _dllogger(reader, line)
+    if b":::NVLOG" in line:
+        return _nvlog(reader, line)
+    if b"Starting Model Training" in line:
+        _start(reader)
+        return True
+    return _count(reader, line)
+
+
+def _dllogger(reader: Reader, line: bytes) -> bool:
+    other = _OTHER.search(line) if line.count(b"DLL ") == 1 else None
+    if other is None:
+        return False
+    if other["header"]:
+        if reader.run.steps or _PARAMETERS in reader.run.header.keys:
+            reader.restart(f"line {reader.line}: another header")
+        header = reader.run.header
+        header.keys.add(_PARAMETERS)
+        for key, text in parameters(line):
+            given = str(text != "None") if key in _FOLDERS and text else text
+            header.add(key, given, reader.line)
+    elif other["result"]:
+        _conclude(reader, results(line))
+    return True
+
+
+def _nvlog(reader: Reader, line: bytes) -> bool:
+    """Bring the two halves of a step together, the number and then its rate."""
+    found = _NVLOG.search(line) if line.count(b":::NVLOG") == 1 else None
+    if found is None:
+        return False
+    rank, half = found["rank"] or b"", reader.half
+    if found["average"]:
+        _conclude(reader, {RESULT: float(found["average"])})
+    elif found["iteration"]:
+        if half:
+            reader.run.damage(reader.line)
+        second = datetime.fromtimestamp(int(found["second"]), UTC)
+        stamp = f"{second:%Y-%m-%d %H:%M:%S}.".encode() + found["part"]
+        reader.half = Step(rank, b"", stamp, 0, int(found["iteration"]), nan, b"", b"", 0)
+    elif found["rate"]:
+        reader.half = None
+        if half is None or half.rank != rank:
+            return False
+        rate = float(found["rate"])
+        reader.step(half._replace(series=found["series"], rate=rate, line=reader.line))
+    else:
+        _told_by_nvlog(reader, line)
+    return True
+
+
+def _told_by_nvlog(reader: Reader, line: bytes) -> None:
+    run = reader.run
+    if b" XLA is activated" in line:
+        run.header.add("xla", "True", reader.line)
+    elif b" TF AMP is activated" in line:
+        run.header.add("amp", "True", reader.line)
+    elif b" Starting Model Training" in line:
+        _start(reader)
+    elif run.last and _LOSS.search(line):
+        reader.lose(run.last.number)
+    else:
+        _count(reader, line)
+
+
+def _start(reader: Reader) -> None:
+    if reader.run.steps:
+        reader.restart(f"line {reader.line}: another training is started")
+
+
+def _count(reader: Reader, line: bytes) -> bool:
+    """Take a line such as ``Num GPUs 8``."""
+    found = _COUNT.match(line)
+    if found:
+        reader.run.header.add(found["name"].decode(), found["value"].decode(), reader.line)
+    return found is not None
+
+
+def _conclude(reader: Reader, reported: dict[str, float]) -> None:
+    """Take what the program reports at its end, after which no step of its run comes."""
+    run = reader.run
+    for name, value in reported.items():
+        before = run.reported.setdefault(name, value)
+        if isfinite(value) and value != before:
+            seen = f"line {reader.line}: {name} {value:g} after {before:g}"
+            run.notes.add("DUP-STEPS", seen, sort=name)
+        if value != before:  # a number with two values is none
+            run.reported[name] = nan
+    run.is_over = RESULT in run.reported
+
+
+def _broken(line: bytes) -> bool:
+    if b"DLL" not in line and b":::NVLOG" in line:
+        return True
+    if b"DLLL {" in line:  # the lines of the program's own log.json
+        return False
+    words = (b"PARAMETER ", b"train_throughput", b"imgs_per_sec :", b"total_ips :", b"total_ips:")
+    return bool(re.search(rb"DLL \d", line)) or any(word in line for word in words)
+
+
+def _config(run: Run) -> dict[str, Value]:
+    """What the header says, with precision, loss scale and data drawn from the flags."""
+    header, mode, series = run.header, run.header.get("mode"), run.series.decode()
+    names = ("arch", "mode", "micro_batch_size", "world_size", "data_format", "xla")
+    config = {name: header.get(name) for name in names}
+    precision = _precision(header)
+    config |= {"iterations": _iterations(header), "precision": precision}
+    is_static = header.get("is_static")
+    if precision == "amp" and is_static is not None:
+        config["loss_scale"] = header.get("scale") if is_static else "dynamic"
+    asked = header.get("dali")  # without an index the program leaves it out
+    config["dali"] = header.get("has_index") if asked else asked
+    has_data = header.get("has_data")
+    if has_data is not None:
+        config["data"] = "tfrecord" if has_data else "synthetic"
+    if mode != "train":  # where it has no effect, and differs between scripts
+        config["warmup_steps"] = header.get("warmup_steps")
+    metrics = {"train": TRAINING, "training_benchmark": BENCHMARK}
+    if series and metrics.get(str(mode), series) != series:
+        seen = f"the header says mode {mode}, and the steps print {series}"
+        run.notes.add("MIXED-CONFIG", seen, sort="mode")
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _iterations(header: Header) -> int | None:
+    return header.number("num_iter" if header.get("iter_unit") == "batch" else "total_steps")
+
+
+def _precision(header: Header) -> str | None:
+    """amp by either way: TensorFlow's rewriting of the graph, or half precision outright."""
+    if not header.is_certain("amp", "arithmetic"):
+        return None
+    amp = header.get("amp")
+    if amp or header.get("arithmetic") == "fp16":
+        return "amp"
+    return None if amp is None else "fp32"
+
+
+def _promise(run: Run) -> Promise:
+    """A run of N steps counts from 0 to N - 1; what mode train prints may be one more than that.
+
+    Some releases print every step of a benchmark whatever ``--display_every`` asks for.
+    """
+    header, total = run.header, _iterations(run.header)
+    every = header.number("display_every")
+    stride = min((it for it in (every, run.usual) if it), default=1)
+    begins = _begins(run, every)
+    is_training = run.series.decode() == TRAINING
+    some = header.number("run_iter") or 0
+    if total is not None and some > 0:
+        total = min(total, some)
+    first = run.first.number if run.first else begins or 0
+    last = (total or 0) - (not (is_training and begins is not None and first == begins + 1))
+    told = {"micro_batch_size", "world_size"} if header.keys else set()
+    return Promise(
+        interval=stride,
+        first=first if begins is None else begins + is_training,
+        lines=None if total is None else max((last - first) // stride + 1, 0),
+        tells=frozenset(told | ({"precision"} if _PARAMETERS in header.keys else set())),
+    )
+
+
+def _begins(run: Run, every: int | None) -> int | None:
+    """The first step that is shown, by the program's count from 0; None if unknown."""
+    unshown = run.header.number("warmup_steps")
+    kind = run.series.decode() or run.header.get("mode")
+    if kind in (TRAINING, "train"):
+        unshown = UNSHOWN
+    if unshown is None or every is None:
+        return None
+    return -(-unshown // every) * every
+
+
+TENSORFLOW = Format(
+    unit="images/s",
+    step=_STEP + rb"(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*+",
+    marks=(
+        *(b"DLL", b":::NVLOG", b"_ips", b"imgs_per", b"throughput"),
+        *(b"Num GPUs", b"Per-GPU", b"Total Steps", b"Starting Model Training"),
+    ),
+    alone=(b"DLL ",),
+    lost=_LOSS,
+    sealed=_SEALED,
+    cut=(b"DLL", b":::NVLOG"),
+    window=(21, 120),
+    reporting=frozenset({BENCHMARK, "training_benchmark"}),
+    header=_TABLE,
+    needed=(
+        ("micro_batch_size", frozenset({"batch_size", "Per-GPU Batch Size"})),
+        ("world_size", frozenset({"Num GPUs"})),
+        ("iterations", frozenset({"num_iter", "Total Steps"})),
+    ),
+    headerless=(
+        "HEADERLESS",  # the recorded logs of 32 ranks under mpirun are whole and have no header
+        "no line of parameters, nor of GPUs and batch size, before the steps",
+    ),
+    event=_event,
+    broken=_broken,
+    config=_config,
+    promise=_promise,
+)

@@ -1,0 +1,141 @@
+"""The records of a log without a clock, each of which says how long a step took on average."""
+
+from collections import deque
+from collections.abc import Sequence
+from math import isfinite, nan
+
+from orchestrator.logs import clock
+from orchestrator.logs.block import Block
+from orchestrator.logs.format import Format, Step
+from orchestrator.logs.notes import Notes
+from orchestrator.logs.window import Window
+from orchestrator.model.log import SECOND_NS
+
+
+class Records(Window):
+    """The records inside a window, or the last ones of a run: all of them are evidence."""
+
+    def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
+        super().__init__(ends, form, notes)
+        self._newest = deque[Step](maxlen=form.tail)
+        self._seen = 0
+        self._behind = 0
+        self._bounds: tuple[Step, Step] | None = None
+        self._inside: tuple[Step, Step] | None = None
+        self._latencies_ns: int | None = 0
+        self._doubtful: int | None = None
+        self._covers = False
+
+    def add(self, step: Step) -> None:
+        """Take the next record."""
+        first, _ = self._bounds or (step, step)
+        self._bounds = (first, step)
+        self._seen += 1
+        self._behind += 1
+        if self.ends is None:
+            self._newest.append(step)
+        elif self._first <= step.number <= self._last:
+            self._take([step])
+
+    def add_block(self, block: Block) -> None:
+        """Take the records of a block."""
+        first, _ = self._bounds or (block.last, block.last)
+        self._bounds = (first, block.last)
+        self._seen += len(block.numbers)
+        self._behind += len(block.numbers)
+        if self.ends is None:
+            self._newest.extend(block.steps(slice(-self._form.tail, None)))
+        else:
+            self._take(list(block.steps(block.rows(self._first, self._last))))
+
+    def _take(self, steps: Sequence[Step]) -> None:
+        self._hash_in(steps)
+        self._rates.extend([step.rate for step in steps])
+        self._rated += len(steps)
+        for step in steps:
+            first, _ = self._inside or (step, step)
+            self._inside = (first, step)
+            self._times += 1 / step.rate if isfinite(step.rate) and step.rate else nan
+            latency_s = float(step.latency)
+            if self._latencies_ns is not None and isfinite(latency_s) and latency_s > 0:
+                self._latencies_ns += clock.of_seconds(step.latency)
+            else:
+                self._latencies_ns = None
+
+    def damage(self) -> None:
+        """Take note of a broken record behind the last one."""
+        self._behind = 0
+
+    def misses(self, before: int | None, after: int | None) -> bool | None:
+        """Whether a lost record could lie inside; None where only the end of the log tells it."""
+        if self.ends is not None:
+            return super().misses(before, after)
+        return self._behind < self._form.tail if after is None else None
+
+    def repeat(self, step: Step) -> None:
+        """Doubt a record that is printed again, unless it says the same."""
+        same = self._bounds is not None and step.evidence == self._bounds[1].evidence
+        if not same and (self.ends is None or self._first <= step.number <= self._last):
+            self._doubtful = step.number
+
+    def judge(self, stride: int) -> None:
+        """Note a window of which the log lacks a record, or does not tell one for certain."""
+        self._take(self._newest)
+        self._covers = self._reaches(stride) and not self._is_doubtful
+        if self._bounds is None or self._covers:
+            return
+        first, last = self._bounds
+        seen = f"the log has {self._seen} records, from {first.number} to {last.number}"
+        if self.ends is None:
+            seen = f"{seen}; needed its last {self._form.tail}, one every {stride} iterations"
+        else:
+            window = f"the window {self._first}-{self._last}"
+            seen = f"{window}: {seen}; needed one every {stride} iterations, up to {self._last}"
+        self._notes.add("WINDOW", seen)
+
+    def _reaches(self, stride: int) -> bool:
+        """Whether the records follow each other from one end of the window to the other."""
+        if self._inside is None or self._bounds is None:
+            return False
+        begin, end = (step.number for step in self._inside)
+        if end - begin != (self._rated - 1) * stride:
+            return False
+        if self.ends is None:
+            return self._rated == self._form.tail
+        covers = begin - stride < self._first and self._last < end + stride
+        return covers and self._last <= self._bounds[1].number
+
+    @property
+    def _is_doubtful(self) -> bool:
+        if self._doubtful is None or self._inside is None:
+            return False
+        return self._inside[0].number <= self._doubtful <= self._inside[1].number
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._covers
+
+    @property
+    def used(self) -> tuple[int, int] | None:
+        """The first and the last record that count."""
+        if self._inside is None or not self._covers:
+            return self.ends
+        return self._inside[0].number, self._inside[1].number
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Where these two stand in the log."""
+        if self._inside is None or not self._covers:
+            return None
+        return self._inside[0].line, self._inside[1].line
+
+    @property
+    def latency_s(self) -> float | None:
+        """Mean of the latencies, rounded only in the end; None with one that cannot be."""
+        if self._latencies_ns is None or not self._covers:
+            return None
+        return self._latencies_ns / (self._rated * SECOND_NS)
+
+    @property
+    def digest(self) -> str:
+        return super().digest if self._covers else ""

@@ -1,0 +1,252 @@
+"""One run of a program: what its header, its steps and its own result say."""
+
+from dataclasses import dataclass
+from math import inf, isfinite
+
+from orchestrator import words
+from orchestrator.logs.block import Block
+from orchestrator.logs.format import Format, Promise, Step
+from orchestrator.logs.header import Header
+from orchestrator.logs.notes import Notes
+from orchestrator.logs.rates import Rates
+from orchestrator.logs.records import Records
+from orchestrator.logs.window import Window
+from orchestrator.model.log import Rate
+
+_JUMPS = 1000
+_TOLERANCE = 0.03
+"""Between a record's rate x latency and the batch; both are rounded when they are printed."""
+
+
+@dataclass(slots=True)
+class _Times:
+    """Where something was seen first, and how often it was."""
+
+    seen: str
+    times: int = 0
+
+
+class Run:
+    """One run: its steps are summed up as they come.
+
+    Args:
+        asked: the window; None for what is usual.
+    """
+
+    def __init__(self, form: Format, asked: tuple[int, int] | None, notes: Notes) -> None:
+        self._form = form
+        self._asked = asked
+        self.notes = notes
+        self.header = Header(form.header, notes)
+        self.reported: dict[str, float] = {}
+        self.memory_mib: int | None = None
+        self.is_over = False
+        self.window: Window | None = None
+        self.series = b""
+        self.steps = 0
+        self.first: Step | None = None
+        self.last: Step | None = None
+        self.epochs = 0
+        self.stride = 0
+        self.pace: tuple[int, float] | None = None
+        self._stamp = b""
+        self._batch: int | None = None
+        self._jumps: dict[int, _Times] = {}
+        self._damage = _Times("")
+        self._positive = True
+        self._rates = Rates()
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self.steps or self.header.keys)
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The window to measure; None for the last records, or for the program's own result."""
+        kind = self.series.decode() or self.header.get("mode")
+        return self._asked or (None if kind in self._form.reporting else self._form.window)
+
+    @property
+    def usual(self) -> int:
+        """The most frequent distance from one step to the next; 0 without any."""
+        return max(self._jumps, key=lambda ahead: (self._jumps[ahead].times, -ahead), default=0)
+
+    def add(self, step: Step) -> None:
+        """Take a step that lies after the last one."""
+        before, window = self.last, self.window or self._open(step)
+        self._check_clock(step)
+        if self._damage.times:
+            self._blame(step.number)
+        if before is None or step.epoch > before.epoch:
+            self._open_epoch(step, before)
+        else:
+            self.stride = step.number - before.number
+            self._jump(step, before).times += 1
+        self.last = step
+        self.steps += 1
+        self._rates.append(step.rate)
+        if 0 < step.rate < inf and not step.latency:
+            self.pace = (step.number, step.rate)
+        else:
+            self._check_rate(step)
+        if self.epochs == 1:
+            window.add(step)
+
+    def add_block(self, block: Block) -> bool:
+        """Take steps that keep to the run's stride; False if one of them needs a closer look."""
+        window = self.window
+        if window is None or not block.agrees(self._batch, _TOLERANCE):
+            return False
+        self._blame(block.numbers[0])
+        if self.epochs == 1:
+            window.add_block(block)
+        if self._form.clock and not block.stamps:
+            self.notes.add("NO-CLOCK", "", times=len(block.rates))
+        self._jumps[self._key(self.stride)].times += len(block.rates)
+        self.last = block.last
+        self._stamp = block.last.stamp
+        self.steps += len(block.rates)
+        self._rates.extend(block.rates)
+        self.pace = (block.last.number, block.last.rate)
+        return True
+
+    def repeat(self, step: Step) -> None:
+        """Take a step that was printed before."""
+        seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
+        self.notes.add("DUP-STEPS", seen)
+        if self.window and self.epochs == 1:
+            self.window.repeat(step)
+
+    def damage(self, line: int) -> None:
+        """Remember a broken record until the next step tells where it was."""
+        if not self._damage.times:
+            seen = f"line {line} begins or ends as a record but does not match"
+            self._damage = _Times(seen)
+        self._damage.times += 1
+        if self.window:
+            self.window.damage()
+
+    def _blame(self, number: int | None) -> None:
+        """Note the records that were broken since the last step, now that the next is known."""
+        last, window, damage = self.last.number if self.last else None, self.window, self._damage
+        inside = window is None or (self.epochs <= 1 and window.misses(last, number))
+        if inside is None or not damage.times:
+            return
+        self._damage = _Times("")
+        code, where = ("MALFORMED", "inside") if inside else ("MALFORMED-OUTSIDE", "outside")
+        seen = f"{damage.seen}, {where} the window"
+        self.notes.add(code, seen, sort="record", times=damage.times)
+
+    def _open(self, step: Step) -> Window:
+        """Begin with the first step, for what is measured may depend on it."""
+        self.series, self.first = step.series, step
+        kind = Window
+        if step.latency:
+            kind, self._batch = Records, self._form.promise(self).batch
+        self.window = kind(self.ends, self._form, self.notes)
+        return self.window
+
+    def _open_epoch(self, step: Step, before: Step | None) -> None:
+        """Begin an epoch, whose numbers begin as in the first one, or go on."""
+        self.epochs += 1
+        if before is None or self.first is None:
+            return
+        begins = step.number in (self.first.number, before.number + self.stride)
+        if step.epoch != before.epoch + 1 or not begins:
+            here, there = self._form.place(step), self._form.place(before)
+            seen = f"line {step.line}: iteration {here} after {there}"
+            self.notes.add("SKIPPED-STEPS", seen, sort="epoch")
+
+    def _jump(self, here: Step, before: Step) -> _Times:
+        """How far steps are apart, and how often."""
+        key = self._key(self.stride)
+        if key not in self._jumps:
+            seen = f"line {here.line}: iteration {here.number} after {before.number}"
+            self._jumps[key] = _Times(seen)
+        return self._jumps[key]
+
+    def _key(self, ahead: int) -> int:
+        """The distance, or 0 for all that are too many: random numbers could fill the memory."""
+        return ahead if ahead in self._jumps or len(self._jumps) < _JUMPS else 0
+
+    def _check_clock(self, step: Step) -> None:
+        if self._form.clock and not step.stamp:
+            seen = f"line {step.line}: iteration {step.number} without the time of its print"
+            self.notes.add("NO-CLOCK", seen)
+            return
+        if self._form.goes_back(step.stamp, self._stamp):
+            seen = f"line {step.line}: iteration {step.number}: the clock goes backwards"
+            self.notes.add("CLOCK-STEP", seen)
+        self._stamp = step.stamp
+
+    def _check_rate(self, step: Step) -> None:
+        where = f"line {step.line}: iteration {step.number}"
+        if isfinite(step.rate):
+            self.pace = (step.number, step.rate)
+        if not (isfinite(step.rate) and step.rate > 0):
+            self._positive = False
+            self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
+        if not step.latency:
+            return
+        latency_s = float(step.latency)
+        if not (isfinite(latency_s) and latency_s > 0):
+            seen = f"{where}: the latency is not a positive number"
+            self.notes.add("NOT-FINITE", seen, sort="latency")
+        elif self._batch and isfinite(step.rate):
+            samples = step.rate * latency_s
+            if abs(samples / self._batch - 1) > _TOLERANCE:
+                seen = f"{where}: {step.rate:g} samples/s x {step.latency.decode()} s are"
+                seen = f"{seen} {samples:.1f} samples; the header says {self._batch}"
+                self.notes.add("RATE-MISMATCH", seen, sort="record")
+
+    def close(self) -> None:
+        """Note what the records were that no step follows."""
+        self._blame(None)
+
+    def judge(self) -> int:
+        """Note what only the whole run shows, and return how far its steps are apart."""
+        promise = self._form.promise(self)
+        alone = self.first.number + 1 - self._form.base if self.first else 1
+        stride = promise.interval or self.usual or alone
+        for ahead, jump in self._jumps.items():
+            if ahead != stride:
+                self.notes.add("SKIPPED-STEPS", jump.seen, times=jump.times)
+        if self.first:
+            self._judge_beginning(self.first.number, stride, promise)
+        if promise.lines is not None and self.steps < promise.lines:
+            self.notes.add("TRUNCATED", f"have {self.steps} of {promise.lines} steps")
+        if self.last and promise.lines is None:
+            self._judge_end(self.last, stride, promise)
+        self._judge_header()
+        if not self.steps:
+            self.notes.add("NO-STEPS", "no line of an iteration")
+        return stride
+
+    def _judge_beginning(self, begin: int, stride: int, promise: Promise) -> None:
+        first = stride + self._form.base - 1 if promise.first is None else promise.first
+        early = promise.first is None and promise.interval is not None and begin < first
+        if begin > first or early:
+            seen = f"the log begins at iteration {begin}; needed {first}"
+            self.notes.add("SKIPPED-STEPS", seen, sort="beginning")
+
+    def _judge_end(self, last: Step, stride: int, promise: Promise) -> None:
+        done, epochs = last.number + 1 - self._form.base, promise.epochs or last.epoch + 1
+        seen = f"the log ends at iteration {self._form.place(last)}; its header promises"
+        seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
+        if done > (promise.most or done) or last.epoch + 1 > epochs:
+            self.notes.add("MIXED-CONFIG", seen, sort="end")
+        elif (promise.least or 0) - done >= stride or last.epoch + 1 < epochs:
+            self.notes.add("TRUNCATED", seen, sort="end")
+
+    def _judge_header(self) -> None:
+        keys, form = self.header.keys, self._form
+        lacking = [name for name, any_of in form.needed if not any_of & keys]
+        if not keys:
+            self.notes.add(*form.headerless)
+        elif lacking:
+            self.notes.add("NO-HEADER", f"the header does not say {' and '.join(lacking)}")
+
+    @property
+    def rate(self) -> Rate | None:
+        """The rates of all steps; None with one that is not a positive number."""
+        return self._rates.summary() if self._positive else None

@@ -1,0 +1,168 @@
+"""The fast path: that it is taken for logs of every format, and says what their lines say."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.logs import (
+    DLLOGGER,
+    ONEFLOW_BERT,
+    ONEFLOW_GPT,
+    ONEFLOW_RN50,
+    TENSORFLOW,
+    Format,
+    engine,
+)
+from tests.logs import one_by_one
+
+FORMATS = {
+    "dllogger": DLLOGGER,
+    "rn50": ONEFLOW_RN50,
+    "bert": ONEFLOW_BERT,
+    "gpt": ONEFLOW_GPT,
+    "training": TENSORFLOW,
+    "benchmark": TENSORFLOW,
+}
+STEPS = 600
+
+
+def line(name: str, row: int, dice: random.Random) -> str:
+    """A step of a program, in rates of many widths."""
+    clock = f"{1_597_933_942 + row * 7 + dice.random():.{dice.randrange(1, 7)}f}"
+    rate = dice.choice((9.5, 99.25, 1024.5)) + dice.random()
+    stamp = f"2020-12-16 {row // 600 % 24:02}:{row // 10 % 60:02}:{row % 10 * 6:02}.{row % 997:06}"
+    latency = dice.uniform(0.5, 0.6)
+    return {
+        "dllogger": f"DLL {stamp} - Epoch: 0 Iteration: {row}  train.loss : 7.1"
+        f"  train.total_ips : {rate:.2f} img/s",
+        "rn50": f"train: epoch 0, iter {row * 20}, loss: 7.1, samples/s: {rate:.3f} {clock}",
+        "bert": f"step: {row * 20 - 1}, total_loss: 9.7, throughput: {rate:.3f}",
+        "gpt": f"| {row * 10:<8} | {row:<4} | {row:<4} | {512 / latency:.5f} | {latency:.5f} |"
+        f" {dice.uniform(7, 12):.5f} |",
+        "training": f"DLL {stamp} - (0, {row + 20}) imgs_per_sec : {rate!r}  l2_loss : 0.{row}",
+        "benchmark": f"DLL {stamp} - (0, {row + 20}) total_ips : {rate!r} ",
+    }[name]
+
+
+def lines(name: str, dice: random.Random) -> Iterator[bytes]:
+    for row in range(1, STEPS + 1):
+        yield line(name, row, dice).encode() + b"\n"
+
+
+def alike() -> Iterator[bytes]:
+    """Steps of one shape from the first hundred on."""
+    for row in range(1, STEPS + 1):
+        stamp = f"2020-12-16 11:{row // 60:02}:{row % 60:02}.500001"
+        yield f"DLL {stamp} - Epoch: 0 Iteration: {row}  train.loss : 7.{row:03}".encode()
+        yield f"  train.total_ips : {1000 + row}.25 img/s\n".encode()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_steps_that_keep_to_the_course_are_taken_by_the_block(name: str) -> None:
+    """Of 600 steps in many widths a few are read singly, and the log says what its lines say."""
+    raw, window = b"".join(lines(name, random.Random(name))), (40, 400)
+    assert one_by_one.steps_read_singly(FORMATS[name], raw, window) < 12
+    for asked in (None, window):
+        log = engine.read(FORMATS[name], [raw], asked)
+        assert log == one_by_one.read(FORMATS[name], raw, asked)
+        assert log.steps == STEPS
+
+
+def test_steps_of_one_shape_are_taken_by_their_columns() -> None:
+    """A hundred and more lines that are equal but for their digits."""
+    raw = b"".join(alike())
+    assert one_by_one.steps_read_singly(DLLOGGER, raw, (40, 400)) < 12
+    log = engine.read(DLLOGGER, [raw], (40, 400))
+    assert log == one_by_one.read(DLLOGGER, raw, (40, 400))
+    assert log.rate
+    assert (log.rate.mean, log.window_mean) == (1300.75, 1220.25)
+
+
+@pytest.mark.parametrize(
+    ("form", "step"),
+    [
+        (ONEFLOW_GPT, "| %03d      | 10 | 20 | 97.42730   | 5.25000    | 10.48567   |"),
+        (TENSORFLOW, "DLL 2020-12-16 11:00:07.500001 - (0, %03d) total_ips : 1128.2500000000017 "),
+        (ONEFLOW_BERT, "step: %03d, total_loss: 9.725, throughput: 54.982 1598056519.8844702"),
+    ],
+)
+def test_columns_hold_for_every_format(form: Format, step: str) -> None:
+    """Whatever a line has beside its iteration: no clock, many digits, all its words."""
+    raw = b"".join(b"%s\n" % (step % number).encode() for number in range(100, 900))
+    assert one_by_one.steps_read_singly(form, raw, (200, 400)) < 12
+    for window in (None, (200, 400)):
+        log = engine.read(form, [raw], window)
+        assert log == one_by_one.read(form, raw, window)
+        assert (log.steps, log.last_iteration) == (800, 899)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("noise", [b"some other words\n", b" 5 %\r 6 %\r", b"a\n\nb\n\xff\x00\n"])
+def test_steps_with_foreign_lines_between_them_are_taken_by_the_block(
+    name: str, noise: bytes
+) -> None:
+    """Lines of nobody's business keep no step from its block, and line numbers stay."""
+    raw = b"".join(noise + step for step in lines(name, random.Random(name)))
+    assert one_by_one.steps_read_singly(FORMATS[name], raw, (40, 400)) < 40
+    log = engine.read(FORMATS[name], [raw], (40, 400))
+    assert log == one_by_one.read(FORMATS[name], raw, (40, 400))
+    assert log.steps == STEPS
+
+
+def damaged(name: str, seed: int) -> bytes:
+    """A log with faults here and there."""
+    dice = random.Random(f"{name} {seed}")
+    kept = list(lines(name, dice) if seed % 2 or name != "dllogger" else alike())
+    for _ in range(dice.choice((1, 3, 20))):
+        row = dice.randrange(len(kept))
+        step, other = kept[row], dice.choice(kept)
+        digits = [at for at, sign in enumerate(step) if 48 <= sign < 58]
+        at = dice.choice(digits) if digits else 0
+        faults = (
+            b"",
+            step * 2,
+            other + step,
+            step[:at] + b"\n",
+            step.rstrip() + step,
+            step[:at] + b"%d" % dice.randrange(10) + step[at + 1 :],
+            step[:at] + step[at + 1 :],
+            step[:at] + b"nan" + step[at:],
+            b"x" + step,
+            b"[1,1]<stdout>:" + step,
+            b"vs001:1:2 [0] NCCL INFO Using network IB\n" + step,
+            step.rstrip() + b" CUDA out of memory\n",
+        )
+        kept[row] = dice.choice(faults)
+    return b"".join(kept)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_blocks_say_what_their_lines_say_whatever_is_damaged(name: str) -> None:
+    """Thirty logs of each format, with steps lost, doubled, torn, glued and changed."""
+    for seed in range(30):
+        raw = damaged(name, seed)
+        window = random.Random(seed).choice((None, (40, 400), (1, 2), (100, 300)))
+        log = engine.read(FORMATS[name], [raw], window)
+        assert log == one_by_one.read(FORMATS[name], raw, window), seed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"Epoch: 0", b"Epoch: 1"),
+        (b"DLL 2020", b"[1,1]<stdout>:DLL 2020"),
+        (b"2020-12-16", b"2020-12-15"),
+        (b"2020-12-16", b"2020-12-45"),
+    ],
+)
+def test_many_lines_that_go_on_otherwise_say_what_they_say_one_by_one(
+    before: bytes, after: bytes
+) -> None:
+    """From the 300th step on another epoch, rank or day, or a day that does not exist."""
+    kept = b"".join(alike()).splitlines(keepends=True)
+    raw = b"".join(kept[:300] + [step.replace(before, after) for step in kept[300:]])
+    for window in ((40, 400), (310, 500), (1, 20), (601, 700)):
+        log = engine.read(DLLOGGER, [raw], window)
+        assert log == one_by_one.read(DLLOGGER, raw, window)
+        assert log.steps == STEPS
