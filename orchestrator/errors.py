@@ -9,7 +9,7 @@ PRECEDENCE = (7, 130, 143, 6, 4, 5, 3, 2, 1, 0)
 
 
 def joined(codes: Iterable[int]) -> int:
-    """The one exit code of several; 0 for none."""
+    """The exit code that counts among several, by ``PRECEDENCE``; 0 for none."""
     return min(codes, key=PRECEDENCE.index, default=0)
 
 
@@ -33,7 +33,7 @@ class DlperfError(Exception):
 
     Args:
         cause: what was seen and what was needed, in plain words.
-        code: the word that tests and scripts look for, such as ``LOCKED``.
+        code: what tests and scripts look for, such as ``LOCKED``.
         fix: one thing that the user can do.
         where: node, phase and trial, as far as they are known.
     """
@@ -58,8 +58,8 @@ class DlperfError(Exception):
 
     def documents(self) -> list[dict[str, object]]:
         """Its problems for programs: code, message, what to do, and where as an object."""
-        said = {"code": self.code, "message": self.cause, "fix": self.fix}
-        return [{**said, "where": dict(self.where), **self.where}]
+        problem = {"code": self.code, "message": self.cause, "fix": self.fix}
+        return [{**problem, "where": dict(self.where), **self.where}]
 
 
 class ConfigError(DlperfError):
@@ -161,5 +161,9 @@ class Interrupted(DlperfError):
 
 
 def gravest(failures: Sequence[DlperfError]) -> DlperfError:
-    """The error whose exit code counts, the first of such; never of none."""
+    """The error whose exit code counts, by ``PRECEDENCE``; the first of equals.
+
+    Args:
+        failures: at least one.
+    """
     return min(failures, key=lambda failure: PRECEDENCE.index(failure.exit_code))

@@ -15,7 +15,7 @@ from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport, open_files
 from orchestrator.transports.local import LocalTransport
-from orchestrator.transports.told import ToldTransport
+from orchestrator.transports.logged import LoggedTransport
 
 if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this machine alone
     from orchestrator.runtimes.containers import Containers
@@ -29,7 +29,11 @@ MOST_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What one node said, or why it did not; ``at_s`` is this machine's clock when it did."""
+    """One node's answer, or the error in its place.
+
+    Args:
+        at_s: when it came, by this machine's clock, in seconds since the epoch.
+    """
 
     node: str
     value: T | None
@@ -37,10 +41,10 @@ class Answer(Generic[T]):
     at_s: float
 
     def checked(self) -> T:
-        """What the node said.
+        """The answer's value.
 
         Raises:
-            DlperfError: why it did not.
+            DlperfError: the error in its place.
         """
         if self.error is not None or self.value is None:
             raise self.error or AssertionError("an answer without a value has an error")
@@ -49,7 +53,7 @@ class Answer(Generic[T]):
 
 @dataclass(slots=True)
 class Fleet:
-    """Every node of a cluster, reached when it is first asked; closed at the end."""
+    """The connections to every node of a cluster: opened at first use, closed with the context."""
 
     cluster: Cluster
     transports: Mapping[str, Transport]
@@ -57,13 +61,13 @@ class Fleet:
 
     @classmethod
     def of(cls, cluster: Cluster) -> "Fleet":
-        """The nodes of a cluster; no packet is sent before one is asked.
+        """The nodes of a cluster; no packet is sent before the first question to one.
 
         Raises:
-            ConfigError, LocalError: something about how to reach one does not hold.
+            LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
         open_files.suffice(len(cluster.members))
-        transports = {node.name: ToldTransport(_transport(node)) for node in cluster.members}
+        transports = {node.name: LoggedTransport(_transport(node)) for node in cluster.members}
         contained = [node for node in cluster.members if node.in_container]
         if not contained:
             return cls(cluster, transports)
@@ -74,14 +78,14 @@ class Fleet:
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """What the engines have of images, by node name."""
+        """The images of each engine, by node name; of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """What the engines have of containers, by node name."""
+        """The containers of each engine, by node name; of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}
@@ -101,26 +105,31 @@ class Fleet:
             transport.close()
 
     def runtime(self, name: str) -> Runtime:
-        """A node's way of running tasks."""
+        """The runtime of a node: containers where it has an engine, else plain processes."""
         if name in self.engines:
             return self.containers_on(name, ContainerSettings.of(self.cluster))
         return ProcessRuntime(self.transports[name])
 
     def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
-        """A node's way of running containers."""
+        """The runtime of a node with an engine, for containers with these settings."""
         from orchestrator.runtimes.docker import DockerRuntime
 
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """What a command came to on each node, by the names of nodes in order."""
+        """Run a command on each node, all at once; the answers are in the order of ``argv``.
+
+        Args:
+            argv: by node name.
+            timeout_s: of each command.
+        """
         return ask_all(
             list(argv), lambda node: self.transports[node].run(argv[node], timeout_s=timeout_s)
         )
 
 
 def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
-    """Every node's answer or error, in order, none lost; at most 32 are asked at once."""
+    """Call ``ask`` for each node, 32 at a time; an answer or an error for each, in order."""
 
     def answer(node: str) -> Answer[T]:
         try:
@@ -132,14 +141,17 @@ def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
 
     pool = Pool(min(MOST_AT_ONCE, len(nodes)))
     try:
-        asked = [pool.submit(partial(answer, node)) for node in nodes]
-        return [answer.result() for answer in asked]
+        futures = [pool.submit(partial(answer, node)) for node in nodes]
+        return [future.result() for future in futures]
     finally:
         pool.close()
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
-    """Errors that say the same of several nodes as one, its node such as ``vs[001-004]``."""
+    """Equal errors of several nodes as one, its node such as ``vs[001-004]``.
+
+    Errors are equal in class, code and cause.
+    """
     groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
     for failure in failures:
         groups.setdefault((type(failure), failure.code, failure.cause), []).append(failure)
@@ -152,10 +164,10 @@ def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
 
 
 def settled(answers: Sequence[Answer[T]]) -> None:
-    """Nothing, if every node answered.
+    """Raise what kept nodes from answering.
 
     Raises:
-        DlperfError: the gravest of their reasons; which others failed is among its words.
+        DlperfError: the gravest of the answers' errors; its cause names other nodes that failed.
     """
     failed = folded(answer.error for answer in answers if answer.error is not None)
     if not failed:

@@ -15,9 +15,9 @@ def fold(names: Iterable[str]) -> str:
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in dict.fromkeys(names):
-        found = _NUMBERED.fullmatch(name)
-        around = (found["before"], found["after"]) if found else (name,)
-        groups.setdefault(around, []).extend([found["number"]] if found else [])
+        match = _NUMBERED.fullmatch(name)
+        around = (match["before"], match["after"]) if match else (name,)
+        groups.setdefault(around, []).extend([match["number"]] if match else [])
     return ",".join(_group(around, numbers) for around, numbers in groups.items())
 
 
@@ -25,17 +25,17 @@ def _group(around: tuple[str, ...], numbers: list[str]) -> str:
     if len(numbers) < 2:
         return "".join(numbers).join(around)
     ranges = _ranges(sorted(numbers, key=lambda number: (int(number), len(number))))
-    said = [first if first == last else f"{first}-{last}" for first, last in ranges]
-    return f"[{','.join(said)}]".join(around)
+    shown = [first if first == last else f"{first}-{last}" for first, last in ranges]
+    return f"[{','.join(shown)}]".join(around)
 
 
 def _ranges(numbers: Iterable[str]) -> list[tuple[str, str]]:
     """First and last of each run of consecutive numbers, as they are written."""
-    found: list[tuple[str, str]] = []
+    runs: list[tuple[str, str]] = []
     for number in numbers:
-        first, last = found[-1] if found else ("", "")
+        first, last = runs[-1] if runs else ("", "")
         if last and number == f"{int(last) + 1:0{len(last)}}":
-            found[-1] = (first, number)
+            runs[-1] = (first, number)
         else:
-            found.append((number, number))
-    return found
+            runs.append((number, number))
+    return runs

@@ -23,7 +23,7 @@ class Pool:
         self._begun = 0
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
-        """Have it done by a thread; the future has its result or what it raised."""
+        """Run ``work`` in a thread; the future holds its result or the exception it raised."""
         future: Future[T] = Future()
 
         def job() -> None:
@@ -41,7 +41,7 @@ class Pool:
         return future
 
     def close(self) -> None:
-        """Take no more work; threads end with what they are at."""
+        """Take no more work; each thread ends after the work it is at. Does not wait."""
         for _ in range(self._begun):
             self._jobs.put(None)
 

@@ -18,17 +18,17 @@ def me() -> ProcessIdentity:
 
 
 def is_here(process: ProcessIdentity) -> bool:
-    """Whether it is, or was, a process of this machine; of others nothing can be said here."""
+    """Whether it is, or was, a process of this machine, by host name."""
     return process.host == socket.gethostname()
 
 
 def runs(process: ProcessIdentity) -> bool:
-    """Whether it is a process of this machine that has not ended."""
+    """Whether it is a process of this machine that has not ended; False for other machines'."""
     return is_here(process) and process.is_shown_by(_stat(process.pid), _boot())
 
 
 def terminate(process: ProcessIdentity) -> None:
-    """Send SIGTERM to that process of this machine, and to no other that has its pid by now.
+    """Send SIGTERM to this process, never to another one that has been given its pid.
 
     Raises:
         LocalError: it is another user's.

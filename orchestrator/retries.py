@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 T = TypeVar("T")
-# Nothing came back, and whether anything was done is not known: only what may be done twice is
-# tried again after these.
+# No answer came, and whether anything was done is not known: only calls that may be made twice are
+# made again after these.
 CONNECTION_LOST = (
     *("SSH-JUMP", "SSH-KILLED", "SSH-LOST", "SSH-NO-BANNER", "SSH-REFUSED", "SSH-RESET"),
     *("SSH-SESSIONS", "SSH-THROTTLED", "SSH-UNREACHABLE", "TIMEOUT", "DOCKER-LOST"),
@@ -70,7 +70,7 @@ PULL = Policy(
     *(5.0, 2.0),
     within_s=3600.0,
 )
-# The log that came otherwise than its supervisor saw it, copied anew.
+# A log whose copy has another sha256 than its supervisor recorded.
 LOG_COPIES = 3
 # A container that was made, or not: the answer was lost, or an older one had its name.
 CONTAINER_MAKES = 3

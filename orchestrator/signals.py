@@ -11,7 +11,7 @@ LEFTOVER = 7
 SAME_S = 0.5  # `timeout` sends its SIGTERM to the process and to its group: that is one request
 PATIENCE_S = 5.0  # for closing connections and giving locks back
 CUT = (
-    b"left at once: `dlperf-orch status` shows what may still run, `dlperf-orch stop` ends it,"
+    b"exited at once: `dlperf-orch status` shows what may still run, `dlperf-orch stop` ends it,"
     b" the same command resumes\n"
 )
 

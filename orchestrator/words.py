@@ -30,7 +30,7 @@ def cut(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal would obey."""
+    """The text with control characters escaped, so that a terminal obeys none."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
@@ -71,8 +71,8 @@ def count(number: int, noun: str) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that offers the most similar of the names; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}
-    found = difflib.get_close_matches(_plain(name), plain, n=1)
-    return f"did you mean {shown(plain[found[0]])}?" if found else ""
+    similar = difflib.get_close_matches(_plain(name), plain, n=1)
+    return f"did you mean {shown(plain[similar[0]])}?" if similar else ""
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What every command shares: its last options, its errors, its end by a signal."""
+"""What every command shares: --json, --state and --verbose, errors, and signals."""
 
 import functools
 import inspect
@@ -20,16 +20,16 @@ if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answ
     from orchestrator.state.store import Store
 
 Made = TypeVar("Made", bound=Callable[..., Any])
-Left = Callable[[], None]
+LeftoverCheck = Callable[[], None]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a command was told beside its own options.
+    """The options that every command has.
 
     Args:
-        logged: whether what it does is written to the debug log, since it may reach nodes.
+        logged: whether remote commands are written to the debug log.
     """
 
     as_json: bool
@@ -44,11 +44,11 @@ class Shared:
 
         return Store(self.state)
 
-    def run(self, work: Callable[["Voice"], int], left: Left | None = None) -> NoReturn:
-        """Do a command's work, show what stops it, and end with its exit code.
+    def run(self, work: Callable[["Voice"], int], left: LeftoverCheck | None = None) -> NoReturn:
+        """Run a command's work, print its error, and exit with its code.
 
         Args:
-            left: asked when it is stopped; raises LeftoverError for what may still run.
+            left: called after a signal; raises LeftoverError for tasks that may still run.
         """
         try:
             code = self._worked(work)
@@ -87,7 +87,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a command works with: who speaks to the user, and where everything lies."""
+    """What a command works with: the output and the state folder."""
 
     voice: "Voice"
     store: "Store"
@@ -113,7 +113,7 @@ def command(
 
 
 def shared_command(app: typer.Typer) -> Callable[[Made], Made]:
-    """Make a command of a function that begins and ends its work itself by ``Shared.run``."""
+    """Make a command of a function that is given ``Shared`` and calls ``Shared.run`` itself."""
 
     def decorated(body: Made) -> Made:
         return _added(app, None, body, _with_shared(body, body, True, True))
@@ -135,8 +135,8 @@ def json_command(app: typer.Typer) -> Callable[[Made], Made]:
     return decorated
 
 
-def stopped_code(stopped: Stopped, as_json: bool, left: Left | None) -> int:
-    """Say that a command was stopped, and what may still run; its exit code."""
+def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) -> int:
+    """Print that a command was stopped, and what may still run; its exit code."""
     from orchestrator.console import Voice
 
     reported: errors.DlperfError = errors.Interrupted(stopped.number)
@@ -172,7 +172,7 @@ def _signed(
     body: Callable[..., Any],
     more: list[inspect.Parameter],
 ) -> Callable[..., None]:
-    """``called`` with the options of ``body``, but for its first parameter, and more."""
+    """``called`` with the signature of ``body`` without its first parameter, and with ``more``."""
     _, *own = inspect.signature(body, eval_str=True).parameters.values()
     functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
     del called.__dict__["__wrapped__"]

@@ -10,8 +10,8 @@ MOST_BYTES = 5 << 20
 FORM = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
 
 
-class _Said(logging.Handler):
-    """Gives what is logged to whoever speaks to the user."""
+class _Spoken(logging.Handler):
+    """Gives each line that is logged to ``say``."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ class _File(RotatingFileHandler):
             return  # no debug log stops nothing
 
     def handleError(self, _: logging.LogRecord) -> None:
-        """A disk that is full for the debug log is told by what else cannot be written."""
+        """Drop the error: a full disk is reported by the files that matter."""
 
 
 def begin(state: Path, say: Callable[[str], None] | None) -> None:
-    """Keep a debug log in ``state/debug.log``; ``say`` is given every line of it too.
+    """Write a debug log to ``state/debug.log``; every line goes to ``say`` too.
 
-    A folder that cannot be written has no debug log: that stops nothing.
+    If the folder cannot be written there is no debug log, and no error.
     """
     logger = logging.getLogger(NAME)
     logger.setLevel(logging.DEBUG)
@@ -47,7 +47,7 @@ def begin(state: Path, say: Callable[[str], None] | None) -> None:
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     logger.addHandler(logging.NullHandler())
     if say is not None:
-        logger.addHandler(_Said(say))
+        logger.addHandler(_Spoken(say))
     file = _File(state / "debug.log", maxBytes=MOST_BYTES, backupCount=1, delay=True)
     file.setFormatter(logging.Formatter(FORM, "%Y-%m-%dT%H:%M:%S"))
     logger.addHandler(file)

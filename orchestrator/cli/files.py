@@ -1,4 +1,4 @@
-"""Commands that reach no node: files of the user, what is shipped, what our parsers read."""
+"""Commands that reach no node: checking files, listing what is shipped, trying parsers."""
 
 import sys
 from typing import Annotated
@@ -11,7 +11,7 @@ from orchestrator.model.log import Rule
 
 app = typer.Typer()
 inspecting = typer.Typer(
-    help="What our parsers make of a recorded output, as JSON.", no_args_is_help=True
+    help="Parse a recorded output, and print it as JSON.", no_args_is_help=True
 )
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
@@ -23,7 +23,7 @@ def published(
     model: Annotated[str, typer.Option(metavar="GLOB", help="Such as bert*.")] = "*",
     precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
 ) -> int:
-    """What others published of these benchmarks, with its sources."""
+    """List published results of these benchmarks, with their sources."""
     from orchestrator.verbs import published as verb
 
     return verb.list_published(verb.Filter(framework, model, precision), face.voice)
@@ -31,7 +31,7 @@ def published(
 
 @command(app, has_state=False)
 def check(face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...")]) -> int:
-    """Judge inventories, playbooks and image files without touching anything."""
+    """Check inventories, playbooks and image files; nothing is reached or changed."""
     from orchestrator.verbs import check as verb
 
     return verb.check(files, face.voice)
@@ -51,7 +51,7 @@ def list_all(
     face: Face,
     kind: Annotated[str, typer.Argument(metavar="playbooks|workloads|images|inventories|sweeps")],
 ) -> int:
-    """What there is, here and shipped."""
+    """List what is here and what is shipped."""
     from orchestrator.verbs import list_ as verb
 
     return verb.list_all(face.store, kind, face.voice)

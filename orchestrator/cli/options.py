@@ -1,4 +1,4 @@
-"""What several commands take: options, their completion, and what is wrong with a value."""
+"""Options of several commands, their completion and their validation."""
 
 import re
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def window(text: str | None) -> tuple[int, int] | None:
     return int(first), int(last)
 
 
-WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; else the newest."
+WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
 PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
 IMAGES = _shipped("images")
 CASES, SWEEPS, WORKLOADS = _cases, _sweeps, _workloads
@@ -78,23 +78,24 @@ State = Annotated[
         envvar="DLPERF_STATE",
         metavar="PATH",
         parser=_folder,
-        help="Folder that holds everything.",
+        help="State folder: sweeps, logs, results.",
     ),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-AlwaysJson = Annotated[bool, typer.Option("--json", help="As without it: what it prints is JSON.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="No effect: the output is always JSON.")]
 Inventory = Annotated[
     str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
 ]
 FitInventory = Annotated[
-    str | None, typer.Option(help="Else the last one found fit.", autocompletion=INVENTORIES)
+    str | None,
+    typer.Option(help="Default: the last one found fit.", autocompletion=INVENTORIES),
 ]
 Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autocompletion=SWEEPS)]
 Nodes = Annotated[
     str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
 ]
-DataSet = Annotated[str, typer.Argument(help="As inventories call it, such as imagenet.")]
+DataSet = Annotated[str, typer.Argument(help="Its name in inventories, such as imagenet.")]
 Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]

@@ -19,11 +19,13 @@ def provision(
         bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
     lock: Annotated[
-        bool, typer.Option("--lock", help="Resolve digests and checksums, and write them down.")
+        bool, typer.Option("--lock", help="Resolve digests and checksums; write the lock file.")
     ] = False,
     image: Annotated[
         list[str] | None,
-        typer.Option(help="Prepare this image; else the inventory's.", autocompletion=IMAGES),
+        typer.Option(
+            help="Prepare this image; default: those of the inventory.", autocompletion=IMAGES
+        ),
     ] = None,
     bundle: Annotated[
         Path | None, typer.Option(help="Take images and downloads from this folder.")
@@ -33,7 +35,7 @@ def provision(
     ] = False,
     nodes: Nodes = None,
 ) -> int:
-    """Are these nodes fit to measure? Prepare their images, ask, and check the answers."""
+    """Prepare images on the nodes, and check whether the nodes are fit to measure."""
     from orchestrator.verbs import provision as verb
 
     options = verb.ProvisionOptions(inventory, tuple(image or ()), nodes, bundle, lock, recount)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator import errors
-from orchestrator.cli.command import Face, Left, Shared, command, shared_command, stopped_code
+from orchestrator.cli.command import (
+    Face,
+    LeftoverCheck,
+    Shared,
+    command,
+    shared_command,
+    stopped_code,
+)
 from orchestrator.cli.options import (
     CASES,
     INVENTORIES,
@@ -38,13 +45,17 @@ def sweep(
     ],
     inventory: Annotated[
         str | None,
-        typer.Option(help="Else the playbook's, or the last fit one.", autocompletion=INVENTORIES),
+        typer.Option(
+            help="Default: the playbook's, else the last one found fit.",
+            autocompletion=INVENTORIES,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
     case: Annotated[
         list[str] | None,
         typer.Option(
-            help="Globs over cases, such as 2x*; repeat it, or commas.", autocompletion=CASES
+            help="Only these cases: globs such as 2x*; repeatable, or with commas.",
+            autocompletion=CASES,
         ),
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case.")] = None,
@@ -53,11 +64,11 @@ def sweep(
     ] = False,
     max_fail: Annotated[
         int | None,
-        typer.Option(min=1, help="Start no more after this many trials without a valid outcome."),
+        typer.Option(min=1, help="Start no trial after this many without a valid outcome."),
     ] = None,
     nodes: Nodes = None,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Run on without this terminal, once under way.")
+        bool, typer.Option("--detach", help="Continue in the background once a trial runs.")
     ] = False,
 ) -> None:
     """Run every trial of a playbook that has no valid outcome yet, then collect."""
@@ -66,11 +77,11 @@ def sweep(
 
     def work(voice: "Voice") -> int:
         from orchestrator.sweeping.campaign import Caller
-        from orchestrator.sweeping.requested import Options
+        from orchestrator.sweeping.requested import SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        options = Options(playbook, inventory, cases, repeats, new, max_fail, nodes)
+        options = SweepOptions(playbook, inventory, cases, repeats, new, max_fail, nodes)
         if dry_run:
             return verb.dry_run(shared.store, options, voice)
         return verb.sweep(shared.store, options, Caller(voice, SIGNALS, begun))
@@ -80,7 +91,7 @@ def sweep(
 
 @command(app, nodes=True)
 def status(face: Face, sweep_id: Which = None) -> int:
-    """What a sweep has done and what of it runs where; the newest unless one is named."""
+    """Show what a sweep has done and what of it runs where."""
     from orchestrator.verbs import status as verb
 
     return verb.status(face.store, sweep_id, face.voice)
@@ -99,16 +110,16 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
     ] = False,
 ) -> int:
-    """A trial's raw log: of the one that runs, else of the last, unless one is named."""
+    """Print a trial's raw log; default: the trial that runs, else the last one."""
     from orchestrator.verbs import logs as verb
 
-    wanted = verb.LogOptions(sweep_id, trial, attempt, rank)
-    return verb.logs(face.store, wanted, face.voice, follow=follow)
+    options = verb.LogOptions(sweep_id, trial, attempt, rank)
+    return verb.logs(face.store, options, face.voice, follow=follow)
 
 
 @command(app, nodes=True)
 def stop(face: Face, sweep_id: Which = None) -> int:
-    """End a sweep's controller and exactly what that sweep started; the newest unless named."""
+    """End a sweep's controller and everything that the sweep started, nothing else."""
     from orchestrator.verbs import stop as verb
 
     return verb.stop(face.store, sweep_id, face.voice)
@@ -126,10 +137,11 @@ def collect(
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
     language: Annotated[
-        Literal["en", "zh"] | None, typer.Option("--lang", help="Of report.md; English else.")
+        Literal["en", "zh"] | None,
+        typer.Option("--lang", help="Language of report.md; default: en."),
     ] = None,
 ) -> int:
-    """Logs to medians, speedups, tables and reports; the newest sweep unless one is named."""
+    """Turn logs into medians, speedups, tables and reports."""
     from orchestrator.collecting.logs import Reading
     from orchestrator.verbs import collect as verb
 
@@ -146,19 +158,19 @@ def collect(
     return verb.collect_sweep(face.store, sweep_id, face.voice, language or "en")
 
 
-def _left(shared: Shared) -> Left:
-    """What looks for leftovers; imported now, since a signal may cut an import short later on."""
+def _left(shared: Shared) -> LeftoverCheck:
+    """The check for leftovers; imported now, since a signal may interrupt a later import."""
     from orchestrator.sweeping import leftovers
 
     return lambda: leftovers.refuse_left(shared.store)
 
 
 def _nothing(_: "Sweep") -> None:
-    """Nobody waits to hear that a sweep is under way."""
+    """Do nothing: the sweep runs in the foreground."""
 
 
-def _detached(shared: Shared, left: Left) -> "Callable[[Sweep], None]":
-    """Go on without a terminal; the command that was typed ends here once that is under way."""
+def _detached(shared: Shared, left: LeftoverCheck) -> "Callable[[Sweep], None]":
+    """Continue in a background process; the foreground one exits here once a gang runs."""
     from orchestrator.console import Voice
     from orchestrator.sweeping import detached
 

@@ -1,4 +1,4 @@
-"""Commands that tend nodes between sweeps: keys, leftovers, bundles, data sets."""
+"""Commands that maintain nodes between sweeps: host keys, leftovers, bundles, data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
 data_sets = typer.Typer(
-    help="Data sets on the nodes: are they there, whole and alike? Bring them there.",
+    help="Check data sets on the nodes, and prepare them there.",
     no_args_is_help=True,
 )
 
@@ -21,7 +21,7 @@ def clean(
     face: Face,
     inventory: FitInventory = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Images of ours that no site uses, too.")
+        bool, typer.Option("--images", help="Also remove derived images that no site uses.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
@@ -55,7 +55,8 @@ def bundle(
     ],
     folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
     image: Annotated[
-        list[str] | None, typer.Option(help="Else all that are provisioned.", autocompletion=IMAGES)
+        list[str] | None,
+        typer.Option(help="Default: all that are provisioned.", autocompletion=IMAGES),
     ] = None,
 ) -> int:
     """Write images and downloads into a folder, for `provision --bundle` without internet."""
@@ -68,7 +69,7 @@ def bundle(
 def data_check(
     face: Face, name: DataSet, inventory: FitInventory = None, nodes: Nodes = None
 ) -> int:
-    """Look at a data set on every node: there, whole, and the same everywhere?"""
+    """Check that a data set is complete and the same on every node."""
     from orchestrator.verbs import data as verb
 
     return verb.check(face.store, verb.DataOptions(name, inventory, nodes), face.voice)
@@ -90,7 +91,7 @@ def data_prepare(
         bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
 ) -> int:
-    """Bring a data set onto every node that has it not; nothing is overwritten."""
+    """Prepare a data set on every node that does not have it; nothing is overwritten."""
     from orchestrator.verbs import data as verb
 
     options = verb.DataOptions(name, inventory, nodes, source, labels)

@@ -34,12 +34,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 
 def harmless(text: str) -> str:
-    """The text without what a terminal would obey; it may come from a node or a log."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """The text with control characters escaped; it may come from a node or a log."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 class _Quiet(io.TextIOWrapper):
-    """Standard error that nobody may be listening to any more: that stops no sweep."""
+    """Standard error whose reader may be gone, which must not stop a sweep."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError, ValueError):
@@ -59,9 +59,9 @@ class _Out(Console):
 
 
 class Voice:
-    """Speaks to a person, or to a program that asked for JSON.
+    """Writes to the user, or to a program that requested JSON.
 
-    Results go to standard output, everything on the way to standard error; with ``as_json``
+    Results go to standard output, progress and errors to standard error; with ``as_json``
     standard output holds one JSON document and nothing else.
     """
 
@@ -77,16 +77,16 @@ class Voice:
         self._on_terminal = sys.stdout.isatty()
 
     def is_unheard(self, error: OSError) -> bool:
-        """Whether it says that nobody reads standard output any more: no reader, no terminal."""
+        """Whether the error means that standard output has lost its reader or its terminal."""
         hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
         return isinstance(error, BrokenPipeError) or hung_up
 
     def line(self, text: str) -> None:
-        """One line on the way."""
+        """Print one line on standard error."""
         self._err.print(Text(harmless(text)))
 
     def working(self, text: str) -> None:
-        """What a long work is at: the terminal's last line, or a plain line now and then."""
+        """Show the progress of a long step: a live line on a terminal, else one every 10 s."""
         if self._err.is_terminal and not self.as_json:
             if self._status is None:
                 self._status = self._err.status("")
@@ -97,24 +97,24 @@ class Voice:
             self.line(text)
 
     def rested(self) -> None:
-        """The long work is over; its line goes."""
+        """Remove the live line: the long step is over."""
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def result(self, text: str) -> None:
-        """Lines of a result, left out where JSON was asked for."""
+        """Print lines of a result on standard output; nothing with ``as_json``."""
         if not self.as_json:
             self._out.print(Text(harmless(text)))
 
     def document(self, document: object) -> None:
-        """The one JSON document, if that was asked for."""
+        """Print the one JSON document, with ``as_json`` only."""
         if self.as_json:
             sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
             sys.stdout.flush()
 
     def error(self, error: errors.DlperfError) -> None:
-        """An error in its own words on standard error, and as JSON if that was asked for."""
+        """Print an error on standard error, and with ``as_json`` as the document too."""
         for line in str(error).splitlines():
             self._err.print(Text(harmless(line)))
         self.document({"exit_code": error.exit_code, "errors": error.documents()})
@@ -126,10 +126,10 @@ class Voice:
         rows: Sequence[Sequence[str]],
         spare: Sequence[str] = (),
     ) -> None:
-        """A table as a result; none without rows, and columns without a word are left out.
+        """Print a table as a result; nothing without rows; empty columns are left out.
 
         Args:
-            spare: columns that a narrow terminal may go without, the first to go first.
+            spare: columns that may be hidden on a narrow terminal, in that order.
         """
         if self.as_json or not rows:
             return
@@ -146,7 +146,7 @@ class Voice:
             self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
 
     def findings(self, findings: Sequence[Finding]) -> None:
-        """What checks found, equal findings of several nodes in one row."""
+        """Print a table of findings, equal ones of several nodes in one row."""
         folded: dict[tuple[str, ...], list[str]] = {}
         for finding in findings:
             key = (finding.severity, finding.code, finding.seen, finding.expected, finding.fix)
@@ -159,7 +159,7 @@ class Voice:
         self.table("Findings", head, rows)
 
     def plan(self, plan: Plan, attempts: Iterable[Attempt]) -> None:
-        """Every trial's first command lines, environment, mounts and node ranks."""
+        """Print every trial's first attempt: command lines, environments, mounts, node ranks."""
         self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
         self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
@@ -170,7 +170,7 @@ class Voice:
                 self.result(line)
 
     def results(self, report: Report) -> None:
-        """The table of medians and speedups, or of logs."""
+        """Print the table of medians and speedups, the one of published results, that of logs."""
         if report.results:
             head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
             more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
@@ -223,8 +223,8 @@ def _tasks(attempt: Attempt) -> Iterable[str]:
 
 def _method(method: Method) -> str:
     """How trials are measured, by the keys of a playbook's ``method:``."""
-    said = method.model_dump(exclude_none=True)
-    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in said.items()}
+    values = method.model_dump(exclude_none=True)
+    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
     return ", ".join(f"{key}: {value}" for key, value in shown.items())
 
 
@@ -232,7 +232,7 @@ def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.2f}"
 
 
-def _told_apart(report: Report, result: Result) -> Iterable[str]:
+def _distinct_params(report: Report, result: Result) -> Iterable[str]:
     """The parameters of a case that are not the same in every case."""
     for name, value in result.case.params:
         if any(dict(other.case.params).get(name) != value for other in report.results):
@@ -240,17 +240,17 @@ def _told_apart(report: Report, result: Result) -> Iterable[str]:
 
 
 def _row(report: Report, result: Result) -> tuple[str, ...]:
-    said, case = result.statistics, result.case
-    interval = said.interval if said else None
+    statistics, case = result.statistics, result.case
+    interval = statistics.interval if statistics else None
     return (
         " ".join(filter(None, (case.placement, report.names.get(case)))),
         str(case.micro_batch_size),
-        " ".join([case.precision, *_told_apart(report, result)]),
-        _number(said.median if said else None),
+        " ".join([case.precision, *_distinct_params(report, result)]),
+        _number(statistics.median if statistics else None),
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
-        f"{said.n if said else 0}/{report.planned(result)}",
-        f"{said.spread:.1%}" if said and said.spread is not None else "",
+        f"{statistics.n if statistics else 0}/{report.planned(result)}",
+        f"{statistics.spread:.1%}" if statistics and statistics.spread is not None else "",
         f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
         f"{interval.coverage:.1%}" if interval else "",
         result.transport.removeprefix("-"),

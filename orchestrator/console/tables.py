@@ -32,16 +32,16 @@ class Table:
 
 
 def filled(table: Table) -> Table:
-    """The table without columns in which no row has a word."""
+    """The table without empty columns."""
     return table.of([n for n in range(len(table.head)) if any(table.column(n))])
 
 
 def fitting(table: Table, width: int, spare: Sequence[str]) -> Table | None:
-    """The table with so many of its columns that no word of it breaks; None if it cannot be.
+    """The table less the spare columns that must go for no word to break; None if too wide still.
 
     Args:
         width: characters in a line.
-        spare: columns that may go, the first first.
+        spare: columns that may be hidden, in that order.
     """
     for gone in range(len(spare) + 1):
         kept = [n for n, name in enumerate(table.head) if name not in spare[:gone]]

@@ -15,20 +15,20 @@ PLAIN_EVERY_S = 30.0
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as short as they can be said."""
+    """``H:MM:SS``, or ``M:SS`` below an hour."""
     whole = int(seconds)
     hours, minutes = whole // 3600, whole % 3600 // 60
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
 class Row:
-    """One trial of a view while it runs: its attempts, one after the other, told by one thread."""
+    """One running trial of a view and its attempts; used by one thread."""
 
     def __init__(self, view: "View", name: str, iterations: int) -> None:
         self._view, self._name, self._of = view, name, iterations
         # Attempt, iteration and rate change as one: another thread draws them.
         self._now = ("", 0, 0.0)
-        self._began = self._said = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self.number = 0
 
     def __enter__(self) -> "Row":
@@ -45,29 +45,29 @@ class Row:
 
     @property
     def share(self) -> float:
-        """How much of the attempt that is under way is done, from 0 to 1."""
+        """The part of the running attempt that is done, from 0 to 1."""
         attempt, iteration, _ = self._now
         return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
 
     def attempt(self, number: int) -> None:
         """An attempt starts."""
-        self._began = self._said = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._now = (f"{self._name} a{number}", 0, 0.0)
         self._view.began(self, f"{self._now[0]}: started")
 
     def progress(self, iteration: int, rate: float) -> None:
         """The attempt has come to an iteration, at a rate in samples per second."""
         self._now = (self._now[0], iteration, rate)
-        if time.monotonic() - self._said > PLAIN_EVERY_S:
-            self._said = time.monotonic()
+        if time.monotonic() - self._printed_at > PLAIN_EVERY_S:
+            self._printed_at = time.monotonic()
             self._view.went_on(self)
 
     def ended(self, state: str, words: str, *, final: bool) -> None:
         """The attempt ended; ``final`` if its trial needs no further one."""
         took = duration(time.monotonic() - self._began)
-        said = f"{self._now[0]}: {state}, {words}, took {took}"
+        line = f"{self._now[0]}: {state}, {words}, took {took}"
         self._now = ("", 0, 0.0)
-        self._view.ended(self, said, state, final=final)
+        self._view.ended(self, line, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -82,14 +82,14 @@ class Row:
 class View:
     """A sweep while it runs: live on a terminal, plain lines elsewhere.
 
-    Each trial has a row while it runs, and a number that no other has. Whoever draws takes no
-    lock of this: who prints a line waits for who draws, and would wait for ever.
+    Each trial has a row while it runs, and a number of its own. Drawing takes no lock of this
+    class: printing a line waits for drawing, and would wait for ever.
 
     Args:
         say: prints a line that stays.
         terminal: where the live view is drawn; None for plain lines.
-        total: trials that this sweep has been asked for.
-        done: those of them that needed no run.
+        total: trials that were requested of this sweep.
+        done: those of them that were valid already.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class View:
         with self._lock:
             self._rows = tuple(other for other in self._rows if other is not row)
 
-    def began(self, row: Row, said: str) -> None:
+    def began(self, row: Row, text: str) -> None:
         """An attempt of the row's trial has started."""
         with self._lock:
             self._most = max(self._most, sum(bool(str(other)) for other in self._rows))
             if not self._live:
-                self._line(row, said)
+                self._line(row, text)
 
     def went_on(self, row: Row) -> None:
         """It is time for a plain line of how far the row's trial is."""
@@ -152,18 +152,18 @@ class View:
             with self._lock:
                 self._line(row, str(row))
 
-    def ended(self, row: Row, said: str, state: str, *, final: bool) -> None:
+    def ended(self, row: Row, text: str, state: str, *, final: bool) -> None:
         """The attempt ended; ``final`` if its trial needs no further one."""
         with self._lock:
             if final:
                 self._final |= {row.number}
                 self._bad += state != "valid"
             left = None if state == "interrupted" else self._left()
-            self._line(row, said + (f", about {duration(left)} left" if left else ""))
+            self._line(row, text + (f", about {duration(left)} left" if left else ""))
 
-    def _line(self, row: Row, said: str) -> None:
+    def _line(self, row: Row, text: str) -> None:
         if not self._over:  # a lane that nobody waits for has nothing to say
-            self._say(f"[{row.number}/{self._total}] {said}")
+            self._say(f"[{row.number}/{self._total}] {text}")
 
     def _done(self) -> int:
         return self._before + len(self._final)

@@ -13,27 +13,27 @@ LAST_SIGNAL = 64
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
 # Exit reasons of a supervisor or runtime that do not blame the program: the trial is run again.
 LOST = {
-    "lost": ("LOST", "its supervisor was ended from outside"),
-    "stopped": ("LOST", "its supervisor was ended from outside"),
+    "lost": ("LOST", "its supervisor was killed by something else"),
+    "stopped": ("LOST", "its supervisor was stopped by something else"),
     "unreachable": ("UNREACHABLE", f"the node gave no answer for {NODE_LOST_S:g} s"),
     "killed": ("KILLED", "its container was killed from outside"),
-    "docker-restarted": ("DOCKER-RESTARTED", "the node's Docker was restarted meanwhile"),
-    "docker-down": ("DOCKER-DOWN", f"the node's Docker was down for {ENGINE_LOST_S:g} s"),
-    "docker-hung": ("DOCKER-HUNG", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
-    "docker-lost": ("DOCKER-DOWN", f"the node's Docker gave no answer for {ENGINE_LOST_S:g} s"),
-    "rebooted": ("REBOOTED", "the node was restarted meanwhile"),
+    "docker-restarted": ("DOCKER-RESTARTED", "Docker on the node was restarted during the trial"),
+    "docker-down": ("DOCKER-DOWN", f"Docker on the node was down for {ENGINE_LOST_S:g} s"),
+    "docker-hung": ("DOCKER-HUNG", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
+    "docker-lost": ("DOCKER-DOWN", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
+    "rebooted": ("REBOOTED", "the node was rebooted during the trial"),
 }
 # Exit reasons that another attempt would only repeat.
 FAILED = {
     "oom": ("OOM", "out of memory: the kernel ended it"),
     "log-too-large": (
         "LOG-TOO-LARGE",
-        "its log reached max_log_size, of which the beginning is kept; needed a program that"
+        "its log reached max_log_size, and only the beginning is kept; needed a program that"
         " prints less, or a larger max_log_size in the inventory",
     ),
     "log-replaced": (
         "LOG-REPLACED",
-        "its program removed its log, or put something else in its place, which is not read",
+        "its program removed or replaced its log; what lies in its place is not read",
     ),
 }
 
@@ -78,7 +78,7 @@ def of_program(
         fabric: by node, the transport in its log.
     """
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
-        return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken meanwhile")
+        return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken by another program")
     words = "\n".join(
         f"{_where(end)}: exit status {end.status}; "
         + last_lines[end.node_rank].decode(errors="replace")

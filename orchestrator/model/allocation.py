@@ -29,7 +29,7 @@ class Request:
         return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
 
     def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
-        """The first nodes that fit, each with the GPUs that the gang takes; maybe too few."""
+        """The first seats that fit, each with the GPUs to use; fewer than ``nodes`` if few fit."""
         fitting = [
             replace(seat, gpus=seat.gpus[: self.gpus_per_node]) for seat in seats if self.fits(seat)
         ]
@@ -41,7 +41,7 @@ class Allocation:
     """Nodes in rank order, and a port that is free on all of them.
 
     Args:
-        handle: the scheduler's own word for it, such as a job id; empty where it has none.
+        handle: the scheduler's own id of it, such as a job id; empty where it has none.
     """
 
     seats: tuple[Seat, ...]

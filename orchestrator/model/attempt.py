@@ -10,14 +10,14 @@ from orchestrator.model.plan import Seat, Task
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A trial bound to what a scheduler gave: what a gang is started from, to the word.
+    """A trial bound to an allocation: exactly what a gang is started from.
 
     Args:
         folders: by node name, the folder there that holds the raw logs of its tasks.
         log_rank: the node_rank whose task prints what is measured.
-        log_bytes: at which size a task's raw log is cut; never more of one is brought here.
-        seats: the nodes as they were given, leader first.
-        handle: the scheduler's own word for the allocation.
+        log_bytes: at which size a task's raw log is cut; never more of one is copied here.
+        seats: of the allocation, leader first.
+        handle: of the allocation.
         image: id of the image that containers are started from.
     """
 
@@ -48,7 +48,7 @@ class Attempt:
         return self.folders[task.node]
 
     def token(self, task: Task) -> str:
-        """The name that a task carries on its node, unique among all attempts."""
+        """The task's name on its node, unique among all attempts: ``dlp-SWEEP-TRIAL-aN-rRANK``."""
         return f"dlp-{self.sweep}-{self.trial}-a{self.number}-r{task.node_rank}"
 
 
@@ -73,12 +73,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ended, in its supervisor's words.
+    """How a task ended.
 
     Args:
-        status: the program's exit status, 128 + n for signal n; None if nobody knows.
-        why: exited, deadline, stopped, log-too-large or log-replaced as its supervisor says; lost,
-            rebooted, unreachable and, of containers, killed, oom and docker-... where it left none.
+        status: the program's exit status, 128 + n for signal n; None if it is not known.
+        why: the supervisor's exit reason: exited, deadline, stopped, log-too-large, log-replaced.
+            Without one: lost, rebooted, unreachable and, of containers, killed, oom, docker-...
             ``measuring/endings.py`` says what each means for the trial.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """

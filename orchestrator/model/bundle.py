@@ -95,7 +95,7 @@ class Bundle(Noun):
         }
         for (part, key), values in keys.items():
             for index, before in repeated(values).items():
-                text = f"{values[index]!r} is also that of {part}[{before}]; needed each once"
+                text = f"{values[index]!r} is also the {key} of {part}[{before}]; needed each once"
                 yield Contradiction((part, index, key), text)
         for index, image in enumerate(self.images):
             expected = derived_tag(image.name, image.inputs)
@@ -104,7 +104,7 @@ class Bundle(Noun):
                 yield Contradiction(("images", index, "tag"), text)
 
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
-        """What is wrong with the bundle's files, in words; empty when all are what they must be.
+        """A sentence for each file of the bundle that is missing or not what it must be.
 
         Args:
             seen: by path in the folder; what is not there is missing.

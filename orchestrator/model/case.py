@@ -8,7 +8,7 @@ from orchestrator.model.text import Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What one point of the matrix asks for; everything else about it is derived."""
+    """One point of the matrix; what is no field is derived."""
 
     nodes: int
     gpus_per_node: int

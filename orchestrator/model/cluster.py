@@ -219,10 +219,10 @@ class Cluster(Noun):
         return tuple(self._member(entry) for entry in self.nodes)
 
     def _member(self, entry: NodeEntry) -> Node:
-        said = self.defaults.model_dump(exclude_none=True)
+        common = self.defaults.model_dump(exclude_none=True)
         own = entry.model_dump(exclude_none=True)
-        gpus = {**said.get("gpus", {}), **own.pop("gpus", {})}
-        merged = NodeEntry.model_validate({**said, **own, **({"gpus": gpus} if gpus else {})})
+        gpus = {**common.get("gpus", {}), **own.pop("gpus", {})}
+        merged = NodeEntry.model_validate({**common, **own, **({"gpus": gpus} if gpus else {})})
         return Node(
             name=merged.name,
             address=merged.address,

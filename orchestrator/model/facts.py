@@ -1,4 +1,4 @@
-"""Facts: what nodes answered to our probes, with what could not be read safely."""
+"""Facts: nodes' answers to probes, with problems where they could not be read safely."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,11 +117,11 @@ class DriverFacts:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A question that brought no fact.
+    """A probe without a fact.
 
     Args:
-        code: ``HUNG``; ``ABSENT``, no such program; else the word of who refused the answer.
-        message: what came instead, in the node's own words.
+        code: ``HUNG``; ``ABSENT``, no such program; else the code of the error.
+        message: the output in its place, as the node printed it.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""What the events of a sweep say of each trial."""
+"""The history of each trial, from a sweep's events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,12 +8,13 @@ from orchestrator.model.event import Ended, Event, Intent
 
 @dataclass(slots=True)
 class History:
-    """What is known of one trial's attempts so far.
+    """One trial's attempts so far; it grows with each event.
 
     Args:
-        attempts: the highest number that one of them has.
-        open: the numbers of those without an outcome, in order.
-        unlogged: the last of these has its folder here, and events.jsonl does not tell of it.
+        attempts: the highest number of an attempt.
+        state: of the highest attempt that ended; ``planned`` before that.
+        open: numbers of the attempts without an outcome, ascending.
+        unlogged: the last open attempt has a folder, but no event in events.jsonl.
         closed: by number, how the others ended.
     """
 
@@ -24,7 +25,7 @@ class History:
     closed: dict[int, Ended] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
-        """Take note of what happened to an attempt."""
+        """Add what happened to an attempt."""
         if isinstance(event, Intent):
             self.attempts = max(self.attempts, event.attempt)
             self.open = (*self._others(event.attempt), event.attempt)
@@ -35,7 +36,7 @@ class History:
             self.state = self.closed[max(self.closed)].state
 
     def find(self, number: int, *, bound: bool) -> None:
-        """Take note of an attempt whose folder is here, and that no event tells of.
+        """Add an attempt that has a folder but no event.
 
         Args:
             bound: whether it was bound to nodes; else nothing of it was ever started.
@@ -48,9 +49,9 @@ class History:
         return tuple(other for other in self.open if other != number)
 
 
-def told(events: Iterable[Event]) -> dict[str, History]:
-    """By trial name, what events say of it."""
-    found: dict[str, History] = {}
+def by_trial(events: Iterable[Event]) -> dict[str, History]:
+    """The histories that events tell, by trial name."""
+    histories: dict[str, History] = {}
     for event in events:
-        found.setdefault(event.trial, History()).add(event)
-    return found
+        histories.setdefault(event.trial, History()).add(event)
+    return histories

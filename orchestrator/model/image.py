@@ -213,7 +213,7 @@ class Image(Noun):
         return (*self.parts, *((self.archive,) if self.archive else ()))
 
     def unsaid(self) -> Iterator[Contradiction]:
-        """What is left open and not said yet; not even wrong until someone wants to build it."""
+        """Keys of ``left_open`` that are still missing; an error only once the image is built."""
         for index, key in enumerate(self.left_open):
             if not {"wheels": self.wheels}[key]:
                 yield Contradiction(

@@ -1,4 +1,4 @@
-"""The lock: what the names of images and downloads stood for when `provision --lock` asked."""
+"""The lock file: digests of images and downloads, as `provision --lock` found them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,10 @@ class Lock(Noun):
     """By URL: the sha256 of the bytes that came from there."""
 
     def missing(self, images: Iterable[Image]) -> tuple[str, ...]:
-        """Base references and URLs that these images need and that nothing is known of."""
+        """Base references and URLs that these images need and the lock does not have."""
         needed = [name for image in images for name in (image.base, *image.downloads)]
-        known = self.images.keys() | self.downloads.keys()
-        return tuple(name for name in dict.fromkeys(needed) if name not in known)
+        locked = self.images.keys() | self.downloads.keys()
+        return tuple(name for name in dict.fromkeys(needed) if name not in locked)
 
     def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "Lock":
         """The lock with these digests too; what it held for the same names is replaced.

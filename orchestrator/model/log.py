@@ -60,7 +60,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What the communication libraries of one task say of themselves in its log.
+    """The transport of one task's communication, as NCCL and other libraries log it.
 
     Args:
         networks: what NCCL took between nodes, by its own names and sorted: IB, IBext_v8, Socket.
@@ -68,8 +68,8 @@ class Fabric:
         interfaces: that it lists for sockets, sorted.
         no_device: the line that says that NCCL found no HCA; None without one.
         lines: the first of each sort of evidence, counted from 1.
-        problems: what libraries complain of. They explain a failure, and make no trial invalid
-            that does not need what they lack.
+        problems: errors that libraries log. They explain a failure; a trial is invalid by them
+            only if it needs what is missing.
     """
 
     networks: tuple[str, ...] = ()

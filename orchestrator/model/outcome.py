@@ -1,4 +1,4 @@
-"""What an attempt came to, as the file beside its log has it."""
+"""The outcome of an attempt, as the file beside its log has it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

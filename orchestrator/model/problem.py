@@ -1,15 +1,15 @@
-"""What a parser could not read safely, as a value."""
+"""Why a trial does not count, or a mark on one that does, as a value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing in a recorded output that must not be taken as it looks.
+    """Why a trial, a log or another recorded output does not count; as a mark, what to know of it.
 
     Args:
-        code: the word that tests and scripts look for, such as ``TRUNCATED``.
-        message: where it is, what was seen and what became of it, in plain words.
+        code: what tests and scripts look for, such as ``TRUNCATED``.
+        message: where it is and what was seen.
     """
 
     code: str

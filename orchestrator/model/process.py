@@ -46,9 +46,9 @@ class Holder:
     def read(cls, text: str) -> "Holder | None":
         """What ``record`` wrote; None if it is not whole."""
         try:
-            said = json.loads(text)
-            process = ProcessIdentity(**said.pop("process"))
-            return cls(process, **said)
+            fields = json.loads(text)
+            process = ProcessIdentity(**fields.pop("process"))
+            return cls(process, **fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 

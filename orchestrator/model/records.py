@@ -34,20 +34,20 @@ WORDS = ("id", "created", "experiment", "cluster", "identity")
 
 
 def document(content: bytes) -> dict[str, JSON]:
-    """A JSON object that could be written again as it is.
+    """A JSON object that can be written again unchanged.
 
     Raises:
-        ValueError: it is none, holds NaN or half a character, or nests too deep.
+        ValueError: the content is not one, holds NaN or a lone surrogate, or is nested too deeply.
     """
     try:
-        found = json.loads(content)
-        _refuse_deep(found, DEEPEST)
-        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        value = json.loads(content)
+        _refuse_deep(value, DEEPEST)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
-        raise ValueError("it nests too deep") from None
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return found
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
 
 
 def sweep_document(record: SweepRecord) -> dict[str, JSON]:
@@ -70,34 +70,34 @@ def sweep_document(record: SweepRecord) -> dict[str, JSON]:
 
 
 def version(record: Mapping[str, JSON]) -> int:
-    """The version of what sweep.json holds, whatever else it says.
+    """The version of a sweep.json, whatever else it holds.
 
     Raises:
-        ValueError: it says none.
+        ValueError: it has none.
     """
-    found = record.get("version")
-    if type(found) is not int or found < 1:
-        raise ValueError(f"it has version {found!r}")
-    return found
+    number = record.get("version")
+    if type(number) is not int or number < 1:
+        raise ValueError(f"it has version {number!r}")
+    return number
 
 
 def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
-    """What sweep.json of this version holds, if it is whole and of this very sweep.
+    """The record in a sweep.json of this version.
 
     Raises:
-        ValueError: it is not, and why.
+        ValueError: why it is damaged, or of another sweep.
     """
     words = {key: value for key in WORDS if isinstance(value := record.get(key), str)}
     missing = [key for key in WORDS if key not in words]
     if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
+        raise ValueError(f"it has no {', '.join(missing)}")
     if words["id"] != sweep_id:
         raise ValueError(f"it is the record of sweep {words['id']}")
     if record.get("sha256") != _sealed(record)["sha256"]:
-        raise ValueError("it was changed: its sha256 is not that of its content")
+        raise ValueError("it was changed: its sha256 does not match its content")
     inputs = record.get("inputs")
     if not isinstance(inputs, Mapping):
-        raise ValueError("it lacks inputs")
+        raise ValueError("it has no inputs")
     return SweepRecord(
         **words,
         inputs=inputs,
@@ -114,49 +114,49 @@ def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict
 
 
 def attempt(content: bytes) -> Attempt:
-    """What attempt.json of this version holds, if it is whole.
+    """The attempt in an attempt.json of this version.
 
     Raises:
-        ValueError: it is not, and why.
+        ValueError: why it is damaged.
     """
-    found = document(content)
-    if version(found) != VERSION:
-        raise ValueError(f"it has version {version(found)}")
-    if found.get("sha256") != _sealed(found)["sha256"]:
-        raise ValueError("it was changed: its sha256 is not that of its content")
-    bound = {key: value for key, value in found.items() if key not in OF_THE_FILE}
+    fields = document(content)
+    if version(fields) != VERSION:
+        raise ValueError(f"it has version {version(fields)}")
+    if fields.get("sha256") != _sealed(fields)["sha256"]:
+        raise ValueError("it was changed: its sha256 does not match its content")
+    bound = {key: value for key, value in fields.items() if key not in OF_THE_FILE}
     return _read(ATTEMPT, {"attempt": bound}, "attempt")
 
 
 def event(line: bytes) -> Event | None:
-    """A line of events.jsonl; None of a kind that is not known, which a later version may write.
+    """The event in a line of events.jsonl; None if it is of a kind that a later version writes.
 
     Raises:
-        ValueError: it is no event, or does not say what one of its kind must.
+        ValueError: it is not an event, or lacks what its kind must have.
     """
-    found = document(line)
-    kind = found.get("event")
+    fields = document(line)
+    kind = fields.get("event")
     if not isinstance(kind, str):
-        raise ValueError(f"{line[:60]!r} is no event")
+        raise ValueError(f"{line[:60]!r} is not an event")
     if kind not in KINDS.values():
         return None
-    at = _text(found, "at")
-    trial, number = _attempt(found)
+    at = _text(fields, "at")
+    trial, number = _attempt(fields)
     if kind == "intent":
-        log = _text(found, "log")
-        return Intent(at=at, trial=trial, attempt=number, port=_port(found), log=log)
+        log = _text(fields, "log")
+        return Intent(at=at, trial=trial, attempt=number, port=_port(fields), log=log)
     if kind == "adopted":
         return Adopted(at=at, trial=trial, attempt=number)
-    sha256 = found.get("sha256")
+    sha256 = fields.get("sha256")
     return Ended(
         at=at,
         trial=trial,
         attempt=number,
-        state=_state(found),
-        code=_text(found, "code"),
-        message=_text(found, "message"),
+        state=_state(fields),
+        code=_text(fields, "code"),
+        message=_text(fields, "message"),
         sha256=sha256 if isinstance(sha256, str) else None,
-        outcome=_text(found, "outcome"),
+        outcome=_text(fields, "outcome"),
     )
 
 
@@ -165,30 +165,30 @@ def event_line(event: Event) -> dict[str, JSON]:
     return {"at": event.at, "event": KINDS[type(event)], **asdict(event)}
 
 
-def _text(found: Mapping[str, JSON], key: str) -> str:
-    """Of a line; empty where it says none."""
-    value = found.get(key)
+def _text(fields: Mapping[str, JSON], key: str) -> str:
+    """A field of an event; empty if it is missing or no text."""
+    value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _port(found: Mapping[str, JSON]) -> int:
-    port = found.get("port", 0)
+def _port(fields: Mapping[str, JSON]) -> int:
+    port = fields.get("port", 0)
     if type(port) is not int or not 0 <= port < 1 << 16:
-        raise ValueError(f"an event of trial {found['trial']} has port {port!r}")
+        raise ValueError(f"an event of trial {fields['trial']} has port {port!r}")
     return port
 
 
-def _state(found: Mapping[str, JSON]) -> str:
-    state = found.get("state", "failed")
+def _state(fields: Mapping[str, JSON]) -> str:
+    state = fields.get("state", "failed")
     if not isinstance(state, str) or state not in STATES:
         raise ValueError(f"an outcome has state {state!r}")
     return state
 
 
-def _attempt(found: Mapping[str, JSON]) -> tuple[str, int]:
-    trial, number = found.get("trial"), found.get("attempt")
+def _attempt(fields: Mapping[str, JSON]) -> tuple[str, int]:
+    trial, number = fields.get("trial"), fields.get("attempt")
     if not isinstance(trial, str) or not trial:
-        raise ValueError(f"an event of kind {found['event']} names no trial")
+        raise ValueError(f"an event of kind {fields['event']} names no trial")
     if type(number) is not int or not 0 < number <= MOST_ATTEMPTS:
         raise ValueError(f"an event of trial {trial} has attempt {number!r}")
     return trial, number
@@ -196,7 +196,7 @@ def _attempt(found: Mapping[str, JSON]) -> tuple[str, int]:
 
 def _refuse_deep(value: JSON, left: int) -> None:
     if left == 0:
-        raise ValueError("it nests too deep")
+        raise ValueError("it is nested too deeply")
     if isinstance(value, dict):
         value = list(value.values())
     for child in value if isinstance(value, list) else ():
@@ -204,7 +204,7 @@ def _refuse_deep(value: JSON, left: int) -> None:
 
 
 def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """With the sha256 of the rest of it, by which damage is seen that parses well."""
+    """The record with the sha256 of the rest of it, which shows damage that is still valid JSON."""
     bare = {key: value for key, value in record.items() if key != "sha256"}
     content = json.dumps(bare, sort_keys=True, allow_nan=False).encode()
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}

@@ -1,4 +1,4 @@
-"""Everything that a report says, before it is written in one form or another."""
+"""The content of a report, whatever file format it is written in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class LoneLog:
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """What somebody published of one case, in their own words.
+    """A result that somebody published for one case.
 
     Args:
         suite: who measured it: dlperf, gpt (of DLPerf too) or paddleperf.
@@ -51,8 +51,8 @@ class PublishedResult:
 
     def difference(self, result: Result) -> float | None:
         """Measured / published - 1; None without a measured number."""
-        said = result.statistics
-        return said.median / self.throughput - 1 if said else None
+        statistics = result.statistics
+        return statistics.median / self.throughput - 1 if statistics else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,16 @@ class Report:
         return self.trials_planned or len(result.trials)
 
     def published_for(self, result: Result) -> tuple[PublishedResult, ...]:
-        """What is published of a case, the one to compare with first."""
+        """The published results of a case, the one to compare with first."""
         return self.published.get(result.case, ())
 
     def tflops_per_gpu(self, result: Result) -> float | None:
-        """Achieved TFLOP/s of each GPU; None without a number, or where nobody has counted."""
-        flops, said = self.step_flops.get(result.case), result.statistics
-        if flops is None or said is None:
+        """Achieved TFLOP/s per GPU: step_flops x median / global batch size / world size / 1e12.
+
+        None without a median, or where the operations of a step were not counted.
+        """
+        flops, statistics = self.step_flops.get(result.case), result.statistics
+        if flops is None or statistics is None:
             return None
-        steps_per_s = said.median / result.case.global_batch_size
+        steps_per_s = statistics.median / result.case.global_batch_size
         return flops * steps_per_s / result.case.world_size / 1e12

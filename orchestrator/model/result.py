@@ -98,19 +98,26 @@ class Result:
     @property
     def latency_s(self) -> float | None:
         """Median seconds per optimizer step over the valid trials; None where logs say none."""
-        said = [trial.latency_s for trial in self.trials if trial.state == "valid"]
-        known = [latency for latency in said if latency is not None]
-        return median(known) if known else None
+        latencies = [
+            trial.latency_s
+            for trial in self.trials
+            if trial.state == "valid" and trial.latency_s is not None
+        ]
+        return median(latencies) if latencies else None
 
     @property
     def memory_mib(self) -> int | None:
         """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
-        said = [trial.memory_mib for trial in self.trials if trial.state == "valid"]
-        return max((memory for memory in said if memory is not None), default=None)
+        used = [
+            trial.memory_mib
+            for trial in self.trials
+            if trial.state == "valid" and trial.memory_mib is not None
+        ]
+        return max(used, default=None)
 
     @property
     def transport(self) -> str:
         """What its valid trials ran over; without a valid one, what any of them ran over."""
         valid = [trial for trial in self.trials if trial.state == "valid"]
-        said = dict.fromkeys(trial.transport for trial in valid or self.trials)
-        return " or ".join(transport for transport in said if transport != "-") or "-"
+        transports = dict.fromkeys(trial.transport for trial in valid or self.trials)
+        return " or ".join(transport for transport in transports if transport != "-") or "-"

@@ -1,4 +1,4 @@
-"""What provisioning found out: facts, and verdicts over them."""
+"""A site: a cluster with the facts and findings of provisioning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,11 @@ DataState = Literal["present", "empty", "unreadable", "missing", "hung"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict over facts: what was seen, what was expected, what to do."""
+    """A check's verdict on a node: what was seen, what was expected, what to do.
+
+    Args:
+        node: its name; ``all`` where the finding is about the cluster.
+    """
 
     severity: Severity
     code: str
@@ -22,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What one round trip to a node says of the machine itself.
+    """The machine and its operating system.
 
     Args:
         memlock_kib: how much memory its user may lock; None is all of it.
@@ -128,7 +132,7 @@ class DockerFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Everything that was asked of one node; what was not asked or not answered is None.
+    """The facts of one node; None where a probe was not made or not answered.
 
     Args:
         infiniband: port by port, in the order in which ``ibstat`` prints them.
@@ -190,7 +194,7 @@ class ImageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster and what was found out about it.
+    """A cluster with its facts, findings, images and data sets, as last observed.
 
     Args:
         cluster_digest: of the inventory that was asked for.

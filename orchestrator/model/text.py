@@ -1,4 +1,4 @@
-"""Kinds of text and numbers that files may hold, each with the words for what was needed."""
+"""Types of text and numbers that files may hold, each with the message for what was needed."""
 
 import ipaddress
 import posixpath
@@ -37,7 +37,7 @@ _PLACEMENT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})")
 
 
 class Noun(BaseModel):
-    """The ground of every noun that text enters: frozen, strict, no unknown keys."""
+    """Base of every noun that is read from a file: frozen, strict, no unknown keys."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True

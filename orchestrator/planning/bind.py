@@ -1,4 +1,4 @@
-"""A trial and what a scheduler gave become an attempt: here nodes and ports meet command lines."""
+"""Binding a trial to an allocation: the one place where nodes and ports meet command lines."""
 
 import hashlib
 import json
@@ -24,7 +24,11 @@ _PLAN, _TRIAL, _TASKS = TypeAdapter(Plan), TypeAdapter(Trial), TypeAdapter(tuple
 
 
 def request(recipe: Recipe, trial: Trial, number: int) -> Request:
-    """What the attempt of that number needs of a scheduler."""
+    """What an attempt needs of a scheduler; attempts of one trial try different ports.
+
+    Args:
+        number: of the attempt, from 1.
+    """
     case, workload = trial.case, recipe.workload
     first = workload.port(case)
     ports: Iterable[int] = (first,)
@@ -42,10 +46,14 @@ def request(recipe: Recipe, trial: Trial, number: int) -> Request:
 
 
 def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, sweep: str) -> Attempt:
-    """The attempt of that number, its command lines written for the nodes that were given.
+    """The attempt, with the command lines for the allocation's nodes.
 
     Args:
+        number: of the attempt, from 1.
         sweep: id of the sweep, which names its folders on the nodes.
+
+    Raises:
+        UsageError: a launcher cannot start a gang on such nodes.
     """
     folders = {
         seat.node: f"{seat.root}/{sweep}/attempts/{trial.name}/a{number}"
@@ -67,7 +75,7 @@ def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, swee
 
 
 def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
-    """The first attempt as it would be if these seats were free, for showing.
+    """The first attempt as it would be bound if all these seats were free, for --dry-run.
 
     Raises:
         UsageError: a launcher cannot start a gang on such nodes.
@@ -77,7 +85,7 @@ def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
 
 
 def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
-    """What the nodes start, without what may differ between runs that measure the same.
+    """The tasks, without what may differ between runs that measure the same.
 
     Names, addresses and folders of nodes, the port, and where program and interpreter lie are
     replaced; interface, HCAs, GPUs and paths of data sets stay.
@@ -87,17 +95,17 @@ def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Ta
 
 
 def fingerprint(tasks: Iterable[Task]) -> str:
-    """Equal for gangs that start the same command lines in the same environments."""
-    said = [[list(task.argv), dict(task.env)] for task in tasks]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    """sha256 over command lines and environments of tasks, as 64 hexadecimal digits."""
+    commands = [[list(task.argv), dict(task.env)] for task in tasks]
+    return hashlib.sha256(json.dumps(commands).encode()).hexdigest()
 
 
 def identity(recipe: Recipe) -> dict[str, JSON]:
     """Everything that must stay the same for two runs to be one sweep, as plain data.
 
-    How often cases are repeated is not among it on purpose: more repeats extend a sweep. What the
-    playbook itself says of repeats is, since an edited playbook starts a new one. Nodes may have
-    other names, addresses and another order, and there may be more of the same.
+    ``--repeats`` is not part of it: more repeats extend a sweep. The playbook's own repeats are,
+    since an edited playbook starts a new sweep. Nodes may have other names, addresses and another
+    order, and there may be more of the same kind.
     """
     seats = [node.seat("") for node in recipe.cluster.members]
     seats.sort(key=lambda seat: json.dumps(asdict(_anonymous(seat, 0))))
@@ -126,7 +134,7 @@ def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
 
 
 def port_after(first: int, steps: int) -> int:
-    """The port that comes ``steps`` after ``first``, round the range that we take ports from."""
+    """The port ``steps`` after ``first``, wrapping around within 20000 to 29999."""
     return first if steps == 0 else FIRST_PORT + (first - FIRST_PORT + steps) % PORTS
 
 

@@ -1,4 +1,4 @@
-"""From an experiment to its cases, and everything that makes them impossible."""
+"""From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
 import itertools
 import math
@@ -30,27 +30,27 @@ class Point:
 def contradictions(
     experiment: Experiment, workload: Workload, cluster: Cluster | None
 ) -> tuple[Contradiction, ...]:
-    """Everything that makes this experiment impossible, all of it at once.
+    """All errors of an experiment at once, each once.
 
     Args:
-        cluster: where it is to run; without one, only what needs none is judged.
+        cluster: where it is to run; None leaves out what depends on a cluster.
     """
-    found = [*experiment.contradictions(), *_method(experiment.method, workload)]
-    found += _params(experiment, workload.params)
+    conflicts = [*experiment.contradictions(), *_method(experiment.method, workload)]
+    conflicts += _params(experiment, workload.params)
     trials = _count(experiment) * experiment.method.repeats
     if trials > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
-        return (*found, Contradiction(path, text))
+        return (*conflicts, Contradiction(path, text))
     points = tuple(_points(experiment))
-    found += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
+    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
-        found += [*_missing(point, workload.params), *_arithmetic(point, workload)]
-    found += _unable(points, experiment, workload)
-    found += _unfit_device(experiment, workload)
+        conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
+    conflicts += _unable(points, experiment, workload)
+    conflicts += _unfit_device(experiment, workload)
     if cluster is not None:
-        found += [*_device(experiment, cluster), *_room(points, workload, cluster)]
-    return tuple(dict.fromkeys(found))
+        conflicts += [*_device(experiment, cluster), *_room(points, workload, cluster)]
+    return tuple(dict.fromkeys(conflicts))
 
 
 def cases(experiment: Experiment) -> tuple[Case, ...]:
@@ -97,8 +97,8 @@ def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
 
 
 def _matches(exclusion: Exclusion, case: Case) -> bool:
-    said = exclusion.model_dump(exclude_none=True, exclude={"params"})
-    return all(getattr(case, field) == value for field, value in said.items()) and all(
+    excluded = exclusion.model_dump(exclude_none=True, exclude={"params"})
+    return all(getattr(case, field) == value for field, value in excluded.items()) and all(
         case.given.get(name) == value for name, value in exclusion.params.items()
     )
 
@@ -126,8 +126,8 @@ def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Contradi
         if not values:
             yield Contradiction(("grid", "params", name), "an empty list; needed a value")
         for index, value in enumerate(values):
-            for found in _judged(("grid", "params"), {name: value}, model):
-                yield Contradiction((*found.path, index), found.text)
+            for conflict in _judged(("grid", "params"), {name: value}, model):
+                yield Contradiction((*conflict.path, index), conflict.text)
 
 
 def _judged(
@@ -147,10 +147,10 @@ def _judged(
 def _unknown(name: str, model: type[BaseModel]) -> str:
     if words.is_secret([name]):
         return f"unknown parameter {name!r}; {words.NO_SECRETS}"
-    known = ", ".join(sorted(model.model_fields)) or "none"
+    names = ", ".join(sorted(model.model_fields)) or "none"
     question = words.did_you_mean(name, model.model_fields)
-    asked = f"; {question}" if question else ""
-    return f"unknown parameter {name!r}; this workload has: {known}{asked}"
+    hint = f"; {question}" if question else ""
+    return f"unknown parameter {name!r}; this workload has: {names}{hint}"
 
 
 def _missing(point: Point, model: type[BaseModel]) -> Iterator[Contradiction]:
@@ -165,13 +165,13 @@ def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
     written = [point.case for point in _written(experiment)]
     for index, exclusion in enumerate(experiment.exclude):
         if not any(_matches(exclusion, case) for case in written):
-            yield Contradiction(("exclude", index), "no case agrees with it; needed one that does")
+            yield Contradiction(("exclude", index), "no case matches it; needed one that does")
     if written and next(_points(experiment), None) is None:
         yield Contradiction(("exclude",), "every case is left out; needed at least one")
 
 
 def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
-    """Every value that an axis has for the second time: each would double whole cases."""
+    """An error for each value that an axis has a second time, which would double cases."""
     if axes is None:
         return
     plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
@@ -184,7 +184,7 @@ def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
 
 
 def _doubles(points: Sequence[Point]) -> Iterator[Contradiction]:
-    """Every case of ``cases`` that is there for the second time."""
+    """An error for each case that ``cases`` has a second time."""
     seen: dict[Case, Point] = {}
     for point in points:
         if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
@@ -238,7 +238,7 @@ def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
 def _unable(
     points: Sequence[Point], experiment: Experiment, workload: Workload
 ) -> Iterator[Contradiction]:
-    """What only the workload knows of itself; asked where its parameters are in order."""
+    """Errors that only the workload can find; looked for where its parameters are valid."""
     for point in points:
         if not any(
             (
@@ -271,7 +271,7 @@ def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
-    """Cases for which the cluster has too few nodes that fit; and what those lack that do not."""
+    """Errors for cases with too few fitting nodes: what the nodes that do not fit lack."""
     for point in points:
         case, members = point.case, cluster.members
         if case.nodes > len(members):
@@ -281,9 +281,9 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
                 f" inventory {cluster.name} has {len(members)}",
             )
         lacking = {node.name: _lacks(node, workload, point, cluster) for node in members}
-        unfit = [found for found in lacking.values() if found]
+        unfit = [conflicts for conflicts in lacking.values() if conflicts]
         needed = case.nodes - (len(members) - len(unfit))
-        yield from (found for node in unfit[: max(needed, 0)] for found in node)
+        yield from itertools.chain.from_iterable(unfit[: max(needed, 0)])
 
 
 def _lacks(

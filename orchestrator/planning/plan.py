@@ -22,7 +22,8 @@ class Recipe:
     """Everything that a plan is made of.
 
     Args:
-        cluster: all of it, also where a sweep leaves nodes out.
+        name: of the playbook.
+        cluster: the whole inventory, also where --nodes leaves nodes out.
     """
 
     name: str
@@ -65,26 +66,26 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
 
 
 def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
-    """What ``given`` asks for, split at commas; what is a name as it stands stays whole."""
+    """The patterns of --case, split at commas; the name of a case with a comma stays whole."""
     names = {name for trial in trials for name in _names(trial)}
     words = ((text,) if text in names else text.split(",") for text in given)
     return tuple(word.strip() for text in words for word in text)
 
 
-def selected(trials: Iterable[Trial], wanted: Sequence[str]) -> tuple[Trial, ...]:
-    """The trials that any of the patterns fits: ``2x*``, ``4n8g-*``, or a case's own name.
+def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, ...]:
+    """The trials that match any of the patterns: ``2x*``, ``4n8g-*``, or a case's own name.
 
     Args:
-        wanted: empty for all.
+        patterns: empty for all.
     """
     return tuple(
         trial
         for trial in trials
-        if not wanted
+        if not patterns
         or any(
             name == pattern or fnmatch.fnmatchcase(name, pattern)
             for name in _names(trial)
-            for pattern in wanted
+            for pattern in patterns
         )
     )
 
@@ -106,7 +107,7 @@ def _trial(workload: Workload, case: Case, repeat: int, stem: str, ordinal: int)
 
 
 def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
-    """Log names in DLPerf's form; where two would be one, what tells the cases apart is added."""
+    """Log names in DLPerf's form; where two would be equal, the differing parameters are added."""
     stem = workload.stem or partial(_common_stem, workload.log_prefix)
     stems = [stem(case) for case in points]
     taken = Counter(zip((case.token for case in points), stems, strict=True))
@@ -121,20 +122,20 @@ def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
         for name in names
         if name not in fixed and len({document.get(name) for document in documents}) > 1
     ]
-    told = [
-        stem + "".join(_told_apart(name, document) for name in varying if name in document)
+    distinct = [
+        stem + "".join(_distinction(name, document) for name in varying if name in document)
         for stem, document in zip(stems, documents, strict=True)
     ]
-    if len({*zip((case.token for case in points), told, strict=True)}) == len(told):
-        return tuple(told)
+    if len({*zip((case.token for case in points), distinct, strict=True)}) == len(distinct):
+        return tuple(distinct)
     # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
-    return tuple(f"{stem}-case{place}" for place, stem in enumerate(told, 1))
+    return tuple(f"{stem}-case{place}" for place, stem in enumerate(distinct, 1))
 
 
 def _common_stem(prefix: str, case: Case) -> str:
     return f"{prefix}_b{case.micro_batch_size}_{case.precision}"
 
 
-def _told_apart(name: str, document: Mapping[str, Scalar]) -> str:
+def _distinction(name: str, document: Mapping[str, Scalar]) -> str:
     word = f"{name.removeprefix('params.')}{document[name]}"
     return "-" + re.sub(r"[^A-Za-z0-9.]", "", word)

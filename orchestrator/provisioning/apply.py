@@ -17,7 +17,7 @@ from orchestrator.provisioning.carry import carry
 from orchestrator.provisioning.materials import Preparing
 
 if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Images, Progress, Say
+    from orchestrator.runtimes.images import Images, OnProgress, Say
 
 CHUNK_BYTES = 1 << 20
 
@@ -149,7 +149,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _bytes(voice: Voice, title: str) -> "Progress":
+def _bytes(voice: Voice, title: str) -> "OnProgress":
     return lambda received, total: voice.working(f"{title}: {received >> 20} of {total >> 20} MiB")
 
 

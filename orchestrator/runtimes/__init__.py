@@ -1,4 +1,8 @@
-"""What tasks run as on a node."""
+"""Runtimes: tasks run as Docker containers or as plain processes on a node.
+
+Each task runs under a supervisor in POSIX sh, ``supervise.sh``, which outlives the controller. To
+add a way of running tasks, write a class here that implements ``Runtime``.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -9,11 +13,13 @@ from orchestrator.model.plan import Task
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """What is known of a task now; ``end`` once it has ended.
+    """The present state of a task.
 
-    absent: nothing was ever created; waiting: at its gate; lost: its supervisor is gone and
-    left no word, and ``end.why`` says what is known instead: lost, rebooted, and of containers
-    also oom, killed and docker-restarted.
+    Args:
+        phase: absent: never created; waiting: at its gate; lost: its supervisor is gone and left
+            no exit reason.
+        end: of phases ended and lost. ``end.why`` of a lost one is lost, rebooted, or for
+            containers oom, killed or docker-restarted.
     """
 
     phase: Literal["absent", "waiting", "running", "ended", "lost"]
@@ -21,7 +27,7 @@ class TaskState:
 
 
 class Runtime(Protocol):
-    """One node's way of running tasks."""
+    """Runs tasks on one node. Every method may raise NodeError, where the node does not answer."""
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Bring the task to its gate; returns at once, ``inspect`` says when it waits there."""
@@ -30,7 +36,7 @@ class Runtime(Protocol):
         """Open the task's gate; False if nothing waits there."""
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """What is known of the task now."""
+        """The present state of the task."""
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         """The task's raw log from ``offset`` on, as far as it is there; at most a few MiB."""
@@ -42,5 +48,5 @@ class Runtime(Protocol):
         """End every process of the task at once and make sure that none is left.
 
         Raises:
-            LeftoverError: some would not go.
+            LeftoverError: some could not be ended.
         """

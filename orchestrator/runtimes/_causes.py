@@ -1,4 +1,4 @@
-"""What Docker's words mean: the causes behind its refusals, as errors of ours."""
+"""From Docker's error messages to errors of ours."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from orchestrator import errors
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Words that tell a cause, the error that it is, and what to do."""
+    """A pattern of Docker's messages, the error that it stands for, and what to do."""
 
     words: str
     code: str
@@ -16,7 +16,7 @@ class _Cause:
     kind: type[errors.DlperfError] = errors.ImageError
 
 
-# Looked through in this order: a registry's words come wrapped in those of the engine.
+# The first that matches counts: a registry's message comes wrapped in the engine's.
 CAUSES = (
     _Cause(
         r"no space left on device",
@@ -50,7 +50,7 @@ CAUSES = (
     _Cause(
         r"\b5\d\d (?:Internal|Bad|Service|Gateway|HTTP)|HTTP status:? 5\d\d",
         "REG-5XX",
-        "look into the registry's log, or use another mirror",
+        "check the registry's log, or use another mirror",
     ),
     _Cause(
         r"server gave HTTP response to HTTPS client|x509|tls:",
@@ -79,7 +79,7 @@ CAUSES = (
         r"could not select device driver|unknown or invalid runtime name|unknown runtime|"
         r"nvidia-container-cli|unresolvable CDI devices|CDI device injection failed",
         "GPU-RUNTIME",
-        "install the NVIDIA container toolkit on the node, or say container.gpu_access",
+        "install the NVIDIA container toolkit on the node, or set container.gpu_access",
         errors.UnfitError,
     ),
     _Cause(
@@ -97,27 +97,34 @@ CAUSES = (
 )
 
 
-def refusal(said: str, node: str, otherwise: str) -> errors.DlperfError:
-    """The error behind an engine's words; those without a meaning known here get a code given."""
-    cause = " ".join(said.split()).rstrip(".")
-    for known in CAUSES:
-        if re.search(known.words, cause, re.IGNORECASE):
-            return known.kind(cause, code=known.code, node=node, fix=known.fix)
+def refusal(text: str, node: str, otherwise: str) -> errors.DlperfError:
+    """The error for an engine's message.
+
+    Args:
+        text: the message.
+        otherwise: the code for a message that matches none of ``CAUSES``.
+    """
+    cause = " ".join(text.split()).rstrip(".")
+    for entry in CAUSES:
+        if re.search(entry.words, cause, re.IGNORECASE):
+            return entry.kind(cause, code=entry.code, node=node, fix=entry.fix)
     return errors.UnfitError(cause or "no reason given", code=otherwise, node=node)
 
 
-def silence(said: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
-    """Why the docker command on a node could not reach its engine, from its last words.
+def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
+    """The error for a docker command that could not reach its engine.
 
     Args:
-        user: who asked, and whose the socket is.
+        text: its standard error.
+        user: the login user, and the owner of the socket, for the message.
+        sudo: whether it was called by ``sudo -n``.
     """
-    cause = " ".join(said.split()).rstrip(".")
+    cause = " ".join(text.split()).rstrip(".")
     if re.search(r"permission denied|^sudo:(?!.*not found)", cause, re.IGNORECASE):
         fix = (
             "let this user run docker by `sudo -n` without a password"
             if sudo
-            else "add this user to the socket's group, or say `sudo: true` in the inventory"
+            else "add this user to the socket's group, or set `sudo: true` in the inventory"
         )
         return errors.UnfitError(f"{user}: {cause}", code="DOCKER-PERM", node=node, fix=fix)
     if re.search(r"not found|no such file or directory$", cause, re.IGNORECASE):

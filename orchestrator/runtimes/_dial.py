@@ -15,10 +15,10 @@ MOST_STREAMS = 3
 Dial = Callable[[], Stream]
 
 
-class _Wire:
-    """A stream, with as much of a socket's face as an HTTP client looks at.
+class _Socket:
+    """A stream with those methods of a socket that an HTTP client uses.
 
-    An answer that is still being read keeps the stream open after the connection let go of it.
+    An answer that is still being read keeps the stream open after the connection is closed.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -31,7 +31,7 @@ class _Wire:
 
     def makefile(self, *_: object, **__: object) -> io.BufferedReader:
         self._holders += 1
-        return io.BufferedReader(_Reader(self))
+        return io.BufferedReader(_SocketReader(self))
 
     def close(self) -> None:
         if not self._closed:
@@ -44,7 +44,7 @@ class _Wire:
             self._stream.close()
 
     def idles(self) -> bool:
-        """Whether the other end is still there and has said nothing more."""
+        """Whether the stream is still open and holds no unread byte."""
         self._stream.settimeout(0.0)
         try:
             self._stream.recv(1)
@@ -55,22 +55,22 @@ class _Wire:
         return False
 
 
-class _Reader(io.RawIOBase):
-    def __init__(self, wire: _Wire) -> None:
-        self._wire = wire
+class _SocketReader(io.RawIOBase):
+    def __init__(self, socket: _Socket) -> None:
+        self._socket = socket
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._wire.recv(len(buffer))
+        piece = self._socket.recv(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._wire.let_go()
+            self._socket.let_go()
 
 
 class _Connection(urllib3.connection.HTTPConnection):
@@ -79,7 +79,7 @@ class _Connection(urllib3.connection.HTTPConnection):
         self._dial = dial
 
     def connect(self) -> None:
-        self.sock: Any = _Wire(self._dial())
+        self.sock: Any = _Socket(self._dial())
         self.sock.settimeout(self.timeout)
 
     @property
@@ -87,7 +87,7 @@ class _Connection(urllib3.connection.HTTPConnection):
         return self.sock is not None and self.sock.idles()
 
 
-class _Pool(urllib3.HTTPConnectionPool):
+class _Connections(urllib3.HTTPConnectionPool):
     def __init__(self, dial: Dial) -> None:
         super().__init__("docker", maxsize=MOST_STREAMS)
         self._dial = dial
@@ -100,13 +100,13 @@ class DialAdapter(requests.adapters.HTTPAdapter):
     """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
 
     def __init__(self, dial: Dial) -> None:
-        self._streams = _Pool(dial)
+        self._streams = _Connections(dial)
         super().__init__()
 
     def get_connection_with_tls_context(
         self, *_: object, **__: object
     ) -> urllib3.HTTPConnectionPool:
-        """The one pool there is, wherever the request says that it goes."""
+        """The node's own pool, whatever address the request has."""
         return self._streams
 
     def request_url(self, request: Any, *_: object) -> str:

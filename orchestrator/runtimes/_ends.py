@@ -1,4 +1,4 @@
-"""How a task in a container ended: its supervisor's words, and the engine's where they lack."""
+"""How a task in a container ended: by its supervisor's exit reason, or the engine's without one."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def verdict(
     container: ContainerState | None,
     containers: Containers,
 ) -> TaskState:
-    """What became of a task whose container has ended or is not there."""
+    """The state of a task whose container has ended or does not exist."""
     end = files.end()
     if end is None and supervisor is None and container is None:
         return TaskState("absent")

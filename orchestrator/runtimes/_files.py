@@ -1,4 +1,4 @@
-"""The files that a task's supervisor leaves on its node, and what they say."""
+"""The files that a task's supervisor writes on its node."""
 
 from functools import cache
 from importlib import resources
@@ -30,10 +30,10 @@ class TaskFiles:
         return f"{self._base}.{name}"
 
     def supervisor(self) -> ProcessIdentity | None:
-        """The task's supervisor; None until it is there.
+        """The task's supervisor; None until it has started.
 
         Raises:
-            NodeError: what is written there identifies none.
+            NodeError: START; the pid file has another form.
         """
         words = self._words("pid")
         if not words:
@@ -55,17 +55,20 @@ class TaskFiles:
         return bool(self._words("go"))
 
     def end(self, why: str = "") -> TaskEnd | None:
-        """How the task ended, in its supervisor's words or with another ``why``; None until then.
+        """How the task ended; None until then.
+
+        Args:
+            why: instead of the supervisor's exit reason.
 
         Raises:
-            NodeError: what is written there is not the supervisor's.
+            NodeError: START; the files have another form.
         """
         end, ended = self._words("end"), self._words("exit")
         if not end:
             return None
         try:
-            (status, said), (size, sha256) = ended, end
-            return self._ended(int(status), why or said, int(size), sha256)
+            (status, reason), (size, sha256) = ended, end
+            return self._ended(int(status), why or reason, int(size), sha256)
         except ValueError as error:
             raise errors.NodeError(
                 f"{self.path('exit')} and {self.path('end')}: {ended} and {end};"
@@ -75,7 +78,7 @@ class TaskFiles:
             ) from error
 
     def lost(self, why: str, status: int | None = None) -> TaskEnd:
-        """The end of a task whose supervisor left no word."""
+        """The end of a task whose supervisor left no exit reason."""
         return self._ended(status, why, 0, "")
 
     def output(self, offset: int) -> bytes:
@@ -83,12 +86,12 @@ class TaskFiles:
         return self._transport.get_own(self.path("log"), offset) or b""
 
     def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:
-        """Whether the node's process ``pid`` is that very supervisor and has not ended."""
+        """Whether the node's process ``pid`` is this supervisor and has not ended."""
         stat = self._transport.get(f"/proc/{pid}/stat") or b""
         return supervisor.is_shown_by(stat, self._boot())
 
     def rebooted(self, supervisor: ProcessIdentity) -> bool:
-        """Whether the node was started anew since the task was."""
+        """Whether the node was rebooted since the task started."""
         return self._boot() != supervisor.boot
 
     def _boot(self) -> str:

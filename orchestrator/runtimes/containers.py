@@ -16,8 +16,8 @@ MOST_EVENTS = 256  # what an engine remembers
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerFacts:
-    """A container among others, as the engine lists it."""
+class ListedContainer:
+    """A container in the engine's list."""
 
     id: str
     name: str
@@ -27,12 +27,12 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """One container, looked at.
+    """The present state of a container.
 
     Args:
-        pid: of its first process as the node sees it; 0 where there is none.
-        exit_code: of its first process, 137 if that was killed; meant only once it finished.
-        oom_killed: the kernel ended some process of it for want of memory.
+        pid: of its first process, on the node; 0 without one.
+        exit_code: of its first process, 137 if that was killed; valid only once finished.
+        oom_killed: the kernel killed a process of it, out of memory.
     """
 
     id: str
@@ -51,21 +51,21 @@ class ContainerState:
 
 
 class Containers:
-    """What one engine has of containers."""
+    """The containers of one engine. Every method may raise what ``Engine.ask`` raises."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def find(self, name: str) -> ContainerState | None:
-        """The container as it is now; None if there is none of that name."""
+        """The present state of a container; None if none has that name."""
         try:
-            said = self._engine.ask(lambda client: client.inspect_container(name))
+            answer = self._engine.ask(lambda client: client.inspect_container(name))
         except docker.errors.NotFound:
             return None
-        state = said["State"]
+        state = answer["State"]
         return ContainerState(
-            id=said["Id"],
-            labels=said["Config"].get("Labels") or {},
+            id=answer["Id"],
+            labels=answer["Config"].get("Labels") or {},
             status=state["Status"],
             pid=state.get("Pid", 0),
             exit_code=state.get("ExitCode", 0),
@@ -74,31 +74,31 @@ class Containers:
             started_at=state.get("StartedAt", ""),
         )
 
-    def labelled(self, *labels: str) -> tuple[ContainerFacts, ...]:
+    def labelled(self, *labels: str) -> tuple[ListedContainer, ...]:
         """Every container that has all these labels (``name`` or ``name=value``), ended or not."""
-        found = self._engine.ask(
+        answers = self._engine.ask(
             lambda client: client.containers(all=True, filters={"label": list(labels)})
         )
         return tuple(
-            ContainerFacts(
+            ListedContainer(
                 id=answer["Id"],
                 name=answer["Names"][0].removeprefix("/") if answer.get("Names") else "",
                 labels=answer.get("Labels") or {},
                 state=answer["State"],
             )
-            for answer in found
+            for answer in answers
         )
 
     def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-        """Make a container and leave it; False if the name is taken.
+        """Create a container without starting it; False if the name is taken.
 
         Args:
-            host: what it is granted of its node, in the engine's API words.
-            config: image, command, environment and labels, likewise.
+            host: ``HostConfig`` of Docker's API.
+            config: the rest of the request: ``Image``, ``Cmd``, ``Env``, ``Labels``, ...
 
         Raises:
             ImageError: there is no such image.
-            NodeError: the connection was lost; it may or may not be there.
+            NodeError: the connection was lost; it may or may not exist.
         """
         document = {**config, "HostConfig": dict(host)}
 
@@ -118,10 +118,10 @@ class Containers:
         return True
 
     def start(self, name: str) -> None:
-        """Start a container; one that runs already goes on.
+        """Start a container; nothing happens if it runs already.
 
         Raises:
-            UnfitError: why it did not start; it is still there.
+            UnfitError: why it did not start; it still exists.
         """
         try:
             self._engine.ask(
@@ -131,7 +131,7 @@ class Containers:
             raise self._engine.refusal(error) from error
 
     def signal(self, name: str, signal: str) -> None:
-        """Send a signal to a container's first process; nothing happens where it does not run."""
+        """Send a signal to a container's first process; nothing happens if it does not run."""
         try:
             self._engine.ask(lambda client: client.kill(name, signal))
         except docker.errors.NotFound:
@@ -141,7 +141,7 @@ class Containers:
                 raise
 
     def remove(self, name: str) -> bool:
-        """End and remove a container; False if there was none or it is on its way out.
+        """Kill and remove a container; False if there was none or its removal is under way.
 
         Raises:
             UnfitError: the engine could not.
@@ -160,16 +160,16 @@ class Containers:
         return True
 
     def output(self, name: str) -> tuple[bytes, bytes]:
-        """What a container has printed, standard output and error apart."""
+        """The standard output and the standard error of a container, separately."""
         out: bytes = self._engine.ask(lambda client: client.logs(name, stdout=True, stderr=False))
         err: bytes = self._engine.ask(lambda client: client.logs(name, stdout=False, stderr=True))
         return out, err
 
     def restarted_since(self, container: ContainerState) -> bool:
-        """Whether the engine was itself started after it had started this container.
+        """Whether the engine was restarted after it had started this container.
 
-        It keeps its last events in memory only: where they are few and the container's start is
-        not among them, they are those of another life.
+        The engine keeps its last 256 events in memory only: if it has fewer, and the container's
+        start is not among them, it has been restarted since.
         """
         events = self._engine.ask(_events)
         started = {event.get("id") for event in events if event.get("status") == "start"}

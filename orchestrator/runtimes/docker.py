@@ -25,7 +25,7 @@ from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."
 QUICK_S, LOOK_S = 0.02, 0.2
-FRESH_S = 1.0  # a supervisor that was seen alive counts as alive so long, unless it left its end
+FRESH_S = 1.0  # a supervisor that was alive counts as alive so long, unless its end file is there
 
 
 class DockerRuntime:
@@ -44,10 +44,10 @@ class DockerRuntime:
         self._fresh: dict[str, float] = {}
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
-        """Make the task's container and start it; its supervisor waits at the gate.
+        """Create the task's container and start it; its supervisor waits at the gate.
 
         Raises:
-            UnfitError: why it cannot run here; nothing of it is left.
+            UnfitError: why it cannot run here; it was removed.
             NodeError, LocalError: it may or may not have been started.
         """
         self._transport.put(script(), _script(attempt, task))
@@ -78,10 +78,10 @@ class DockerRuntime:
         return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """What the files of the task say, the process table, and where they end the engine.
+        """The state by the task's files and the process table; the engine is asked last.
 
         Raises:
-            NodeError: the engine gives no answer now.
+            NodeError: the engine does not answer.
         """
         files = self._files(attempt, task)
         token = attempt.token(task)
@@ -116,12 +116,12 @@ class DockerRuntime:
         """End and remove the task's container, and see that it is gone.
 
         Raises:
-            LeftoverError: it would not go.
+            LeftoverError: UNKILLABLE.
         """
         name = attempt.token(task)
         self._fresh.pop(name, None)
         began = time.monotonic()
-        said = "it is being removed and does not go"
+        reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
             try:
                 if not self._is_ours(self._containers.find(name), attempt, task):
@@ -129,27 +129,27 @@ class DockerRuntime:
                 if self._containers.remove(name):
                     return
             except errors.UnfitError as error:
-                # About a container that it cannot end, the engine does not even answer; and one
-                # that is being started anew will.
+                # The engine does not even answer about a container that it cannot kill; and an
+                # engine that is being restarted will answer.
                 if error.code not in ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-REFUSED"):
                     raise
-                said = error.cause
+                reason = error.cause
                 time.sleep(LOOK_S)
-        raise _unkillable(name, said, task)
+        raise _unkillable(name, reason, task)
 
     def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
-        """Run a command in a container like those of tasks, and remove that.
+        """Run a command in a container with the settings of tasks, and remove the container.
 
         Raises:
             UnfitError: why it could not be started.
-            CommandTimedOut: it was ended.
+            CommandTimedOut: it was killed.
         """
         name = f"dlp-probe-{secrets.token_hex(6)}"
         config = {
             "Image": self._settings.image,
             "User": self._grants.user,
             "Env": _pairs(self._grants.environment("/", gpus=gpus)),
-            # By a shell, so that a command that is not there is an answer here too.
+            # By a shell, so that a missing command has exit code 127 here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
         }
@@ -171,7 +171,7 @@ class DockerRuntime:
     def _make(
         self, attempt: Attempt, task: Task, host: Mapping[str, Any], config: Mapping[str, Any]
     ) -> None:
-        """Make the container, or find it made: an answer that was lost is no reason for two."""
+        """Create the container, unless an attempt whose answer was lost has created it."""
         name = attempt.token(task)
         for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
@@ -184,10 +184,12 @@ class DockerRuntime:
                 raise _taken(name, task)
             if there is not None:
                 self._containers.remove(name)
-        raise errors.NodeError(f"{name} could not be made", code="START", node=self._node)
+        raise errors.NodeError(
+            f"container {name} could not be created", code="START", node=self._node
+        )
 
     def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
-        """The supervisor with the image's own entrypoint and the program, its words to a file."""
+        """The supervisor with the image's entrypoint and the program; its stderr goes to a file."""
         files = self._files(attempt, task)
         return [
             *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
@@ -206,18 +208,18 @@ class DockerRuntime:
         return self._entrypoints.setdefault(image, ask).get()
 
     def _image_entrypoint(self, image: str) -> tuple[str, ...]:
-        found = self._images.find(image)
-        if found is None:
+        facts = self._images.find(image)
+        if facts is None:
             raise errors.ImageError(
                 f"there is no image {image}",
                 code="IMAGE-MISSING",
                 node=self._node,
                 fix="run `dlperf-orch provision` again",
             )
-        return found.entrypoint
+        return facts.entrypoint
 
     def _alive(self, attempt: Attempt, task: Task, supervisor: ProcessIdentity) -> bool:
-        """Whether the node's process table shows the supervisor, which asks nothing of Docker."""
+        """Whether the supervisor runs, by the node's process table, without asking Docker."""
         pid = self._pids.get(attempt.token(task))
         return pid is not None and self._files(attempt, task).alive(supervisor, pid)
 
@@ -246,13 +248,13 @@ class DockerRuntime:
 
 
 def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
-    said = {
+    labels = {
         "sweep": attempt.sweep,
         "trial": attempt.trial,
         "attempt": str(attempt.number),
         "node_rank": str(task.node_rank),
     }
-    return {f"{LABEL}{name}": value for name, value in said.items()}
+    return {f"{LABEL}{name}": value for name, value in labels.items()}
 
 
 def _deadline(limits: Limits) -> dict[str, str]:
@@ -271,16 +273,16 @@ def _pairs(env: Mapping[str, str]) -> list[str]:
 
 def _taken(name: str, task: Task) -> errors.UnfitError:
     return errors.UnfitError(
-        f"a container {name} is there that this program did not make",
+        f"a container {name} exists that this program did not create",
         code="NAME-TAKEN",
         node=task.node,
-        fix=f"see whose it is and rename it (docker rename {name} ...)",
+        fix=f"find out whose it is and rename it (docker rename {name} ...)",
     )
 
 
-def _unkillable(name: str, said: str, task: Task) -> errors.LeftoverError:
+def _unkillable(name: str, reason: str, task: Task) -> errors.LeftoverError:
     return errors.LeftoverError(
-        f"container {name} does not end: {said}",
+        f"container {name} does not end: {reason}",
         code="UNKILLABLE",
         node=task.node,
         fix=f"docker rm --force {name}",

@@ -39,7 +39,7 @@ BROKEN = (
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine says of itself; ``api_version`` is the one that is spoken with it."""
+    """Version and settings of an engine; ``api_version`` is the one that we use with it."""
 
     server_version: str
     api_version: str
@@ -83,7 +83,7 @@ class Engine:
         self._clients: dict[float, Any] = {}
 
     def facts(self) -> EngineFacts:
-        """What the engine says of itself."""
+        """Version and settings of the engine, asked now."""
         info = self.ask(lambda client: client.info())
         registries = info.get("RegistryConfig") or {}
         return EngineFacts(
@@ -104,20 +104,21 @@ class Engine:
         )
 
     def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """The answer to a question that may be put twice: streams that were kept may be stale.
+        """Call ``question`` with the API client, twice if a kept stream turns out to be stale.
 
         Args:
-            within_s: until it is given up; as long as a short question takes unless said.
+            question: may run twice.
+            within_s: the time limit; the one for short questions by default.
 
         Raises:
-            UnfitError: the engine is down, hung, closed to us, or refuses.
+            UnfitError: the engine is down, hung, not accessible, or refuses.
             NodeError: its connection was lost, twice.
-            docker.errors.NotFound: it does not know what was asked for.
+            docker.errors.NotFound: it has no such container or image.
         """
         return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
     def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """The answer to a question whose second asking could do something twice.
+        """As ``ask``, for a question that must not run twice.
 
         Raises:
             UnfitError, docker.errors.NotFound: as ``ask``.
@@ -128,7 +129,7 @@ class Engine:
 
     @contextmanager
     def asking(self, within_s: float | None = None) -> Iterator[Any]:
-        """The engine's API client for as long as a question takes, its errors made ours."""
+        """The engine's API client, with its errors turned into ours."""
         limit_s = within_s or self.patience.answer_s
         with self._slots:
             try:
@@ -144,18 +145,18 @@ class Engine:
 
     def refusal(self, error: Any) -> errors.DlperfError:
         """The engine's own error as one of ours."""
-        said = str(error.explanation or error)
-        return _causes.refusal(said, self.node, "DOCKER-REFUSED")
+        text = str(error.explanation or error)
+        return _causes.refusal(text, self.node, "DOCKER-REFUSED")
 
     def close(self) -> None:
-        """Let go of the streams; the engine and its containers go on."""
+        """Close the streams; the engine and its containers go on."""
         with self._connecting:
             self._adapter.close()
             self._adapter = DialAdapter(self._dial)
             self._clients.clear()
 
     def _connected(self, within_s: float) -> Any:
-        """A client whose every request may take so long; all of them share their streams."""
+        """A client with that time limit; all clients share their streams."""
         with self._connecting:
             if not self._version:
                 first = _client(self._adapter, OLDEST_API, self.patience.answer_s)
@@ -167,8 +168,8 @@ class Engine:
     def _dial(self) -> Stream:
         return self._transport.open((*self._command, "system", "dial-stdio"))
 
-    def _common_version(self, said: Mapping[str, str]) -> str:
-        theirs, least = said["ApiVersion"], said.get("MinAPIVersion", "1.12")
+    def _common_version(self, reported: Mapping[str, str]) -> str:
+        theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
         ours = docker.constants.DEFAULT_DOCKER_API_VERSION
         if _number(theirs) < _number(OLDEST_API) or _number(least) > _number(ours):
             raise errors.UnfitError(
@@ -189,8 +190,8 @@ class Engine:
         except errors.CommandTimedOut:
             return self._hung(self.patience.answer_s)
         if done.exit_code != 0:
-            said = done.stderr.decode(errors="replace")
-            return _causes.silence(said, self.node, self._whose(), self._sudo)
+            stderr = done.stderr.decode(errors="replace")
+            return _causes.silence(stderr, self.node, self._whose(), self._sudo)
         return errors.NodeError(
             f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
         )
@@ -200,7 +201,7 @@ class Engine:
             f"Docker accepts connections and does not answer within {limit_s:g} s",
             code="DOCKER-HUNG",
             node=self.node,
-            fix="look into its log (journalctl -u docker), or restart it",
+            fix="check its log (journalctl -u docker), or restart it",
         )
 
     def _whose(self) -> str:
@@ -231,6 +232,6 @@ def _number(version: str) -> tuple[int, ...]:
 
 def _insecure(registries: Mapping[str, Any]) -> Iterator[str]:
     yield from registries.get("InsecureRegistryCIDRs") or ()
-    for name, said in (registries.get("IndexConfigs") or {}).items():
-        if not said.get("Secure", True):
+    for name, settings in (registries.get("IndexConfigs") or {}).items():
+        if not settings.get("Secure", True):
             yield name

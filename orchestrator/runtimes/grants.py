@@ -14,15 +14,15 @@ from orchestrator.transports import Transport
 
 DEVICE_REQUESTS_API = (1, 40)
 USER = "id -u; id -g"
-HCA_DEVICES = 'for each in /dev/infiniband/*; do [ -c "$each" ] && echo "$each"; done; true'
+HCA_DEVICES = 'for path in /dev/infiniband/*; do [ -c "$path" ] && echo "$path"; done; true'
 GPU_HOOK = "command -v nvidia-container-runtime-hook"
 CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
-# One file that does not grow without end: what counts is the raw log in the attempt's folder.
+# One file of bounded size: what counts is the raw log in the attempt's folder.
 LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
 
 
 class Grants:
-    """What containers get on one node; what must be asked of the node is asked once."""
+    """What containers get on one node; the node is asked once for each fact."""
 
     def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
         self._transport = transport
@@ -35,7 +35,7 @@ class Grants:
     def host_config(
         self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """The HostConfig of a container, in the engine's API words.
+        """``HostConfig`` of Docker's API for a container.
 
         Args:
             capabilities: that it needs beyond those of the settings.
@@ -62,10 +62,10 @@ class Grants:
         return config
 
     def environment(self, home: str, *, gpus: bool) -> dict[str, str]:
-        """What a container needs in its environment to be at home there and to see the GPUs.
+        """Environment variables for the container's user and for GPUs.
 
         Args:
-            home: a folder for a user whom the image does not know.
+            home: ``HOME`` of a user whom the image does not know.
         """
         env = {}
         if self.user.split(":")[0] != "0":
@@ -96,12 +96,12 @@ class Grants:
         return ":".join(self._lines(USER))
 
     def _way_of_gpus(self) -> str:
-        wanted = self._settings.gpu_access
-        if wanted == "none":
-            return wanted
+        requested = self._settings.gpu_access
+        if requested == "none":
+            return requested
         facts = self._engine.facts()
         # The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
-        ways = ("runtime", "gpus", "cdi") if wanted == "auto" else (wanted,)
+        ways = ("runtime", "gpus", "cdi") if requested == "auto" else (requested,)
         for way in ways:
             if self._has(way, facts):
                 return way
@@ -110,19 +110,19 @@ class Grants:
             f" tried for GPUs: {', '.join(ways)}",
             code="GPU-RUNTIME",
             node=self._transport.node,
-            fix="install the NVIDIA container toolkit on the node, or say container.gpu_access",
+            fix="install the NVIDIA container toolkit on the node, or set container.gpu_access",
         )
 
     def _node_hca_devices(self) -> tuple[str, ...]:
-        found = self._lines(HCA_DEVICES)
-        if not found:
+        devices = self._lines(HCA_DEVICES)
+        if not devices:
             raise errors.UnfitError(
                 "there is no device in /dev/infiniband; the inventory declares HCAs",
                 code="IB-DEVICES",
                 node=self._transport.node,
                 fix="load the InfiniBand modules (ib_uverbs) on the node",
             )
-        return found
+        return devices
 
     def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
         if self._settings.privileged:
@@ -142,7 +142,7 @@ class Grants:
         if way == "runtime":
             return "nvidia" in facts.runtimes
         api = tuple(int(part) for part in facts.api_version.split("."))
-        # An older engine would start the container without GPUs and without a word.
+        # An older engine would silently start the container without GPUs.
         if api < DEVICE_REQUESTS_API:
             return False
         if way == "gpus":

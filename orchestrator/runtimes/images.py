@@ -1,4 +1,4 @@
-"""The images of a node's engine: pulled, built, carried and looked at."""
+"""The images of a node's engine: pull, push, build, save, load, inspect."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,13 +18,13 @@ from orchestrator.runtimes.engine import Engine
 
 LAST_LINES = 20
 PIECE_BYTES = 1 << 20
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs in to a registry; the secret is never shown."""
+    """User and secret for a registry; the secret is never shown."""
 
     user: str
     secret: str = field(repr=False)
@@ -43,68 +43,68 @@ class ImageFacts:
 
 
 class Images:
-    """What one engine has of images."""
+    """The images of one engine. Every method may raise what ``Engine.ask`` raises."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def find(self, reference: str) -> ImageFacts | None:
-        """The image as the engine has it; None if it has none by that name, digest or id."""
+        """The image of that name, digest or id; None if the engine has none."""
         try:
-            said = self._engine.ask(lambda client: client.inspect_image(reference))
+            answer = self._engine.ask(lambda client: client.inspect_image(reference))
         except docker.errors.NotFound:
             return None
-        config = said.get("Config") or {}
+        config = answer.get("Config") or {}
         return ImageFacts(
-            id=said["Id"],
-            repo_digests=tuple(said.get("RepoDigests") or ()),
-            size_bytes=said["Size"],
+            id=answer["Id"],
+            repo_digests=tuple(answer.get("RepoDigests") or ()),
+            size_bytes=answer["Size"],
             entrypoint=tuple(config.get("Entrypoint") or ()),
             env=tuple(config.get("Env") or ()),
             labels=config.get("Labels") or {},
         )
 
     def tagged(self, label: str) -> tuple[str, ...]:
-        """Every name of every image that has a label (``name`` or ``name=value``).
+        """All names of all images with a label (``name`` or ``name=value``).
 
-        One whose name another image was given has none left, and is named by its id.
+        An image whose name was given to another one is named by its id.
         """
-        found = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
-        return tuple(name for image in found for name in _names(image))
+        images = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
+        return tuple(name for image in images for name in _names(image))
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
         """The digest that the registry has for a name now, asked by the node's engine.
 
         Raises:
-            ImageError: the registry does not have it, or does not say.
+            ImageError: the registry has no such image, or does not answer.
         """
         auth = _auth(credentials)
         try:
-            said = self._engine.ask(
+            answer = self._engine.ask(
                 lambda client: client.inspect_distribution(reference, auth),
                 within_s=self._engine.patience.registry_s,
             )
         except docker.errors.NotFound as error:
             raise self._missing(reference, str(error.explanation)) from error
-        return str(said["Descriptor"]["digest"])
+        return str(answer["Descriptor"]["digest"])
 
     def pull(
-        self, reference: str, progress: Progress, credentials: Credentials | None
+        self, reference: str, progress: OnProgress, credentials: Credentials | None
     ) -> ImageFacts:
-        """Pull an image; what the engine then has by that name or digest decides.
+        """Pull an image, again after errors that may pass (``retries.PULL``).
 
         Args:
-            progress: given bytes that came, and bytes known to come.
+            progress: called with bytes transferred and total bytes, as far as known.
 
         Raises:
-            ImageError: the true cause, after as many tries as it deserves.
+            ImageError: of the last try, or the engine has no such image after it.
         """
         again = replace(PULL, pause_s=self._engine.patience.pause_s)
         again.call(lambda: self._pull(reference, progress, credentials))
-        found = self.find(reference)
-        if found is None:
-            raise self._missing(reference, "the pull went well and the engine has no such image")
-        return found
+        image = self.find(reference)
+        if image is None:
+            raise self._missing(reference, "the pull succeeded, but the engine has no such image")
+        return image
 
     def tag(self, image: str, name: str) -> None:
         """Give an image one more name.
@@ -118,11 +118,11 @@ class Images:
         except docker.errors.NotFound as error:
             raise self._missing(image, str(error.explanation)) from error
 
-    def push(self, reference: str, progress: Progress, credentials: Credentials | None) -> None:
+    def push(self, reference: str, progress: OnProgress, credentials: Credentials | None) -> None:
         """Push an image to the registry that its name says.
 
         Raises:
-            ImageError: the true cause; the registry may have some of its layers.
+            ImageError: why; the registry may have some of its layers.
         """
         repository, tag = docker.utils.parse_repository_tag(reference)
         # The engine wants this header even where nobody logs in.
@@ -142,7 +142,7 @@ class Images:
 
         Args:
             labels: written on the image, whatever its Dockerfile says of them.
-            say: given every line that the build prints.
+            say: called with every line that the build prints.
 
         Raises:
             ImageError: IMAGE-BUILD, with the last lines of the build.
@@ -162,10 +162,10 @@ class Images:
                         say(line)
                 if "error" in word:
                     raise self._unbuilt(tag, str(word["error"]), lines)
-        found = self.find(tag)
-        if found is None:
+        image = self.find(tag)
+        if image is None:
             raise self._unbuilt(tag, "the build ended without an image", lines)
-        return found.id
+        return image.id
 
     def save(self, reference: str) -> Iterator[bytes]:
         """The image as the tar that ``load`` takes, piece by piece.
@@ -208,14 +208,14 @@ class Images:
             return False
         return True
 
-    def _pull(self, reference: str, progress: Progress, credentials: Credentials | None) -> None:
+    def _pull(self, reference: str, progress: OnProgress, credentials: Credentials | None) -> None:
         repository, tag = docker.utils.parse_repository_tag(reference)
         params = {"fromImage": repository, "tag": tag or "latest"}
         request = {"params": params, "headers": _header(credentials)}
         self._carry("/images/create", request, progress)
 
-    def _carry(self, path: str, request: Mapping[str, Any], progress: Progress) -> None:
-        """Have an image carried from or to a registry, as long as bytes come."""
+    def _carry(self, path: str, request: Mapping[str, Any], progress: OnProgress) -> None:
+        """Have an image pulled or pushed; given up once no byte has come for ``stall_s``."""
         wait_s = self._engine.patience.stall_s
         flow = Flow()
         try:
@@ -223,12 +223,12 @@ class Images:
                 for word in words:
                     self._heed(word)
                     flow.take(word)
-                    progress(flow.came, flow.known)
+                    progress(flow.carried, flow.total)
                     if flow.still_s > wait_s:
                         raise self._stalled(wait_s)
         except docker.errors.NotFound as error:
-            said = str(error.explanation)
-            raise _causes.refusal(said, self._engine.node, "IMAGE-MISSING") from error
+            cause = str(error.explanation)
+            raise _causes.refusal(cause, self._engine.node, "IMAGE-MISSING") from error
         except errors.UnfitError as error:
             if error.code != "DOCKER-HUNG":
                 raise
@@ -239,7 +239,7 @@ class Images:
     def _words(
         self, path: str, wait_s: float | tuple[float, float], **request: Any
     ) -> Iterator[Iterator[Mapping[str, Any]]]:
-        """What the engine says while it works, word by word, none awaited for longer."""
+        """The JSON lines that the engine sends while it works; each may take ``wait_s``."""
         with self._engine.asking() as client:
             url = f"{client.base_url}/v{client.api_version}{path}"
             with closing(client._post(url, stream=True, timeout=wait_s, **request)) as answer:
@@ -255,25 +255,25 @@ class Images:
             f"no byte of the image came for {wait_s:g} s",
             code="REG-STALL",
             node=self._engine.node,
-            fix="look into the registry's log, or use another mirror",
+            fix="check the registry's log, or use another mirror",
         )
 
-    def _missing(self, reference: str, said: str) -> errors.ImageError:
+    def _missing(self, reference: str, cause: str) -> errors.ImageError:
         return errors.ImageError(
-            f"{reference}: {said}", code="IMAGE-MISSING", node=self._engine.node
+            f"{reference}: {cause}", code="IMAGE-MISSING", node=self._engine.node
         )
 
-    def _unbuilt(self, tag: str, said: str, lines: list[str]) -> errors.ImageError:
+    def _unbuilt(self, tag: str, cause: str, lines: list[str]) -> errors.ImageError:
         last = "\n".join(lines[-LAST_LINES:])
         return errors.ImageError(
-            f"{tag}: {said}; the last lines of its build:\n{last}\n",
+            f"{tag}: {cause}; the last lines of its build:\n{last}\n",
             code="IMAGE-BUILD",
             node=self._engine.node,
         )
 
 
 def _names(listed: Mapping[str, Any]) -> list[str]:
-    """An image's names, among which Docker lists ``<none>:<none>`` where there is none."""
+    """An image's names, or its id; Docker lists a missing name as ``<none>:<none>``."""
     names = [name for name in listed.get("RepoTags") or () if not name.startswith("<none>")]
     return names or [str(listed["Id"])]
 

@@ -1,4 +1,4 @@
-"""What is asked for once, by the first that needs it, while others wait."""
+"""A value made once, by the first thread that needs it, while others wait."""
 
 import threading
 from collections.abc import Callable
@@ -10,8 +10,8 @@ T = TypeVar("T")
 class Once(Generic[T]):
     """What ``make`` returns, made at the first use; what it raises is not kept.
 
-    Python 3.11's ``cached_property`` has one lock for all objects, so that a node that is silent
-    would hold up every other one; that of later versions has none.
+    Python 3.11's ``cached_property`` has one lock for all objects, so a silent node would block
+    all others; that of later versions has no lock.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
@@ -20,7 +20,7 @@ class Once(Generic[T]):
         self._made: tuple[T, ...] = ()
 
     def get(self) -> T:
-        """The thing.
+        """The value.
 
         Raises:
             Exception: what making it raised.

@@ -15,8 +15,8 @@ from orchestrator.transports import Transport
 # Everything else of the caller's environment could change the number and is not passed on.
 INHERITED = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER")
 
-# Processes of a task, its supervisor's among them, are known by a word in their environment:
-# torchrun's workers leave every process group, and process ids are used again.
+# Processes of a task are identified by the environment variable DLPERF_TASK, its supervisor by
+# DLPERF_SUPERVISOR: torchrun's workers leave every process group, and pids are used again.
 KILL = """
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     left=$(grep -lzxF -e "DLPERF_TASK=$1" -e "DLPERF_SUPERVISOR=$1" /proc/[0-9]*/environ \
@@ -31,7 +31,7 @@ exit 1
 
 
 def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What tasks take over from an environment; that of this program unless another is given."""
+    """The variables of ``INHERITED`` that are set; by default in this program's environment."""
     return {name: environ[name] for name in INHERITED if name in environ}
 
 
@@ -74,7 +74,7 @@ class ProcessRuntime:
         return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """What the files of the task and the process table say now."""
+        """The present state, by the task's files and the process table."""
         files = self._files(attempt, task)
         end, supervisor = files.end(), files.supervisor()
         if end is None and supervisor is None:
@@ -93,17 +93,17 @@ class ProcessRuntime:
         return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:
-        """Ask the supervisor, if it is still the one that we started, to end the program."""
+        """Send SIGTERM to the supervisor, which ends the program; nothing if it has ended."""
         files = self._files(attempt, task)
         supervisor = files.supervisor()
         if supervisor and files.alive(supervisor, str(supervisor.pid)):
             self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """Kill every process that carries the task's token.
+        """Kill every process whose DLPERF_TASK or DLPERF_SUPERVISOR is the task's token.
 
         Raises:
-            LeftoverError: some would not go.
+            LeftoverError: some did not end within a second.
         """
         token = attempt.token(task)
         done = self._transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
@@ -118,7 +118,7 @@ class ProcessRuntime:
             )
 
     def _node_environment(self) -> dict[str, str]:
-        """What tasks take over from the environment that the node gives its users."""
+        """The variables that tasks inherit from the environment of the node's login user."""
         done = self._transport.run(("env", "-0"), timeout_s=SUPERVISOR_S)
         pairs = done.stdout.decode(errors="surrogateescape").split("\0")
         return inherited_environment(dict(pair.split("=", 1) for pair in pairs if "=" in pair))

@@ -26,13 +26,17 @@ class ContainerSettings:
 
     @classmethod
     def of(cls, cluster: Cluster, image: str = "") -> "ContainerSettings":
-        """As the inventory says."""
-        said = cluster.container
+        """The settings of an inventory.
+
+        Args:
+            image: by id or reference; empty where only attempts, which name theirs, are run.
+        """
+        container = cluster.container
         return cls(
             image=image,
-            shm_size=said.shm_size,
-            ulimits={str(name): limit for name, limit in said.ulimits.items()},
-            gpu_access=said.gpu_access,
+            shm_size=container.shm_size,
+            ulimits={str(name): limit for name, limit in container.ulimits.items()},
+            gpu_access=container.gpu_access,
             has_hcas=any(node.hcas for node in cluster.members),
-            privileged=said.privileged,
+            privileged=container.privileged,
         )

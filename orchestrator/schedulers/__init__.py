@@ -1,7 +1,7 @@
 """Schedulers give nodes and run gangs on them; nothing outside this room knows how.
 
-Whoever adds one writes a module here that keeps to ``Scheduler``, and chooses it in ``reach`` and
-``seats`` by what the inventory says. Nodes are called as the inventory calls them.
+To add one, write a module here that implements ``Scheduler``, and choose it in ``reach`` and
+``seats`` by what the inventory says. Nodes have the names of the inventory.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,7 +19,7 @@ from orchestrator.model.plan import Seat, Task
 from orchestrator.transports import Completed
 
 Watch = Callable[[bytes], None]
-"""Given the raw log that is measured, piece by piece as it grows."""
+"""Called with each new piece of the raw log that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Scheduler(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give up connections; what runs goes on."""
+        """Close connections; gangs go on."""
 
     def held(self) -> AbstractContextManager[None]:
         """Keep other controllers off the nodes, as long as the context lasts.
 
-        Leaving it ends nothing that runs.
+        Leaving it ends no gang.
 
         Raises:
             StoreError: LOCKED, by whom and since when; nothing is held.
@@ -67,14 +67,14 @@ class Scheduler(Protocol):
         """
 
     def check(self) -> None:
-        """Nothing, unless another controller came in meanwhile.
+        """Check that the nodes are still held by this controller alone.
 
         Raises:
-            StoreError: LOCKED; what was measured meanwhile may be disturbed.
+            StoreError: LOCKED; another controller took a node, what was measured may be disturbed.
         """
 
     def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
-        """Nothing, if the nodes have what attempts are started from and run nobody else's gang.
+        """Check that the nodes have the image and run no gang of another state folder.
 
         Args:
             name: of the image.
@@ -82,32 +82,37 @@ class Scheduler(Protocol):
             ours: ids of the sweeps whose gangs may run.
 
         Raises:
-            ImageError, UnfitError, NodeError: they do not.
+            ImageError: a node does not have that image.
+            UnfitError: OTHER-GANG.
+            NodeError: a node does not answer.
         """
 
     def allocate(self, request: Request) -> Allocation | None:
         """Nodes and a port for an attempt; None while they are taken.
 
-        It is asked again several times a second while it answers None, and then perhaps no more.
-        An error ends the sweep once the other lanes are done.
+        After None it is called again several times a second, unless the sweep is stopped. An error
+        ends the sweep once the other lanes are done.
 
         Raises:
-            UnfitError: they can never be had: PORT-BUSY, NO-NODES.
+            UnfitError: the request can never be met: PORT-BUSY, NO-NODES.
             NodeError: a node does not answer.
         """
 
     def reclaim(self, attempt: Attempt) -> Attempt:
-        """An attempt of an earlier run, with those of its tasks that can be reached.
+        """Mark the nodes of an earlier run's attempt as taken, until they are released.
 
-        Its nodes count as taken until it is released; an earlier run may have done both already.
-        Each open attempt of this state folder on the cluster is reclaimed before the first request.
+        Each open attempt of this state folder on the cluster is reclaimed before the first request,
+        also one that an earlier run has reclaimed and released.
+
+        Returns:
+            The attempt with those tasks only whose nodes the inventory still has.
 
         Raises:
             UnfitError: NODE-MOVED; the inventory gives a node of it another address.
         """
 
     def release(self, allocation: Allocation) -> None:
-        """Take the nodes back, of all of it or a part; nothing of the attempt runs there."""
+        """Take back the nodes of an allocation or of a part of it; no task runs there any more."""
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Bring every task to its gate, then open all gates.
@@ -123,7 +128,7 @@ class Scheduler(Protocol):
         """Watch the gang until all of it has ended; the first that fails ends the others."""
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task was let through its gate: then the gang may go on or has ended.
+        """Whether every task passed its gate: then the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.
@@ -133,7 +138,7 @@ class Scheduler(Protocol):
         """End every process of the attempt on every node and make sure that none is left.
 
         Raises:
-            LeftoverError: names what would not go, after trying everywhere.
+            LeftoverError: names the tasks that could not be ended, after trying on every node.
         """
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
@@ -141,11 +146,11 @@ class Scheduler(Protocol):
 
         Raises:
             NodeError: a node does not answer.
-            LeftoverError: some processes would not go.
+            LeftoverError: some processes could not be ended.
         """
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """Every task as its node shows it, leader first."""
+        """The present state of every task, leader first; an error where a node does not answer."""
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         """A file in a task's folder from ``offset`` on, at most a few MiB; None if there is none.
@@ -161,7 +166,7 @@ class Scheduler(Protocol):
             files: by node_rank, the content of each file by its name.
 
         Raises:
-            NodeError, LocalError: some may be there; they go with the folders.
+            NodeError, LocalError: some files may be written; they are removed with the folders.
         """
 
     def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
@@ -180,10 +185,13 @@ class Scheduler(Protocol):
         """Trial and number of each attempt that has a folder elsewhere than in the state folder."""
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """What a command came to on each node, by the names of nodes in order."""
+        """Run a command on each node, by node name; the answers are in the order of ``argv``."""
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Bring a program's files to every node that does not see this machine's.
+        """Write a program's files on every node that does not share this machine's disk.
+
+        Args:
+            files: the content of each file by its path below ``folder``.
 
         Raises:
             NodeError, LocalError: some nodes may have them.
@@ -191,14 +199,14 @@ class Scheduler(Protocol):
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
-    """The scheduler of a cluster; no packet is sent before it is asked.
+    """The scheduler of a cluster; no packet is sent before its first use.
 
     Args:
-        state: the state folder that is worked in.
-        stopping: asked now and then; true ends gangs.
+        state: the state folder.
+        stopping: polled while a gang runs; once true, the gang is ended.
 
     Raises:
-        ConfigError, LocalError: something about how to reach a node does not hold.
+        LocalError: OPEN-FILES; this process may open too few files for so many nodes.
     """
     from orchestrator.schedulers.fanout import Fanout
 
@@ -206,7 +214,7 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
 
 
 def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """What could be had of a cluster; nothing is opened."""
+    """The seats that a cluster could give, for plans and --dry-run; opens no connection."""
     from orchestrator.schedulers.fanout import places
 
     return places(cluster, state)

@@ -1,4 +1,4 @@
-"""What would spoil gangs in containers of an inventory's nodes."""
+"""Checks of nodes before gangs are started there in containers."""
 
 from collections.abc import Collection
 
@@ -7,15 +7,19 @@ from orchestrator.fleet import Fleet, ask_all, settled
 
 
 def no_other_gang(fleet: Fleet, ours: Collection[str]) -> None:
-    """Nothing, if no container runs there for a sweep that this state folder knows nothing of.
+    """Refuse nodes on which a container of another state folder's sweep runs.
+
+    Args:
+        ours: ids of this state folder's sweeps.
 
     Raises:
-        UnfitError: OTHER-GANG; measuring beside it would give a wrong number.
+        UnfitError: OTHER-GANG; measuring at the same time would give a wrong number.
+        NodeError: a node does not answer.
     """
 
     def look(name: str) -> list[str]:
-        found = fleet.containers[name].labelled("dlperf.sweep")
-        alive = [container for container in found if container.state == "running"]
+        containers = fleet.containers[name].labelled("dlperf.sweep")
+        alive = [container for container in containers if container.state == "running"]
         return [
             container.name for container in alive if container.labels["dlperf.sweep"] not in ours
         ]
@@ -24,29 +28,34 @@ def no_other_gang(fleet: Fleet, ours: Collection[str]) -> None:
     settled(answers)
     others = {answer.node: answer.value for answer in answers if answer.value}
     if others:
-        names = ", ".join(dict.fromkeys(name for found in others.values() for name in found))
+        names = ", ".join(dict.fromkeys(name for running in others.values() for name in running))
         raise errors.UnfitError(
-            f"containers of another state folder run there: {names}",
+            f"containers of another state folder run on the node: {names}",
             code="OTHER-GANG",
             node=nodeset.fold(others),
             fix="stop that sweep where it was started, or wait for its deadline",
         )
 
 
-def same_image(fleet: Fleet, name: str, wanted: str) -> None:
-    """Nothing, if every node still has the very image that was prepared.
+def same_image(fleet: Fleet, name: str, image: str) -> None:
+    """Refuse nodes that no longer have the image that was prepared.
+
+    Args:
+        name: of the image, for the message.
+        image: its id.
 
     Raises:
         ImageError: IMAGE-MISSING, and where.
+        NodeError: a node does not answer.
     """
-    answers = ask_all(list(fleet.images), lambda node: fleet.images[node].find(wanted))
+    answers = ask_all(list(fleet.images), lambda node: fleet.images[node].find(image))
     failed = [answer.error for answer in answers if answer.error]
     if failed:
         raise failed[0]
     without = [answer.node for answer in answers if answer.value is None]
     if without:
         raise errors.ImageError(
-            f"image {name} ({wanted[:19]}) is no longer there",
+            f"image {name} ({image[:19]}) is no longer there",
             code="IMAGE-MISSING",
             node=nodeset.fold(without),
             fix="provision again",

@@ -1,4 +1,4 @@
-"""A gang while it runs: every node looked at, none waited for by the others."""
+"""Watching a gang while it runs: all nodes are polled, and a silent one delays no other."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,19 +24,27 @@ ENGINE_SILENT = ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-LOST")
 
 @dataclass(slots=True)
 class _Watched:
-    """One task while its gang runs."""
+    """One task while its gang runs.
+
+    Args:
+        heard_at: when its node answered last.
+        silence: the code of its engine's silence while the node itself answers; else empty.
+        rests_until: its node is not polled before.
+        read: bytes of its log that were read.
+        pending: the poll that is under way.
+    """
 
     task: Task
     heard_at: float
-    silence: str = ""  # of its engine alone, the code: the node itself answers
+    silence: str = ""
     rests_until: float = 0.0
     read: int = 0
-    asked: "Future[tuple[bytes, TaskState]] | None" = None
+    pending: "Future[tuple[bytes, TaskState]] | None" = None
     end: TaskEnd | None = None
 
 
 class Wait:
-    """What is remembered while one gang runs."""
+    """Watches one gang to its end, and ends what must be ended."""
 
     def __init__(
         self,
@@ -55,6 +63,7 @@ class Wait:
         self._insisted_at = self._began
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
+        """Poll every task until all have ended."""
         while any(watched.end is None for watched in self._watched):
             young = time.monotonic() - self._began < YOUNG_S
             pause_s = QUICK_S if young or self._reason or self._served else CALM_S
@@ -75,21 +84,21 @@ class Wait:
 
     def _rest(self, pause_s: float) -> None:
         """Wait until an answer comes, or for so long."""
-        asked = [
-            watched.asked for watched in self._watched if watched.asked and watched.end is None
+        pending = [
+            watched.pending for watched in self._watched if watched.pending and watched.end is None
         ]
-        if asked:
-            futures.wait(asked, pause_s, futures.FIRST_COMPLETED)
+        if pending:
+            futures.wait(pending, pause_s, futures.FIRST_COMPLETED)
         else:
             time.sleep(pause_s)
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
-        """Take an answer that has come, or ask; no node waits for another."""
+        """Take an answer that has come, or poll; never blocks."""
         now = time.monotonic()
-        if watched.asked is None and now > watched.rests_until:
-            watched.asked = self._pool.submit(partial(self._ask, watched.task, watched.read))
-        elif watched.asked is not None and watched.asked.done():
-            answer, watched.asked = watched.asked, None
+        if watched.pending is None and now > watched.rests_until:
+            watched.pending = self._pool.submit(partial(self._ask, watched.task, watched.read))
+        elif watched.pending is not None and watched.pending.done():
+            answer, watched.pending = watched.pending, None
             error = answer.exception()
             if error is None:
                 watched.heard_at, watched.rests_until, watched.silence = now, now + pause_s, ""
@@ -136,7 +145,7 @@ class Wait:
         if self._reason or self._served:
             self._insist(now)
         elif all(watched.end or watched.task.service for watched in self._watched):
-            self._served = True  # of services alone nobody needs anything
+            self._served = True  # only services are left, and nobody uses them
             self._ask_to_end()
         elif stopping():
             self._stop("stopped")
@@ -154,13 +163,13 @@ class Wait:
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
 
     def _insist(self, now: float) -> None:
-        """Remove what did not end within the grace, and once more every grace after that."""
+        """Remove tasks that did not end within the grace, and again after each further grace."""
         if now - self._insisted_at > self._limits.grace_s + 5.0:
             self._insisted_at = now
             self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
 
     def _tell(self, say: Callable[[Task], None]) -> None:
-        """Say something to every task that runs; whether it heard is seen by looking."""
+        """Call ``say`` for every task that runs, in the background; polling shows its effect."""
         for watched in self._watched:
             if watched.end is None:
                 self._pool.submit(partial(say, watched.task))
@@ -175,6 +184,6 @@ def _unknown(task: Task, why: str) -> TaskEnd:
 
 
 def _is_read(watched: _Watched, end: TaskEnd) -> bool:
-    """Whether the log is here, or too far behind, by the size that a supervisor took, if it did."""
+    """Whether the whole log was read, or too much is left, by the size that its supervisor gave."""
     left = end.size_bytes - watched.read
     return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

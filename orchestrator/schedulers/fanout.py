@@ -32,16 +32,16 @@ true
 """
 # $1: the folder of a sweep's attempts. Prints them, such as `1n1g-r50_b256_amp_1/a2`.
 ATTEMPTS = (
-    'cd -- "$1" 2>/dev/null && for each in */a*; do [ -d "$each" ] && echo "$each"; done; true'
+    'cd -- "$1" 2>/dev/null && for path in */a*; do [ -d "$path" ] && echo "$path"; done; true'
 )
 
 
 class Fanout:
-    """Nodes in the inventory's order; one is taken by one attempt at a time.
+    """Nodes in the inventory's order; a node runs one attempt at a time.
 
     Args:
-        state: the state folder that is worked in.
-        stopping: asked between two looks; true ends gangs.
+        state: the state folder.
+        stopping: polled while a gang runs; once true, the gang is ended.
     """
 
     def __init__(self, fleet: Fleet, state: Path, stopping: Callable[[], bool]) -> None:
@@ -79,19 +79,19 @@ class Fanout:
             yield
 
     def check(self) -> None:
-        """Nothing, unless a lock was lost and somebody else has it."""
+        """Check that no lock was lost to another controller."""
         if self._locks is not None:
             self._locks.check()
 
     def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
-        """Nothing, if every node has the image, and no container of another state folder."""
+        """Check that every node has the image, and runs no container of another state folder."""
         if self._fleet.engines:
             _preflight.same_image(self._fleet, name, image)
             _preflight.no_other_gang(self._fleet, ours)
 
     @property
     def lanes(self) -> int:
-        """One: what runs beside a trial could disturb it."""
+        """One: a second trial on the cluster could disturb the first."""
         return 1
 
     def allocate(self, request: Request) -> Allocation | None:
@@ -102,7 +102,7 @@ class Fanout:
                 f" {len(request.seated(self._seats))} fit",
                 code="NO-NODES",
                 trial=request.trial,
-                fix="leave fewer nodes out",
+                fix="leave out fewer nodes with --nodes",
             )
         with self._searching:
             with self._lock:
@@ -117,19 +117,19 @@ class Fanout:
         return Allocation(given, port)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
-        """The attempt without tasks on nodes that are left out this time."""
+        """The attempt without tasks on nodes that the inventory or --nodes leaves out."""
         addresses = {seat.node: seat.address for seat in self._seats}
         for seat in attempt.seats:
             now = addresses.get(seat.node, seat.address)
             if now != seat.address:
                 raise errors.UnfitError(
-                    f"it was started on node {seat.node} at {seat.address}, and the inventory has"
-                    f" {now} for that name",
+                    f"it was started on node {seat.node} at {seat.address}; the inventory gives"
+                    f" that node the address {now}",
                     code="NODE-MOVED",
                     node=seat.node,
                     trial=attempt.trial,
-                    fix="give the node its name or address back until `dlperf-orch stop` has ended"
-                    " what it runs",
+                    fix="restore the node's name or address until `dlperf-orch stop` has ended what"
+                    " it runs",
                 )
         tasks = tuple(task for task in attempt.tasks if task.node in addresses)
         kept = tuple(seat for seat in attempt.seats if seat.node in addresses)
@@ -143,7 +143,7 @@ class Fanout:
                 self._taken.pop(seat.node, None)
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Every task to its gate, then all gates open."""
+        """Bring every task to its gate, then open all gates."""
         return self._gangs.launch(attempt, limits)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
@@ -151,30 +151,30 @@ class Fanout:
         return self._gangs.wait(attempt, limits, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task was let through its gate."""
+        """Whether every task passed its gate."""
         return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
-        """No process of the attempt is left."""
+        """End every process of the attempt."""
         self._gangs.clear(attempt)
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """What ran for these sweeps on any node is ended."""
+        """End what runs for these sweeps on any node, found by their ids."""
         return strays.end(self._fleet, tuple(sweeps)) if sweeps else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """By the runtime of each node and the size of each log there."""
+        """The state of each task, by its node's runtime, and the size of its log."""
         tasks = {task.node: task for task in attempt.tasks}
         return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """What the transport reads; a connection that is lost meanwhile costs that piece only."""
+        """Read a file, again if the connection was lost."""
         path = f"{attempt.folder(task)}/{name}"
         transport = self._fleet.transports[task.node]
         return REPEATABLE.call(lambda: transport.get_own(path, offset))
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """To all nodes at once."""
+        """Write files on all nodes at once."""
         tasks = {task.node: task for task in attempt.tasks if task.node_rank in files}
 
         def put(node: str) -> bool:
@@ -186,7 +186,7 @@ class Fanout:
         settled(ask_all(list(tasks), put))
 
     def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        """On all nodes at once."""
+        """Remove files on all nodes at once."""
         argv = {
             task.node: ("rm", "-f", "--", *_paths(attempt, task, names[task.node_rank]))
             for task in self._reachable(attempt)
@@ -195,28 +195,30 @@ class Fanout:
         self._fleet.ask(argv, COMMAND_S)
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """On all nodes at once; `clean` does it later where one is silent."""
+        """Remove folders on all nodes at once; where a node is silent, `clean` does it later."""
         tasks = [task for task in self._reachable(attempt) if task.node not in self._here]
         self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """Of all nodes together; a silent one says nothing."""
+        """The attempts with a folder on any node that answers."""
         argv = {
             seat.node: ("sh", "-c", ATTEMPTS, "sh", f"{seat.root}/{sweep}/attempts")
             for seat in self._seats
             if seat.node not in self._here
         }
         answers = self._fleet.ask(argv, COMMAND_S)
-        said = (answer.value.stdout.decode(errors="replace") for answer in answers if answer.value)
-        names = (name.rpartition("/a") for text in said for name in text.split())
+        outputs = (
+            answer.value.stdout.decode(errors="replace") for answer in answers if answer.value
+        )
+        names = (name.rpartition("/a") for text in outputs for name in text.split())
         return {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """On all nodes at once."""
+        """Run commands on all nodes at once."""
         return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """To every node that is not this machine."""
+        """Write the files on every node that is not this machine."""
 
         def send(node: str) -> bool:
             for name, content in files.items():
@@ -226,7 +228,7 @@ class Fanout:
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
-        """The tasks on nodes that are not left out this time, or called otherwise by now."""
+        """The tasks whose node the inventory still has and --nodes does not leave out."""
         return [task for task in attempt.tasks if task.node in self._fleet.transports]
 
     def _take(self, seats: Iterable[Seat], port: int) -> None:
@@ -273,7 +275,7 @@ class Fanout:
 
 
 def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The nodes of an inventory, and where attempts lie on each: here, or in its own folder."""
+    """The nodes of an inventory as seats, each with the folder that sweeps have there."""
     here = str((state / "sweeps").resolve())
     return tuple(node.seat(here if node.is_here else node.folder) for node in cluster.members)
 

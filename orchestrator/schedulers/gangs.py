@@ -22,10 +22,11 @@ T = TypeVar("T")
 
 
 class Gangs:
-    """Runs gangs over runtimes by node name; nodes are asked at the same time.
+    """Runs gangs; all nodes are called at the same time.
 
     Args:
-        stopping: asked between two looks; true ends the gang.
+        runtimes: by node name.
+        stopping: polled while a gang runs; once true, the gang is ended.
     """
 
     def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
@@ -73,18 +74,15 @@ class Gangs:
         return all(opened)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang until all of it has ended; the first that fails ends the others.
+        """Watch the gang until all of it has ended; the first task that fails ends the others.
 
-        A node that gives no answer for 12 s is given up, and one whose engine alone is silent after
-        3 minutes; what it runs is not known.
-
-        Args:
-            watch: given the raw log that is measured, piece by piece as it grows.
+        A node without an answer for 12 s is given up, and after 3 minutes one whose engine alone
+        is silent; what it runs is not known then.
         """
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task was let through its gate: then the gang may go on or has ended.
+        """Whether every task passed its gate: then the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.
@@ -102,7 +100,7 @@ class Gangs:
         """End every process of the attempt on every node and make sure that none is left.
 
         Raises:
-            LeftoverError: names what would not go, after trying everywhere.
+            LeftoverError: names the tasks that could not be ended, after trying on every node.
         """
         answers = self._answers(attempt, partial(self._remove, attempt))
         self._close(attempt)
@@ -126,16 +124,16 @@ class Gangs:
 
     def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
         """Every task's answer, leader first; the gravest error once all have answered."""
-        said: list[T] = []
+        values: list[T] = []
         failures: list[errors.DlperfError] = []
         for answer in self._answers(attempt, ask):
             if isinstance(answer, errors.DlperfError):
                 failures.append(answer)
             else:
-                said.append(answer)
+                values.append(answer)
         if failures:
             raise errors.gravest(failures)
-        return said
+        return values
 
     def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:
         def answer(task: Task) -> T | errors.DlperfError:
@@ -146,13 +144,13 @@ class Gangs:
                 return error
 
         pool = self._pool(attempt)
-        asked = [pool.submit(partial(answer, task)) for task in attempt.tasks]
-        return [future.result() for future in asked]
+        futures = [pool.submit(partial(answer, task)) for task in attempt.tasks]
+        return [future.result() for future in futures]
 
     def _pool(self, attempt: Attempt) -> Pool:
-        """The threads of an attempt alone: a node that is silent holds up no other's end."""
+        """The attempt's own threads: a silent node of one attempt delays no other attempt's end."""
         with self._lock:
-            # Two more than nodes: what is to be stopped need not wait for a node that is silent.
+            # Two more than nodes, so that stopping tasks need not wait for a silent node.
             fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
             return self._pools.setdefault(_key(attempt), fresh)
 
@@ -172,7 +170,7 @@ def _leftover(
     causes = "; ".join(f"{task.node}: {error.cause}" for task, error in left)
     fixes = [error.fix for _, error in left if isinstance(error, errors.LeftoverError)]
     return errors.LeftoverError(
-        f"it is not proved that {names} has ended ({causes})",
+        f"it is not certain that {names} has ended ({causes})",
         code="LEFTOVER",
         fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
         node=",".join(task.node for task, _ in left),

@@ -38,7 +38,7 @@ while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 
 
 class Locks:
-    """Every node that is not this machine, held until left; a lock that is lost is taken again."""
+    """The locks of all nodes but this machine; one that is lost is taken again."""
 
     def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
         self._transports = transports
@@ -62,16 +62,16 @@ class Locks:
             threading.Thread(target=self._keep, args=(name,), daemon=True).start()
 
     def leave(self) -> None:
-        """Give every lock back."""
+        """Release every lock."""
         self._left.set()
         for stream in list(self._streams.values()):
             stream.close()
 
     def check(self) -> None:
-        """Nothing, unless another controller came in while a connection was lost.
+        """Check that no other controller has taken a lock while a connection was lost.
 
         Raises:
-            StoreError: LOCKED; what was measured meanwhile may be disturbed.
+            StoreError: LOCKED; what was measured since may be disturbed.
         """
         if self._taken:
             raise self._taken[0]
@@ -84,7 +84,7 @@ class Locks:
             try:
                 self._streams[name] = self._lock(name)
             except errors.DlperfError as error:
-                # What we held before ends by itself; until then it is our own name that is read.
+                # The lock we lost ends by itself; until then its holder is ourselves.
                 if isinstance(error, errors.StoreError) and str(self._me) not in error.cause:
                     self._taken.append(error)
                     return
@@ -95,34 +95,34 @@ class Locks:
         transport, folder = self._transports[name], self._folders[name]
         words = ("sh", "-c", HOLD, "sh", folder, self._me.record(), f"{LOCK_SILENCE_S:g}", MACHINE)
         stream = transport.open(words)
-        said = _answer(stream)
-        if said == "held":
+        answer = _answer(stream)
+        if answer == "held":
             return stream
         stream.close()
-        holder = Holder.read(said.removeprefix("taken "))
+        holder = Holder.read(answer.removeprefix("taken "))
         if holder == self._me and name not in self._streams:
             raise errors.UnfitError(
-                "it is a machine that another node of this inventory is already",
+                "another node of this inventory is the same machine",
                 code="SAME-MACHINE",
                 fix="leave one of them out: tasks of both would share what is measured",
                 node=name,
             )
-        if said.startswith("taken"):
+        if answer.startswith("taken"):
             raise lock.refused("", holder, node=name)
         raise errors.UnfitError(
-            f"it cannot be locked: {said or 'no answer'}",
+            f"the node cannot be locked: {answer or 'no answer'}",
             code="LOCK",
             node=name,
-            fix="see whether flock (util-linux) is there and the folder can be written",
+            fix="check that flock (util-linux) is installed and the folder can be written",
         )
 
 
 @contextlib.contextmanager
 def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
-    """Hold every node: this machine as a whole once, the others each.
+    """Hold the lock of every node; nodes that are this machine share one.
 
     Args:
-        folder: the state folder that is worked in.
+        folder: the state folder.
 
     Raises:
         StoreError: LOCKED, by whom and since when; nothing is held.
@@ -142,15 +142,15 @@ def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
 
 def _answer(stream: Stream) -> str:
     stream.settimeout(LOCK_S)
-    said = b""
+    answer = b""
     with contextlib.suppress(TimeoutError):
-        while not said.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):
-            said += piece
-    return said.decode(errors="replace").strip()
+        while not answer.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):
+            answer += piece
+    return answer.decode(errors="replace").strip()
 
 
 def _beats(stream: Stream) -> bool:
-    """Tell the node that we are there, and wait a little; false once the lock has ended."""
+    """Send one sign of life, and wait ``BEAT_S`` at most; False once the lock has ended."""
     try:
         stream.settimeout(BEAT_S)
         stream.sendall(b".\n")

@@ -1,4 +1,4 @@
-"""Tasks found on nodes by the name of their sweep alone, for sweeps whose files do not tell."""
+"""Tasks found on nodes by their sweep's id alone, for sweeps whose files cannot be read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,8 @@ from orchestrator.state.store import SWEEP_ID
 
 LABEL = "dlperf.sweep"
 
-# $1: sweeps, as an extended regular expression. Prints the task that each process is of.
+# $1: sweeps, as an extended regular expression. Prints the task of each process, by the environment
+# variables DLPERF_TASK and DLPERF_SUPERVISOR.
 TASKS = """
 cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' |
     sed -nE "s/^DLPERF_(TASK|SUPERVISOR)=(dlp-($1)-.*)/\\2/p" | sort -u
@@ -40,14 +41,14 @@ def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...
 
 
 def end(fleet: Fleet, sweep_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """End what runs for these sweeps: measuring beside it would be wrong. Files stay.
+    """End what runs for these sweeps, which would disturb what is measured. Files stay.
 
     Returns:
-        By node, the names of what was ended.
+        By node, the names of the tasks that were ended.
 
     Raises:
         NodeError: a node does not answer.
-        LeftoverError: some processes would not go.
+        LeftoverError: some processes could not be ended.
     """
     answers = ask_all(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
     settled(answers)

@@ -1,4 +1,4 @@
-"""Locks that end with their holder, however that ends, and say who it is."""
+"""File locks that the kernel releases when their holder ends, and that name the holder."""
 
 import contextlib
 import errno
@@ -19,23 +19,24 @@ EVERYBODYS = 0o666
 
 
 def own(folder: Path) -> Holder:
-    """This process as a holder that works in a state folder."""
+    """This process as the holder of a lock, with the state folder that it works in."""
     since = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Holder(processes.me(), getpass.getuser(), since, str(folder.resolve()))
 
 
-def refused(what: str, holder: Holder | None, **where: str) -> errors.StoreError:
-    """The error that says who holds what is asked for, and how that one is ended.
+def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreError:
+    """The error LOCKED: who holds the resource, and how to end that process.
 
     Args:
-        what: such as ``cluster lab``; empty where ``where`` names a node.
+        resource: such as ``cluster lab``; empty where ``where`` names a node.
+        holder: None where its name could not be read.
     """
     on, stop = "where it runs", "dlperf-orch stop"
     if holder is not None:
         on, stop = f"on {holder.process.host}", f"{stop} --state {holder.folder}"
     used = f"in use by {holder or 'another dlperf-orch'}"
     return errors.StoreError(
-        f"{what} is {used}" if what else used,
+        f"{resource} is {used}" if resource else used,
         code="LOCKED",
         fix=f"wait for it, or end it {on}: a sweep by `{stop}`, anything else by Ctrl-C",
         **where,
@@ -43,14 +44,15 @@ def refused(what: str, holder: Holder | None, **where: str) -> errors.StoreError
 
 
 class Lock:
-    """An exclusive lock on a file that its holder writes its name into.
+    """An exclusive lock on a file; its holder writes a ``Holder`` into it.
 
     Args:
+        resource: what is locked, for messages, such as ``cluster lab``.
         folder: the state folder that the holder works in.
     """
 
-    def __init__(self, path: Path, what: str, folder: Path) -> None:
-        self._path, self._what, self._folder = path, what, folder
+    def __init__(self, path: Path, resource: str, folder: Path) -> None:
+        self._path, self._resource, self._folder = path, resource, folder
         self._handle = -1
 
     def __enter__(self) -> "Lock":
@@ -70,15 +72,15 @@ class Lock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the lock back; the file stays, since removing it could race with the next."""
+        """Release the lock; the file stays, since removing it could race with the next holder."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._handle, 0)
         os.close(self._handle)
 
     def holder(self) -> Holder | None:
-        """Who holds it, by the name in the file; whoever wants to take it is not in the way.
+        """Who holds it, by the file's content; does not take the lock. None if free.
 
-        Of a process of another machine it is not known here whether it still runs.
+        A process of another machine counts as the holder: whether it runs is not known here.
         """
         if not self._path.exists():
             return None
@@ -97,7 +99,7 @@ class Lock:
             os.pwrite(self._handle, record, 0)
 
     def _take(self) -> None:
-        """Between taking the lock and writing its name a holder is nobody: then look again."""
+        """A holder that has not written its name yet is looked for again, for ``PATIENCE_S``."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -106,12 +108,12 @@ class Lock:
             except BlockingIOError:
                 holder = self.holder()
                 if holder is not None or time.monotonic() > deadline:
-                    raise refused(self._what, holder) from None
+                    raise refused(self._resource, holder) from None
             time.sleep(AGAIN_S)
 
 
 class MachineLock(Lock):
-    """A lock of everybody on this machine, in a folder where others can put files too."""
+    """A lock shared by all users of this machine, in a folder that all can write to."""
 
     def _opened(self) -> int:
         flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

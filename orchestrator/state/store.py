@@ -48,7 +48,7 @@ def dumps(document: JSON, *, indent: int | None = 1) -> str:
 
 
 def _ours(path: Path) -> contextlib.AbstractContextManager[None]:
-    """For what is done with a file of the state folder."""
+    """Turn an OSError about a file of the state folder into an error of ours."""
     return on_disk(path, "STORE-RIGHTS", "choose another folder with --state, or --out for reports")
 
 
@@ -101,7 +101,7 @@ class Sweep:
 
     @property
     def playbook(self) -> str:
-        """The name of the playbook that its id begins with."""
+        """The playbook's name, with which the sweep's id begins."""
         return self.id.rsplit("-", 3)[0]
 
     def lock(self) -> Lock:
@@ -109,11 +109,11 @@ class Sweep:
         return Lock(self.folder / "lock", f"sweep {self.id}", self.folder.parent.parent)
 
     def remove_unfinished(self) -> None:
-        """Remove what killed processes were writing here; for whoever holds the lock."""
+        """Remove files that killed processes left half written; call it with the lock held."""
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
     def record(self) -> SweepRecord:
-        """What sweep.json says.
+        """The sweep's record, sweep.json.
 
         Raises:
             StoreError: it is damaged, of another sweep, or of another version.
@@ -146,10 +146,10 @@ class Sweep:
                 disk.sync_folder(self.folder)
 
     def events(self) -> tuple[Event, ...]:
-        """Every event so far; a last line that a crash cut short was never acknowledged.
+        """Every event so far, without a last line that a crash cut short.
 
         Raises:
-            StoreError: a line before that is damaged; the file is left as it is.
+            StoreError: another line is damaged; the file is left as it is.
         """
         path = self.folder / "events.jsonl"
         if not path.exists():
@@ -158,41 +158,40 @@ class Sweep:
             content = path.read_bytes()
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
-            found = [records.event(line) for line in lines]
+            events = [records.event(line) for line in lines]
         except ValueError as error:
             raise _damaged(path, error) from error
-        return tuple(event for event in found if event is not None)
+        return tuple(event for event in events if event is not None)
 
     def histories(self) -> dict[str, History]:
-        """By trial name, what the events say of it.
+        """By trial name, the history of its attempts.
 
-        An attempt whose folder is here although no event tells of it counts as begun and open:
-        its number is not used again, and whatever may run of it is dealt with.
+        An attempt with a folder here but without an event counts as begun and open: its number is
+        not used again, and its tasks are adopted or ended.
 
         Raises:
             StoreError: the events are damaged.
         """
-        found = history.told(self.events())
+        histories = history.by_trial(self.events())
         for trial, number in self.attempts():
-            known = found.setdefault(trial, History())
-            if number > known.attempts:
-                known.find(number, bound=self._description(trial, number).exists())
-        return found
+            trial_history = histories.setdefault(trial, History())
+            if number > trial_history.attempts:
+                trial_history.find(number, bound=self._description(trial, number).exists())
+        return histories
 
     def freeze(self) -> None:
-        """Let nothing of this process be appended or kept here any more; who tries waits for ever.
+        """Block every further write of this process to the sweep, for ever.
 
-        For threads that are left behind while another process takes the sweep's lock: they must
-        be daemons.
+        For daemon threads that are left behind while another process takes the sweep's lock.
         """
         self._gate.acquire()
 
     def attempts(self) -> list[tuple[str, int]]:
         """Trial and number of every attempt that has a folder here, whatever the events say."""
-        found = (self.folder / "attempts").glob("*/a[1-9]*")
+        folders = (self.folder / "attempts").glob("*/a[1-9]*")
         return [
             (path.parent.name, int(path.name[1:]))
-            for path in found
+            for path in folders
             if re.fullmatch("a[0-9]{1,6}", path.name, re.ASCII) and path.is_dir()
         ]
 
@@ -206,18 +205,18 @@ class Sweep:
         try:
             with _ours(path):
                 content = path.read_bytes() if path.exists() else b""
-            found = records.attempt(content)
+            attempt = records.attempt(content)
         except ValueError as error:
             raise _damaged(path, error) from error
-        if (found.sweep, found.trial, found.number) != (self.id, trial, number):
-            raise _damaged(path, ValueError(f"it is of {found.trial} a{found.number}"))
-        return found
+        if (attempt.sweep, attempt.trial, attempt.number) != (self.id, trial, number):
+            raise _damaged(path, ValueError(f"it belongs to {attempt.trial} a{attempt.number}"))
+        return attempt
 
     def keep_attempt(self, attempt: Attempt, inherited_env: Mapping[str, str]) -> None:
         """Write attempt.json, before anything of the attempt starts.
 
         Args:
-            inherited_env: what its tasks take over from this program's environment.
+            inherited_env: the variables that its tasks inherit from this program's environment.
         """
         content = dumps(records.attempt_document(attempt, inherited_env)).encode()
         write(self._description(attempt.trial, attempt.number), content, self._gate)
@@ -248,7 +247,7 @@ class Sweep:
 
         Raises:
             StoreError: it is damaged.
-            LocalError: what is there cannot be read.
+            LocalError: the file cannot be read.
         """
         path = self.log(name).with_suffix(".json")
         with _ours(path):
@@ -256,13 +255,13 @@ class Sweep:
                 return None
             content = path.read_bytes()
         try:
-            found = records.OUTCOME.validate_json(content, strict=True)
+            outcome = records.OUTCOME.validate_json(content, strict=True)
         except ValueError as error:
             raise _damaged(path, error) from error
-        return found, hashlib.sha256(content).hexdigest()
+        return outcome, hashlib.sha256(content).hexdigest()
 
     def keep_outcome(self, name: str, outcome: Outcome) -> str:
-        """Write the outcome that lies beside a log; its sha256."""
+        """Write the outcome beside a log; the sha256 of its bytes."""
         content = dumps(records.OUTCOME.dump_python(outcome, mode="json")).encode()
         write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()
@@ -275,21 +274,21 @@ class Store:
         self.root = root
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps whose record holds, newest first."""
+        """All sweeps whose record can be read, newest first."""
         whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
         return sorted(whole, key=_age, reverse=True)
 
     def unreadable(self) -> dict[str, errors.DlperfError]:
         """By id, why the record of a sweep cannot be read; such sweeps stop no other."""
-        found = ((sweep.id, _damage(sweep)) for sweep in self._folders())
-        return {sweep_id: error for sweep_id, error in found if error is not None}
+        damages = ((sweep.id, _damage(sweep)) for sweep in self._folders())
+        return {sweep_id: error for sweep_id, error in damages if error is not None}
 
     def newest(self) -> Sweep:
         """The newest sweep.
 
         Raises:
             UsageError: there is none.
-            StoreError: it cannot be read, or one cannot that may be it.
+            StoreError: its record cannot be read, or that of one that may be newer.
         """
         newest = next(iter(self.sweeps()), None)
         _refuse_newer(newest, self.unreadable())
@@ -304,16 +303,16 @@ class Store:
 
         Raises:
             UsageError: there is none, or several ids begin so.
-            StoreError: it cannot be read, or one cannot that may be it.
+            StoreError: its record cannot be read, or that of one that may be newer.
         """
         if os.path.isfile(os.path.join(name, "sweep.json")):  # a name that is too long is none
             return Sweep(Path(name).resolve())
-        known, unreadable = self.sweeps(), self.unreadable()
+        readable, unreadable = self.sweeps(), self.unreadable()
         playbook = Path(name).stem if name.endswith(".yaml") else name
-        exact = [sweep for sweep in known if name == sweep.id or playbook == sweep.playbook]
+        exact = [sweep for sweep in readable if name == sweep.id or playbook == sweep.playbook]
         of_it = {it: why for it, why in unreadable.items() if self._at(it).playbook == playbook}
         _refuse_newer(next(iter(exact), None), of_it)
-        ids = [*(sweep.id for sweep in known), *unreadable]
+        ids = [*(sweep.id for sweep in readable), *unreadable]
         fitting = [sweep.id for sweep in exact[:1]] or [
             it for it in ids if name and it.startswith(name)
         ]
@@ -333,9 +332,9 @@ class Store:
         )
 
     def new_sweep(self, record: SweepRecord) -> Sweep:
-        """A new folder named by experiment and time, with its record already written.
+        """A new sweep, its folder named ``EXPERIMENT-YYYYMMDD-HHMMSS-xxxxxx``, its record written.
 
-        Tasks carry the name on their nodes, so it must be unique beyond this state folder.
+        Tasks carry the id on their nodes, so it must be unique beyond this state folder.
         """
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.root / "sweeps" / f"{record.experiment}-{moment}-{secrets.token_hex(3)}"
@@ -349,7 +348,7 @@ class Store:
         return Sweep(self.root / "sweeps" / sweep_id)
 
     def _folders(self) -> list[Sweep]:
-        """Sweeps that were begun; one that was killed before its plan was written is none."""
+        """Folders of sweeps; one without any file of ours was killed before it began."""
         place = self.root / "sweeps"
         with _ours(place):
             if not place.is_dir():
@@ -364,7 +363,7 @@ class Store:
         """The lock that a process holds while it measures on a cluster.
 
         Raises:
-            UsageError: what is written on the way could not name the state folder.
+            UsageError: STATE-NAME; the folder's path is not UTF-8, which the lock's file needs.
         """
         root = str(self.root.resolve())
         if root.encode(errors="replace").decode() != root:
@@ -376,27 +375,27 @@ class Store:
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def site(self, cluster: str) -> bytes | None:
-        """What provisioning left about a cluster, or None."""
+        """The site that provisioning kept of a cluster, as JSON; None without one."""
         path = self.root / "sites" / f"{cluster}.json"
         with _ours(path):
             return path.read_bytes() if path.exists() else None
 
     def keep_site(self, cluster: str, content: bytes) -> Path:
-        """Write what provisioning found out about a cluster."""
+        """Write a cluster's site; the path of its file."""
         path = self.root / "sites" / f"{cluster}.json"
         write(path, content)
         disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
         return path
 
     def sites(self) -> list[bytes]:
-        """What provisioning left about every cluster."""
+        """The sites of all clusters as JSON, newest first."""
         return list(self.sites_newest_first())
 
     def sites_newest_first(self) -> Iterator[bytes]:
-        """What provisioning left about every cluster, the newest first.
+        """The sites of all clusters as JSON, the file written last first.
 
         Raises:
-            LocalError: there is something else in the place of a file.
+            LocalError: a file cannot be read.
         """
         place = self.root / "sites"
         with _ours(place):
@@ -423,12 +422,12 @@ def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfEr
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:
-    """Newest by the record's own word: file times change when a folder is copied."""
+    """When its record was made, by the record: file times change when a folder is copied."""
     return (sweep.record().created, sweep.id)
 
 
 def _made(sweep_id: str) -> str:
-    """When a sweep was made, to the second, by its name; nothing if the name does not say it."""
+    """When a sweep was made, to the second, by its id; empty if the id has another form."""
     named = SWEEP_ID.fullmatch(sweep_id)
     return "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""
 
@@ -453,5 +452,5 @@ def _damaged(path: Path, why: ValueError) -> errors.StoreError:
     return errors.StoreError(
         f"{path} is damaged: {why}",
         code="STORE-DAMAGED",
-        fix="restore the file, or start anew with sweep --new; the logs are untouched",
+        fix="restore the file, or start a new sweep with --new; the logs are untouched",
     )

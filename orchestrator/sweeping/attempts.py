@@ -24,11 +24,14 @@ AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
 def settle(campaign: Campaign, whole: Plan, view: View) -> None:
-    """Deal with attempts that an earlier run left open: adopt what runs, end what does not.
+    """Deal with attempts that an earlier run left open: adopt what runs, close the others.
+
+    Args:
+        whole: every trial requested of the sweep so far, not only by this command.
 
     Raises:
-        LeftoverError: something of them would not go.
-        UnfitError: NODE-MOVED; a name means another machine now.
+        LeftoverError: a process or container of theirs could not be ended.
+        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     left = [trial for trial in whole.trials if campaign.history(trial).open]
 
@@ -53,7 +56,7 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
 def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
     if campaign.history(trial).unlogged:
-        campaign.voice.line(f"{name}: its folder is here, and events.jsonl does not tell of it")
+        campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
     if campaign.history(trial).attempts > attempt.number:
         _settle_overtaken(campaign, attempt)
     elif campaign.scheduler.adoptable(attempt):
@@ -66,7 +69,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
     else:
         campaign.scheduler.clear(attempt)
         missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
-        lost = Problem("LOST", "the run that started it ended before all gates were open")
+        lost = Problem("LOST", "the run that started it ended before all its tasks had started")
         _close(campaign, trial, attempt, Verdict("infra-lost", (lost, *missing)))
 
 
@@ -88,12 +91,12 @@ def _lost(attempt: Attempt) -> Ended:
 
 
 def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
-    """End what can be reached of an attempt; it stays open for the nodes that are left out."""
+    """End the tasks that can be reached; the attempt stays open for the nodes left out."""
     campaign.scheduler.clear(reached)
     gather.bring(campaign.sweep, campaign.scheduler, reached, ())
     out = nodeset.fold(node for node in attempt.nodes if node not in reached.nodes)
     campaign.voice.line(
-        f"{attempt.trial} a{attempt.number} was ended but on {out}, left out this time"
+        f"{attempt.trial} a{attempt.number} was ended, except on {out}, left out this time"
     )
 
 
@@ -101,8 +104,8 @@ def clear_other(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> No
     """End the gangs that a dead controller of another sweep left on this cluster.
 
     Raises:
-        LeftoverError: something of them would not go; measuring beside it would be wrong.
-        UnfitError: NODE-MOVED; a name means another machine now.
+        LeftoverError: a process or container could not be ended, and would disturb measuring.
+        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     for attempt in left:
         reached = campaign.scheduler.reclaim(attempt)
@@ -117,13 +120,16 @@ def clear_other(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> No
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
-    """Run a trial until it has an outcome that counts or no retry is left; its state.
+    """Run a trial until it has an outcome or no retry is left; the state of the last attempt.
+
+    Returns:
+        valid, invalid, failed, infra-lost or interrupted.
 
     Raises:
-        LeftoverError: something of an attempt would not go.
+        LeftoverError: a process or container of an attempt could not be ended.
     """
     retries: dict[str, int] = {}
-    with view.trial(trial.name, campaign.iterations) as row, _told_if_failed(campaign):
+    with view.trial(trial.name, campaign.iterations) as row, _lanes_warned(campaign):
         while (attempt := _bound(campaign, trial)) is not None:
             with _given_back(campaign, attempt.allocation):
                 state, code = _begun(campaign, trial, attempt, row)
@@ -136,7 +142,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
 
 
 @contextlib.contextmanager
-def _told_if_failed(campaign: Campaign) -> Iterator[None]:
+def _lanes_warned(campaign: Campaign) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -182,7 +188,7 @@ def _allocated(campaign: Campaign, request: Request) -> Allocation | None:
 
 
 def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    """Describe the attempt, say so, and run it; its state, and why or its throughput."""
+    """Write attempt.json and the intent, then run it; its state, and its problem or throughput."""
     campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
     intent = Intent(
         at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
@@ -203,28 +209,28 @@ def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tup
         gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass else error.code, words)
-        said = _close(campaign, trial, attempt, Verdict("infra-lost", (lost,)))
+        closed = _close(campaign, trial, attempt, Verdict("infra-lost", (lost,)))
         if may_pass:
-            return said
+            return closed
         raise
     if opened:
         return _watch(campaign, trial, attempt, row)
     if campaign.stopping:
-        stopped = Problem("INTERRUPTED", "stopped before its gates were open")
+        stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
         return _close(campaign, trial, attempt, Verdict("interrupted", (stopped,)))
     gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
-    words = "not every task came to its gate" + outcomes.supervisors_words(campaign, attempt)
+    words = "not every task was ready to start" + outcomes.supervisor_errors(campaign, attempt)
     return _close(campaign, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    read = _Progress(campaign, row)
+    read = _RowProgress(campaign, row)
     campaign.caller.begun(campaign.sweep)
     try:
         gang = campaign.scheduler.wait(attempt, campaign.limits, read)
         silent = [end.node for end in gang.ends if end.why == "unreachable"]
-        if silent:  # said now: to look there once more, before it is given up, takes a while
-            campaign.voice.line(f"no answer of {nodeset.fold(silent)}; the others were ended")
+        if silent:  # before `clear`, which asks these nodes once more and takes a while
+            campaign.voice.line(f"no answer from {nodeset.fold(silent)}; other tasks were ended")
     finally:
         campaign.scheduler.clear(attempt)
     campaign.scheduler.check()
@@ -239,14 +245,14 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 
 
 def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
-    """Keep the outcome; only then may the nodes forget what came here of its attempt."""
-    said = outcomes.keep(campaign, trial, attempt, verdict)
+    """Keep the outcome; only then remove what was copied here from the nodes."""
+    kept = outcomes.keep(campaign, trial, attempt, verdict)
     services.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
-    return said
+    return kept
 
 
-class _Progress:
+class _RowProgress:
     """Gives the row the last iteration of each piece of log; lines may be cut between pieces."""
 
     def __init__(self, campaign: Campaign, row: Row) -> None:
@@ -255,6 +261,6 @@ class _Progress:
     def __call__(self, piece: bytes) -> None:
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         self._rest = rest[-LONGEST_LINE:]
-        found = self._parse(whole + newline)
-        if found is not None:
-            self._row.progress(*found)
+        progress = self._parse(whole + newline)
+        if progress is not None:
+            self._row.progress(*progress)

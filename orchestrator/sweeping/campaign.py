@@ -19,10 +19,10 @@ from orchestrator.state.store import Store, Sweep
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever asks for a sweep.
+    """The command that runs a sweep, as the sweep sees it.
 
     Args:
-        begun: called with the sweep whenever a gang of it runs.
+        begun: called with the sweep each time a gang of it runs.
     """
 
     voice: Voice
@@ -36,7 +36,7 @@ class Campaign:
 
     Args:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
-        next: held by the lane that asks for nodes: whoever needs many of them is not passed by.
+        next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
     """
 
@@ -52,32 +52,32 @@ class Campaign:
 
     @property
     def voice(self) -> Voice:
-        """What tells people."""
+        """Where lines for the user go."""
         return self.caller.voice
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal asked for the end."""
+        """Whether a signal has asked the sweep to end."""
         return self.caller.signals.stopping()
 
     def history(self, trial: Trial) -> History:
-        """What is known of a trial's attempts."""
+        """The attempts of a trial so far; an empty history for one that never ran."""
         return self.histories.setdefault(trial.name, History())
 
     @property
     def limits(self) -> Limits:
-        """What bounds each attempt."""
+        """Time and log limits of each attempt, by the playbook's method and the inventory."""
         method = self.recipe.experiment.method
         most = self.recipe.cluster.log_bytes
         return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
 
     @property
     def iterations(self) -> int:
-        """Those that a trial's log will show."""
+        """The last iteration that a trial's log will show."""
         return self.recipe.workload.last_iteration(self.recipe.experiment.method.iterations)
 
     @property
     def inherited_env(self) -> Mapping[str, str]:
-        """What tasks take over from this program's environment; those elsewhere take nothing."""
+        """Variables that tasks inherit from this program; empty unless all are processes here."""
         here = self.recipe.cluster.is_here and not self.recipe.cluster.in_containers
         return inherited_environment() if here else {}

@@ -23,24 +23,24 @@ PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The process that goes on, as the command sees it that started it.
+    """The background process, as seen by the command that started it.
 
     Args:
-        pipe: where it says the id of its sweep once that is under way.
-        messages: where it says everything on the way, in the state folder, by its pid.
-        said: those, as they come.
-        results: what it prints before it is under way.
+        pipe: it writes the id of its sweep there once a gang runs.
+        messages: the file in the state folder that its standard error goes to.
+        stream: that file, open for reading.
+        results: its standard output until a gang runs.
     """
 
     pid: int
     pipe: int
     messages: Path
-    said: BinaryIO
+    stream: BinaryIO
     results: BinaryIO
 
 
 class Begun:
-    """Called by the process that goes on, with its sweep, when the first task runs."""
+    """Called in the background process, with its sweep, when the first gang runs."""
 
     def __init__(self, pipe: int, messages: Path) -> None:
         self._pipe, self._messages = pipe, messages
@@ -59,7 +59,10 @@ class Begun:
 
 
 def fork(state: Path) -> Child | Begun:
-    """Go on as two processes; the one without a terminal is given what it calls when under way.
+    """Split into two processes: the command, and one without a terminal that runs the sweep.
+
+    Returns:
+        In the command, the other process; in that one, what it calls when the first gang runs.
 
     Raises:
         StoreError, LocalError: there is still one process.
@@ -69,17 +72,17 @@ def fork(state: Path) -> Child | Begun:
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        said = open(path, "rb")  # noqa: SIM115 - read after its name has changed
+        stream = open(path, "rb")  # noqa: SIM115 - read after its name has changed
     results = TemporaryFile()  # noqa: SIM115 - both processes go on with it
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, _messages(state, moment, pid), said, results)
+        return Child(pid, ours, _messages(state, moment, pid), stream, results)
     os.setsid()
     path = path.rename(_messages(state, moment))
-    said.close()
+    stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(results.fileno(), 1)
@@ -92,33 +95,36 @@ def _messages(state: Path, moment: str, pid: int | None = None) -> Path:
 
 
 def follow(child: Child, voice: Voice) -> int:
-    """Show what the other process says until it is under way, and how to find it then; exit code.
+    """Copy the background process's messages until its first gang runs, then say how to find it.
+
+    Returns:
+        0 once it runs; its own exit code if it ended before that.
 
     Raises:
-        Stopped: by a closed terminal; the other process goes on.
+        Stopped: by a closed terminal; the background process goes on.
     """
-    with child.said as messages:
+    with child.stream as messages:
         try:
-            sweep = _said(child, messages)
+            sweep = _sweep_id(child, messages)
         except Stopped as stopped:
             if stopped.number == signal.SIGHUP:
                 raise
             os.kill(child.pid, stopped.number)
-            sweep = _said(child, messages)
+            sweep = _sweep_id(child, messages)
     if not sweep:
         return _ended(child)
     log = child.messages.parent / "sweeps" / sweep / child.messages.name
-    voice.result(f"sweep {sweep} runs on by itself, pid {child.pid}; its messages: {log}")
+    voice.result(f"sweep {sweep} runs in the background, pid {child.pid}; its messages: {log}")
     state = f" --state {child.messages.parent}"
     for words in (f"status {sweep}", f"logs --sweep {sweep} --follow", f"stop {sweep}"):
         voice.result(f"  dlperf-orch {words}{state}")
-    said = {"sweep": sweep, "controller": child.pid, "log": str(log)}
-    voice.document({"exit_code": 0, **said})
+    document = {"sweep": sweep, "controller": child.pid, "log": str(log)}
+    voice.document({"exit_code": 0, **document})
     return 0
 
 
-def _said(child: Child, messages: BinaryIO) -> str:
-    """The id of the sweep that is under way; empty if the process has ended."""
+def _sweep_id(child: Child, messages: BinaryIO) -> str:
+    """The id of the sweep once a gang of it runs; empty if the process has ended before."""
     while True:
         ready, _, _ = select.select([child.pipe], [], [], LOOK_S)
         while piece := messages.read(PIECE_BYTES):
@@ -129,7 +135,7 @@ def _said(child: Child, messages: BinaryIO) -> str:
 
 
 def _ended(child: Child) -> int:
-    """What it printed is printed here; its exit code."""
+    """Print what it printed; its exit code, 128 + n for signal n."""
     code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     child.results.seek(0)
     sys.stdout.write(child.results.read().decode())

@@ -19,19 +19,19 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
 
     Raises:
         NodeError: a node does not answer.
-        UnfitError: the findings say that nothing good would come of it.
+        UnfitError: some finding is an error; nothing was started.
     """
     cluster, playbook = requested.cluster, requested.playbook
-    found = _observed(store, requested, scheduler, voice)
+    observed = _observed(store, requested, scheduler, voice)
     ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
     scheduler.preflight(playbook.image.name, requested.recipe.program.digest, ours)
     if not cluster.in_containers:
-        store.keep_site(cluster.name, sites.SITE.dump_json(found, indent=1))
+        store.keep_site(cluster.name, sites.SITE.dump_json(observed, indent=1))
         code = requested.recipe.program.code
         scheduler.push(programs.files(playbook.image_folder), code)
     preflight.no_preparation(cluster, scheduler)
-    _say_findings(found, requested.known, voice)
-    wrong = [finding for finding in found.findings if finding.severity == "error"]
+    _say_findings(observed, requested.known, voice)
+    wrong = [finding for finding in observed.findings if finding.severity == "error"]
     if wrong:
         first = wrong[0]
         raise errors.UnfitError(
@@ -42,12 +42,12 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
             phase="preflight",
             fix=first.fix,
         )
-    return found
+    return observed
 
 
-def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
-    """What is new, each in a line; of warnings that were there before, their codes in one."""
-    before = {(finding.code, finding.node) for finding in (known.findings if known else ())}
+def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
+    """Say each new finding in a line, and the codes of warnings as before in one."""
+    before = {(finding.code, finding.node) for finding in (earlier.findings if earlier else ())}
     old = [
         finding
         for finding in site.findings
@@ -59,12 +59,12 @@ def _say_findings(site: Site, known: Site | None, voice: Voice) -> None:
         seen = f"{new.severity} {new.code} {nodes}: {new.seen}"
         voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
     codes = dict.fromkeys(finding.code for finding in old)
-    said = [
+    unchanged = [
         f"{code} {nodeset.fold(finding.node for finding in old if finding.code == code)}"
         for code in codes
     ]
-    if said:
-        voice.line(f"warnings as before: {', '.join(said)}")
+    if unchanged:
+        voice.line(f"warnings as before: {', '.join(unchanged)}")
 
 
 def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -75,10 +75,10 @@ def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: V
     if not requested.cluster.in_containers:
         asking = replace(asking, image=image, images=())
     site, failures = observe.observe(requested.cluster, scheduler.ask, asking)
-    said = folded(failures)
-    if said:
-        gravest = errors.gravest(said)
-        for failure in said:
+    failed = folded(failures)
+    if failed:
+        gravest = errors.gravest(failed)
+        for failure in failed:
             if failure is not gravest:
                 voice.line(str(failure))
         raise gravest
@@ -87,11 +87,11 @@ def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: V
 
 
 def _provisioned(requested: Requested) -> tuple[Finding, ...]:
-    """What the last provisioning found where a sweep does not look again."""
+    """Findings of the last provisioning over what a sweep does not look at again."""
     names = {node.name for node in requested.cluster.members}
-    known = requested.known.provisioned if requested.known else ()
+    findings = requested.known.provisioned if requested.known else ()
     return tuple(
         replace(finding, fix=f"{finding.fix}; then provision again")
-        for finding in known
+        for finding in findings
         if finding.node in names or finding.node == "all"
     )

@@ -18,26 +18,32 @@ SMALL = ("err", "exit", "end", "go")
 
 
 class _Torn(Exception):
-    """A log that came otherwise than its supervisor saw it."""
+    """The copy of a log has another size or sha256 than its supervisor recorded."""
 
 
 def bring(
     sweep: Sweep, scheduler: Scheduler, attempt: Attempt, ends: tuple[TaskEnd, ...]
 ) -> tuple[Problem, ...]:
-    """Copy every task's files into the sweep's folder; what did not come whole is a problem.
+    """Copy every task's files into the sweep's folder.
 
-    The sha256 that the supervisor took on the node decides whether a log is whole. When this
-    returns, what came outlives a power cut: the nodes may forget it.
+    The sha256 that the supervisor recorded on the node decides whether a log is whole. When this
+    returns, the copies are synced to disk, and the nodes' files may be removed.
+
+    Args:
+        ends: how tasks ended; empty where that is not known, and then no sha256 is compared.
+
+    Returns:
+        A problem LOG-COPY for each task whose files could not be copied whole.
 
     Raises:
-        StoreError, LocalError: this machine cannot keep them; those on the nodes are untouched.
+        StoreError: this machine cannot write them; those on the nodes are untouched.
     """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
     tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
-    known = {end.node: end for end in ends}
+    end_on = {end.node: end for end in ends}
 
     def copy(node: str) -> None:
-        _Copy(scheduler, attempt, tasks[node], target).bring(known.get(node))
+        _Copy(scheduler, attempt, tasks[node], target).bring(end_on.get(node))
 
     answers = ask_all(list(tasks), copy)
     for answer in answers:
@@ -52,9 +58,9 @@ def bring(
 
 
 def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove the attempt's folders from nodes that are elsewhere; `clean` does it later else.
+    """Remove the attempt's folders from other machines; where one is silent, `clean` does it later.
 
-    A folder whose log did not come here stays: it is the only one.
+    A folder whose log was not copied stays: it holds the only one.
     """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
     ranks = [task.node_rank for task in attempt.tasks]
@@ -62,7 +68,7 @@ def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
 
 
 def forget_closed(campaign: Campaign, whole: Plan) -> None:
-    """Remove from nodes the folders of attempts that ended, where a kill kept us from doing so."""
+    """Remove the folders of ended attempts that a killed controller left on nodes."""
     trials = {trial.name: trial for trial in whole.trials}
     for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
         if name in trials and number in campaign.history(trials[name]).closed:
@@ -75,7 +81,7 @@ def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:
 
 
 class _Copy:
-    """One task's files on their way here."""
+    """Copies one task's files to this machine."""
 
     def __init__(self, scheduler: Scheduler, attempt: Attempt, task: Task, target: Path) -> None:
         self._scheduler, self._attempt, self._task = scheduler, attempt, task
@@ -83,7 +89,7 @@ class _Copy:
         self._name = f"r{task.node_rank}"
 
     def bring(self, end: TaskEnd | None) -> None:
-        """Copy them all.
+        """Copy them all; a task without an end and without a log has none.
 
         Raises:
             NodeError: LOG-COPY; or the node does not answer.
@@ -93,11 +99,11 @@ class _Copy:
             if content is not None:
                 write(self._target / f"{self._name}.{name}", content)
         if end is None and self._read("log") is None:
-            return  # it never came to its program
+            return  # its program never started
         if not any(self._fetch(end) for _ in range(LOG_COPIES)):
             raise errors.NodeError(
-                f"{self._attempt.folder(self._task)}/{self._name}.log came {LOG_COPIES} times"
-                " otherwise than its supervisor saw it",
+                f"{self._attempt.folder(self._task)}/{self._name}.log was copied {LOG_COPIES}"
+                " times; no copy has the sha256 that its supervisor recorded",
                 code="LOG-COPY",
                 node=self._task.node,
             )
@@ -107,7 +113,7 @@ class _Copy:
         return self._scheduler.read(self._attempt, self._task, path, offset)
 
     def _fetch(self, end: TaskEnd | None) -> bool:
-        """Copy the log in pieces; whether it came as its supervisor saw it, and only then kept."""
+        """Copy the log in pieces; False, and nothing kept, if it is not what was recorded."""
         digest, offset = hashlib.sha256(), 0
         most = self._attempt.log_bytes  # a lost supervisor has not cut it
         with contextlib.suppress(_Torn), replacing(self._target / f"{self._name}.log") as file:

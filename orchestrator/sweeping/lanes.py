@@ -38,17 +38,17 @@ def run(
     may_begin: Callable[[], bool],
     say: Callable[[str], None],
 ) -> None:
-    """Have every item done by one of so many threads; returns once all threads have ended.
+    """Call ``do`` for every item, in that many threads; returns once all threads have ended.
 
-    After an error no item is begun, and the other lanes finish what they are at. What a signal
-    raises here is raised at once: nobody waits for the lanes, which end with the program.
+    After an error no item is begun, and the other lanes finish theirs. What a signal raises here
+    is raised at once, without waiting for the lanes: they are daemon threads.
 
     Args:
-        may_begin: asked by one lane at a time before each item; once false, no further one begins.
-        say: told of an error while other lanes are still at work.
+        may_begin: called by one lane at a time before each item; once false, none begins.
+        say: given a line about an error while other lanes are still at work.
 
     Raises:
-        DlperfError: the gravest of the lanes' errors; what else failed is among its words.
+        DlperfError: the gravest of the lanes' errors; its cause names the others.
     """
     queue, pool = _Queue(items, may_begin), Pool(lanes)
 
@@ -67,7 +67,7 @@ def run(
             if error is not None:
                 failures.append(error)
                 if not all(end.done() for end in ends):
-                    say(f"{_words(error)}; what else runs is finished, nothing further is begun")
+                    say(f"{_words(error)}; what runs is finished, nothing new is started")
     finally:
         queue.close()
         pool.close()
@@ -76,10 +76,10 @@ def run(
 
 
 def _joined(failures: Sequence[BaseException]) -> BaseException:
-    """The gravest error, the others in its words; a fault of ours counts more than any of them."""
-    known = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
+    """The gravest error, naming the others; a bug of this program counts more than any of them."""
+    ours = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
     faults = [failure for failure in failures if not isinstance(failure, errors.DlperfError)]
-    gravest = faults[0] if faults else errors.gravest(known)
+    gravest = faults[0] if faults else errors.gravest(ours)
     others = dict.fromkeys(_words(failure) for failure in failures)
     others.pop(_words(gravest))
     if others and isinstance(gravest, errors.DlperfError):

@@ -12,7 +12,11 @@ from orchestrator.sweeping.requested import Requested
 def clear_others(campaign: Campaign) -> None:
     """End what dead controllers of other sweeps of this state folder left on the cluster.
 
-    What a sweep started whose files cannot be read is found by its name, on every node.
+    Tasks of a sweep whose files cannot be read are found by the sweep's id, on every node.
+
+    Raises:
+        LeftoverError: a process or container could not be ended.
+        NodeError: a node does not answer.
     """
     store, voice = campaign.store, campaign.voice
     unreadable = store.unreadable()
@@ -26,8 +30,8 @@ def clear_others(campaign: Campaign) -> None:
         else:
             attempts.clear_other(campaign, other, left)
     for sweep_id, why in unreadable.items():
-        if why.code != "STORE-VERSION":  # in such a one nothing is amiss
-            voice.line(f"sweep {sweep_id} is passed over: {why.cause}")
+        if why.code != "STORE-VERSION":  # such a one is whole, only not for this version
+            voice.line(f"sweep {sweep_id} is skipped: {why.cause}")
     dead = [
         sweep_id
         for sweep_id in unreadable
@@ -38,26 +42,27 @@ def clear_others(campaign: Campaign) -> None:
 
 
 def sweeps_on(store: Store, cluster: str) -> list[Sweep]:
+    """Sweeps of this state folder on the cluster of that name, newest first."""
     return [sweep for sweep in store.sweeps() if sweep.record().cluster == cluster]
 
 
 def refuse_left(store: Store) -> None:
-    """For a sweep that was stopped before it looked at anything.
+    """Raise what earlier sweeps may have left running, for a sweep that was stopped at its start.
 
     Raises:
-        LeftoverError: something of this state folder's sweeps may still run, and nobody watches it.
+        LeftoverError: tasks of this state folder's sweeps may still run without a controller.
     """
     if left := of(store, None):
         raise leftover(left)
 
 
-def of(store: Store, found: Requested | None) -> list[str]:
-    """Tasks that may still run and that no controller watches.
+def of(store: Store, requested: Requested | None) -> list[str]:
+    """Tasks that may still run without a controller, such as ``dlp-SWEEP-TRIAL-a1-r0 on vs001``.
 
     Args:
-        found: they are of its cluster; None for any, while that is not known yet.
+        requested: look at sweeps on its cluster only; None for all sweeps.
     """
-    sweeps = sweeps_on(store, found.cluster.name) if found else store.sweeps()
+    sweeps = sweeps_on(store, requested.cluster.name) if requested else store.sweeps()
     left: list[str] = []
     for sweep in sweeps:
         with contextlib.suppress(errors.StoreError):  # of a damaged one nobody knows
@@ -72,8 +77,9 @@ def of(store: Store, found: Requested | None) -> list[str]:
 
 
 def leftover(left: list[str]) -> errors.LeftoverError:
+    """The error for tasks that may still run."""
     return errors.LeftoverError(
-        f"left at once; {', '.join(left)} may still run",
+        f"exited at once; {', '.join(left)} may still run",
         code="LEFTOVER",
         fix="end it with `dlperf-orch stop`, or run the same command again: it adopts what runs",
     )

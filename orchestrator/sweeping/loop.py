@@ -1,4 +1,4 @@
-"""Every wanted trial of a sweep, run in the scheduler's lanes until each has a valid outcome."""
+"""The requested trials of a sweep, run in the scheduler's lanes."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,12 +15,19 @@ from orchestrator.sweeping.requested import Requested
 LOG_BYTES_PER_ITERATION = 120
 
 
-def run_trials(campaign: Campaign, found: Requested) -> None:
-    whole, trials, most = campaign.sweep.record().plan, found.plan.trials, found.options.max_fail
+def run_trials(campaign: Campaign, requested: Requested) -> None:
+    """Settle what is open, then run every requested trial that has no valid outcome.
+
+    Raises:
+        LeftoverError: a process or container could not be ended.
+        DlperfError: the gravest error of a lane; no further trial was started.
+    """
+    whole, trials = campaign.sweep.record().plan, requested.plan.trials
+    most = requested.options.max_fail
     voice, name = campaign.voice, campaign.sweep.id
     outcomes.say_what_does_not_count(campaign, trials)
     done = sum(outcomes.is_done(campaign, trial) for trial in trials)
-    _forecast(campaign, found, done, len(whole.trials))
+    _forecast(campaign, requested, done, len(whole.trials))
     failed: list[str] = []
 
     def measure(trial: Trial) -> None:
@@ -44,9 +51,9 @@ def run_trials(campaign: Campaign, found: Requested) -> None:
 
 @contextlib.contextmanager
 def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
-    """Where lanes are left at what they do, they must not begin or keep anything from then on.
+    """After ``Abandoned`` the lanes' threads go on: keep them from writing to the sweep.
 
-    The lock of the sweep is given back and what may still run is listed while they go on.
+    Meanwhile the sweep's lock is released and what may still run is listed.
     """
     try:
         yield
@@ -55,23 +62,24 @@ def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
         raise
 
 
-def _forecast(campaign: Campaign, found: Requested, done: int, requested: int) -> None:
-    """Say how many trials, how long and how much disk, as far as that can be known.
+def _forecast(campaign: Campaign, requested: Requested, done: int, in_sweep: int) -> None:
+    """Say how many trials will run, for how long at most, and how much disk their logs take.
 
     Args:
-        requested: trials of the sweep, by this command and those before it.
+        done: requested trials that are valid already.
+        in_sweep: trials of the sweep, requested by this command and those before it.
     """
-    count, cluster = len(found.plan.trials), found.cluster
+    count, cluster = len(requested.plan.trials), requested.cluster
     left = count - done
-    trials = words.count(requested, "trial")
-    known = f"{trials if count == requested else f'{count} of {trials}'}, {done} valid already"
+    trials = words.count(in_sweep, "trial")
+    counted = f"{trials if count == in_sweep else f'{count} of {trials}'}, {done} valid already"
     if not left:
-        campaign.voice.line(f"{known}, nothing left to run")
+        campaign.voice.line(f"{counted}, nothing left to run")
         return
-    method = found.plan.method
+    method = requested.plan.method
     disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10
     campaign.voice.line(
-        f"{known}, {left} to run on {words.count(len(cluster.members), 'node')};"
+        f"{counted}, {left} to run on {words.count(len(cluster.members), 'node')};"
         f" at most {duration(left * method.time_limit_s)} by method.time_limit_s,"
         f" about {max(disk, 1)} KiB of logs,"
         f" at most {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"

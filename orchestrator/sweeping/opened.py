@@ -1,4 +1,4 @@
-"""The sweep that a playbook on a cluster goes on with, or a new one, its plan written first."""
+"""Choosing the sweep to resume, or making a new one; its plan is written before anything starts."""
 
 import difflib
 import hashlib
@@ -17,19 +17,19 @@ from orchestrator.state.store import SWEEP_ID, Store, Sweep
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a user may say of the sweep to go on with.
+    """Which sweep to run, and what to add to it.
 
     Args:
-        new: start a new one although one could go on.
-        wanted: what to run now; a sweep only grows by it.
+        new: start a new one although one could be resumed.
+        requested: the trials to run now; they are added to those of the sweep.
     """
 
     new: bool
-    wanted: Plan
+    requested: Plan
 
 
 class Opened:
-    """The sweep that goes on, or a new one, under its lock and with its plan written."""
+    """A context: the sweep to resume or a new one, locked, its plan written."""
 
     def __init__(
         self, store: Store, recipe: Recipe, site: Site, choice: Choice, voice: Voice
@@ -64,31 +64,31 @@ class Opened:
         """Say which sweeps of this playbook are of another version.
 
         Raises:
-            StoreError: the sweep to go on with may be one whose record is damaged.
+            StoreError: the record of one is damaged; it may be the one to resume.
         """
         for sweep_id, error in self._store.unreadable().items():
             named = SWEEP_ID.fullmatch(sweep_id)
             if not named or named[1] != self._recipe.name:
                 continue
             if error.code == "STORE-VERSION":
-                self._voice.line(f"{error.cause}: it is kept as it is and does not go on")
+                self._voice.line(f"{error.cause}: it is kept and cannot be resumed")
             else:
                 raise errors.StoreError(
-                    f"sweep {sweep_id} may be the one to go on with, and {error.cause}",
+                    f"sweep {sweep_id} may be the one to resume, but {error.cause}",
                     code=error.code,
-                    fix="restore the file, or start anew with sweep --new; the logs are untouched",
+                    fix="restore the file, or start a new sweep with --new; the logs are untouched",
                 )
 
     def _before(self, identity: str) -> Sweep | None:
-        """The sweep of the same inputs, else the newest of this playbook on this cluster."""
+        """The sweep of that identity, else the newest of this playbook on this cluster."""
         name, cluster = self._recipe.name, self._recipe.cluster.name
-        found = [
+        candidates = [
             sweep
             for sweep in self._store.sweeps()
             if (sweep.record().experiment, sweep.record().cluster) == (name, cluster)
         ]
-        same = [sweep for sweep in found if sweep.record().identity == identity]
-        return next(iter((*same, *found)), None)
+        same = [sweep for sweep in candidates if sweep.record().identity == identity]
+        return next(iter((*same, *candidates)), None)
 
     def _now(self) -> SweepRecord:
         """What a new sweep would be recorded as."""
@@ -99,14 +99,14 @@ class Opened:
             identity=hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest(),
             inputs=inputs,
             inventory=self._recipe.cluster,
-            plan=self._choice.wanted,
+            plan=self._choice.requested,
             site=self._site,
         )
 
     def _grow(self, opened: Sweep, now: SweepRecord) -> None:
-        """Write what has been requested of the sweep, now and before, until anything starts."""
+        """Write the trials requested of the sweep, now and before, ahead of starting any."""
         before = opened.record()
-        trials = (*before.plan.trials, *self._choice.wanted.trials)
+        trials = (*before.plan.trials, *self._choice.requested.trials)
         repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
         whole = plan.build(plan.repeated(self._recipe, repeats))
         requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))

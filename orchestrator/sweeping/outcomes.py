@@ -1,4 +1,4 @@
-"""What an attempt came to: its reason, its measurement, and the outcome that is kept."""
+"""How an attempt ended: its state, its problems, its measurement, and the outcome file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,12 +23,19 @@ from orchestrator.sweeping.campaign import Campaign
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an attempt came to; ``found`` where its log was measured."""
+    """The judgement over an attempt.
+
+    Args:
+        state: valid, invalid, failed, infra-lost or interrupted.
+        problems: why it is not valid.
+        gang: how its tasks ended; None where it did not start, or nobody watched it.
+        measurement: None where its log was not measured.
+    """
 
     state: str
     problems: tuple[Problem, ...]
     gang: GangEnd | None = None
-    found: Measurement | None = None
+    measurement: Measurement | None = None
 
 
 def is_done(campaign: Campaign, trial: Trial) -> bool:
@@ -37,7 +44,7 @@ def is_done(campaign: Campaign, trial: Trial) -> bool:
 
 
 def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
-    """Say of each trial that has an outcome which does not count that it is measured again."""
+    """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
         for problem in _kept(campaign, trial).problems:
             campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
@@ -47,8 +54,8 @@ def _kept(campaign: Campaign, trial: Trial) -> KeptOutcome:
     return evidence.kept(campaign.sweep, trial, campaign.history(trial))
 
 
-def supervisors_words(campaign: Campaign, attempt: Attempt) -> str:
-    """What the supervisors of an attempt complained of."""
+def supervisor_errors(campaign: Campaign, attempt: Attempt) -> str:
+    """The last 500 characters of each supervisor's standard error, for a message; maybe empty."""
     words = []
     for task in attempt.tasks:
         path = _file(campaign, attempt, task.node_rank, "err")
@@ -63,29 +70,39 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
     if by_others is not None:
         return by_others
     failed = [end for end in gang.ends if end.why == "exited" and end.status]
-    last_lines = {end.node_rank: _said_last(campaign, attempt, end) for end in failed}
+    last_lines = {end.node_rank: _last_words(campaign, attempt, end) for end in failed}
     return endings.of_program(failed, last_lines, attempt.port, _seen(campaign, attempt))
 
 
 def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Verdict:
-    """The verdict over a gang that ended well: what its log gives, judged; the log is kept."""
+    """Measure the log of an attempt whose gang ended well, judge it, and keep the log.
+
+    Raises:
+        StoreError, LocalError: the log cannot be read or kept.
+    """
     source = _file(campaign, attempt, trial.log_rank, "log")
     method = campaign.recipe.experiment.method
     log = logs.read(source, campaign.recipe.workload, method.window)
-    found = judge.judged(log, trial, method, f"logs/{trial.log}")
+    measurement = judge.judged(log, trial, method, f"logs/{trial.log}")
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     changed = (*evidence.changed_logs(folder, ends), *_changed_code(campaign))
     if changed:
-        found = replace(found, state="invalid", problems=(*found.problems, *changed))
+        measurement = replace(
+            measurement, state="invalid", problems=(*measurement.problems, *changed)
+        )
     if len(attempt.tasks) > 1:
-        found = fabric.proved(found, attempt, _seen(campaign, attempt))
+        measurement = fabric.proved(measurement, attempt, _seen(campaign, attempt))
     campaign.sweep.keep_log(trial.log, source)
-    return Verdict(found.state, found.problems, gang, found)
+    return Verdict(measurement.state, measurement.problems, gang, measurement)
 
 
 def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
-    """Write an attempt's outcome beside its log, then the event that makes it count."""
+    """Write an attempt's outcome beside its log, then the event that makes it count.
+
+    Returns:
+        The state, and its throughput with its unit or the code of its first problem.
+    """
     outcome = _outcome(campaign, trial, attempt, verdict)
     sha256 = campaign.sweep.keep_outcome(trial.log, outcome)
     first = verdict.problems[0] if verdict.problems else Problem("", "")
@@ -107,18 +124,18 @@ def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -
 
 
 def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> Outcome:
-    found, gang = verdict.found, verdict.gang
+    measurement, gang = verdict.measurement, verdict.gang
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    read = found.evidence if found else None
+    read = measurement.evidence if measurement else None
     return Outcome(
         trial=trial.name,
         attempt=attempt.number,
         state=verdict.state,
         problems=verdict.problems,
-        throughput=found.throughput if found else None,
+        throughput=measurement.throughput if measurement else None,
         sha256=read.sha256 if read else None,
         lines=read.lines if read else None,
-        transport=found.transport if found else None,
+        transport=measurement.transport if measurement else None,
         provenance=_provenance(campaign, trial, attempt),
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
@@ -135,14 +152,14 @@ def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Pa
     return campaign.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
 
 
-def _said_last(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
+def _last_words(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
     return causes.words(_file(campaign, attempt, end.node_rank, "log"))
 
 
 def _changed_code(campaign: Campaign) -> Iterable[Problem]:
-    """A program that lies in a folder here can be edited while it is measured.
+    """CODE-CHANGED, if the program's folder on this machine was edited since the sweep began.
 
-    An image cannot, and what was pushed to nodes lies in a folder of ours named by its digest.
+    An image cannot change, and code pushed to nodes lies in a folder named by its digest.
     """
     program = campaign.recipe.program
     cluster = campaign.recipe.cluster
@@ -150,28 +167,28 @@ def _changed_code(campaign: Campaign) -> Iterable[Problem]:
         return
     digest = yaml_files.folder_digest(Path(program.code))
     if digest != program.digest:
-        words = f"the program's folder is {digest} now; the sweep is of {program.digest}"
+        words = f"the program's folder has digest {digest} now; the sweep uses {program.digest}"
         yield Problem("CODE-CHANGED", words)
 
 
 def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
-    """What must agree before trials share a median: what the nodes are and start, not which."""
+    """What must agree before trials share a median: what nodes are and start, not their names."""
     started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
-    known = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
+    observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
     return {
         "image": campaign.recipe.program.digest,
         "tasks": bind.fingerprint(started),
-        "cpus": _alike(str(facts.host.cpus) for facts in known),
-        "gpu": _alike(_gpus(facts) for facts in known),
+        "cpus": _alike(str(facts.host.cpus) for facts in observed),
+        "gpu": _alike(_gpus(facts) for facts in observed),
         "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
-        "kernel": _alike(facts.host.kernel for facts in known),
-        "torch": _alike(facts.host.torch for facts in known),
-        "driver": _alike(_driver(facts) for facts in known),
+        "kernel": _alike(facts.host.kernel for facts in observed),
+        "torch": _alike(facts.host.torch for facts in observed),
+        "driver": _alike(_driver(facts) for facts in observed),
     }
 
 
-def _alike(said: Iterable[str]) -> str:
-    return ",".join(sorted(set(said) - {""}))
+def _alike(values: Iterable[str]) -> str:
+    return ",".join(sorted(set(values) - {""}))
 
 
 def _gpus(facts: NodeFacts) -> str:

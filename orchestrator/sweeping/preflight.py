@@ -11,10 +11,10 @@ PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q .
 
 
 def no_preparation(cluster: Cluster, scheduler: Scheduler) -> None:
-    """Nothing, if no data set is being prepared there, by whatever controller.
+    """Refuse nodes where a data set is being prepared, by any controller.
 
     Raises:
-        UnfitError: PREPARING; measuring beside it would give a wrong number.
+        UnfitError: PREPARING; measuring at the same time would give a wrong number.
     """
     argv = {node.name: ("sh", "-c", PREPARING) for node in cluster.members}
     answers = scheduler.ask(argv, PREPARING_S)
@@ -22,7 +22,7 @@ def no_preparation(cluster: Cluster, scheduler: Scheduler) -> None:
     busy = [answer.node for answer in answers if answer.checked().exit_code == 0]
     if busy:
         raise errors.UnfitError(
-            "a data set is being prepared there",
+            "a data set is being prepared on the node",
             code="PREPARING",
             node=nodeset.fold(busy),
             fix="wait for `dlperf-orch data prepare` to end, or run it again and press Ctrl-C",

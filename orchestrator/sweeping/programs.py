@@ -10,38 +10,38 @@ from orchestrator.model.image import Program
 from orchestrator.model.site import ImageRecord, Site
 
 
-def of(found: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
-    """The program as plans and provenance name it; without a digest where none is known yet."""
+def of(playbook: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
+    """The program as plans and provenance name it; its digest is empty until it is provisioned."""
     if cluster.in_containers:
-        record = site.images.get(found.image.name) if site else None
+        record = site.images.get(playbook.image.name) if site else None
         if record is None:
-            return Program(found.image.code, found.image.python, "")
+            return Program(playbook.image.code, playbook.image.python, "")
         return Program(record.code, record.python, record.id)
-    digest = yaml_files.folder_digest(found.image_folder)
+    digest = yaml_files.folder_digest(playbook.image_folder)
     if cluster.is_here:
-        return Program(str(found.image_folder), sys.executable, digest)
+        return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
-    return Program(f"{folder}/code/{digest[7:23]}", found.image.python, digest)
+    return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
 
 
-def record(found: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
-    """The image that provisioning prepared.
+def record(playbook: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
+    """The playbook's image as provisioning prepared it.
 
     Raises:
-        UnfitError: it never did.
+        UnfitError: IMAGE-NOT-PROVISIONED.
     """
-    known = site.images.get(found.image.name) if site else None
-    if known is None:
+    prepared = site.images.get(playbook.image.name) if site else None
+    if prepared is None:
         raise errors.UnfitError(
-            f"image {found.image.name} was never prepared on cluster {cluster.name}",
+            f"image {playbook.image.name} was never prepared on cluster {cluster.name}",
             code="IMAGE-NOT-PROVISIONED",
-            fix=f"dlperf-orch provision INVENTORY --image {found.image.name}",
+            fix=f"dlperf-orch provision INVENTORY --image {playbook.image.name}",
         )
-    return known
+    return prepared
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a program's folder holds, by path below it."""
+    """The content of each file of a program's folder, by its path below it."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

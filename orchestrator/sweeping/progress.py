@@ -16,10 +16,10 @@ TAIL_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the log of a running trial says last.
+    """The last step in the log of a running trial.
 
     Args:
-        iterations: up to which its log will go.
+        iterations: the last one that its log will show.
         rate: in samples per second, as its program prints it.
         left_s: until its last iteration at that rate; None where the rate says nothing.
     """
@@ -32,13 +32,13 @@ class Progress:
     left_s: float | None
 
     def words(self) -> str:
-        """In a line."""
+        """It in one line, such as ``1n1g-rn50_b256_amp_1 a1: iteration 40 of 120, ...``."""
         left = "" if self.left_s is None else f", about {duration(self.left_s)} left"
         at = f"iteration {self.iteration} of {self.iterations}, {self.rate:.2f} samples/s"
         return f"{self.trial} a{self.attempt}: {at}{left}"
 
     def document(self) -> JSON:
-        """For programs."""
+        """It as ``status --json`` has it."""
         return {
             "trial": self.trial,
             "attempt": self.attempt,
@@ -52,6 +52,9 @@ class Progress:
 def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int) -> Progress | None:
     """How far an attempt is; None before its first iteration.
 
+    Args:
+        log_bytes: the present size of the log that is measured; only its end is read.
+
     Raises:
         NodeError: its node does not answer.
     """
@@ -61,42 +64,42 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
         return None
     log, begin = f"r{task.node_rank}.log", max(0, log_bytes - TAIL_BYTES)
     tail = scheduler.read(attempt, task, log, begin) or b""
-    found = workload.progress(tail[: tail.rfind(b"\n") + 1])
-    if found is None:
+    step = workload.progress(tail[: tail.rfind(b"\n") + 1])
+    if step is None:
         return None
     (case,) = (trial.case for trial in running.plan.trials if trial.name == attempt.trial)
-    (iteration, rate), last = found, workload.last_iteration(running.plan.method.iterations)
+    (iteration, rate), last = step, workload.last_iteration(running.plan.method.iterations)
     left = (last - iteration) * case.global_batch_size / rate if rate > 0 else None
     return Progress(attempt.trial, attempt.number, iteration, last, rate, left)
 
 
 def results(running: Running) -> tuple[Result, ...]:
-    """Cases of a sweep that have a median already; none where it cannot be measured yet."""
+    """The results of cases with a valid trial already; empty if the sweep cannot be measured."""
     try:
-        found = measured(running.sweep).results
+        cases = measured(running.sweep).results
     except errors.StoreError:  # collect says why; a sweep that runs is to be seen all the same
         return ()
-    return tuple(result for result in found if result.statistics)
+    return tuple(result for result in cases if result.statistics)
 
 
 def row(result: Result) -> tuple[str, ...]:
-    """A case in the table of medians."""
-    case, said = result.case, result.statistics
+    """A row of the table of medians: placement, batch, precision, median, valid of planned."""
+    case, statistics = result.case, result.statistics
     return (
         case.placement,
         str(case.micro_batch_size),
         case.precision,
-        f"{said.median:.2f}" if said else "n/a",
-        f"{said.n if said else 0}/{len(result.trials)}",
+        f"{statistics.median:.2f}" if statistics else "n/a",
+        f"{statistics.n if statistics else 0}/{len(result.trials)}",
     )
 
 
 def document(result: Result) -> JSON:
-    """A case with its median, for programs."""
-    said = result.statistics
+    """A case with its median, as ``status --json`` has it."""
+    statistics = result.statistics
     return {
         "case": dict(result.case.document()),
-        "median": said.median if said else None,
-        "trials_valid": said.n if said else 0,
+        "median": statistics.median if statistics else None,
+        "trials_valid": statistics.n if statistics else 0,
         "trials_planned": len(result.trials),
     }

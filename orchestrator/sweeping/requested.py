@@ -1,4 +1,4 @@
-"""What a command line requests of a sweep: its words, and everything that they stand for."""
+"""What a command line requests of a sweep: the options, and what they resolve to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from orchestrator.sweeping import programs
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asks of a sweep.
+class SweepOptions:
+    """The options of ``dlperf-orch sweep``.
 
     Args:
         cases: globs over placements, trial names and names of cases, with commas; none for all.
-        repeats: instead of the playbook's; a sweep only grows by it.
-        new: start a new sweep although one could go on.
+        repeats: instead of the playbook's; trials are added, never taken from a sweep.
+        new: start a new sweep although one could be resumed.
         max_fail: trials without a valid outcome after which no further one is started.
         nodes: names and globs of the nodes to use; None for all.
     """
@@ -39,18 +39,18 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Everything that the command line's words stand for.
+    """What the options resolve to.
 
     Args:
         cluster: the nodes to use; the recipe has all of them.
         inventory: its file.
         digest: of the whole inventory.
-        known: what provisioning found out; None if it never ran on this inventory.
+        known: the site as last provisioned; None if that was never done with this inventory.
         plan: the trials to run.
         too_big: placements that were requested and need more nodes.
     """
 
-    options: Options
+    options: SweepOptions
     recipe: Recipe
     playbook: yaml_files.Playbook
     cluster: Cluster
@@ -69,35 +69,37 @@ class Requested:
             )
 
 
-def requested(store: Store, options: Options, voice: Voice) -> Requested:
-    """What these options stand for.
+def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
+    """Read the files that the options name, and plan the trials.
 
     Raises:
-        ConfigError, UsageError: they stand for nothing that can be run.
+        ConfigError: a file does not hold.
+        UsageError: no such file, node or case, or nothing that can be run.
     """
-    found = yaml_files.playbook(options.playbook)
-    own = found.experiment.inventory
+    playbook = yaml_files.playbook(options.playbook)
+    own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)
-    yaml_files.refuse_on(found, whole)
+    yaml_files.refuse_on(playbook, whole)
     known, digest = sites.of(store, whole), sites.digest(whole)
     if known is not None and known.cluster_digest != digest:
         known = None  # the inventory was edited since: what was prepared may be for other nodes
-    program = programs.of(found, cluster, known)
-    recipe = Recipe(found.name, found.experiment, found.workload, whole, program)
+    program = programs.of(playbook, cluster, known)
+    recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
     if not fitting:
         raise errors.UsageError(
-            f"every case of {found.name} needs more than {words.count(len(cluster.nodes), 'node')}",
+            f"every case of {playbook.name} needs more than"
+            f" {words.count(len(cluster.nodes), 'node')}",
             code="NO-CASE",
-            fix="leave fewer nodes out",
+            fix="leave out fewer nodes with --nodes",
         )
     _refuse_unfit(recipe, fitting, cluster)
     return Requested(
         options=options,
         recipe=recipe,
-        playbook=found,
+        playbook=playbook,
         cluster=cluster,
         inventory=inventory,
         digest=digest,
@@ -113,34 +115,34 @@ def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> 
     seats = [node.seat("") for node in cluster.members]
     for trial in trials:
         needed = bind.request(recipe, trial, 1)
-        found = len(needed.seated(seats))
-        if found < needed.nodes:
+        fitting = len(needed.seated(seats))
+        if fitting < needed.nodes:
             raise errors.UsageError(
                 f"{trial.case.placement} needs {words.count(needed.nodes, 'node')} with"
                 f" {words.count(needed.gpus_per_node, 'GPU')} and its data sets; of the nodes to"
-                f" use {found} fit",
+                f" use {fitting} fit",
                 code="NO-NODES",
-                fix="leave fewer nodes out, or choose other cases with --case",
+                fix="leave out fewer nodes with --nodes, or choose other cases with --case",
             )
 
 
-def _chosen(recipe: Recipe, options: Options) -> Plan:
+def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
     trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.repeats
     if trials > matrix.MOST_TRIALS:
         raise errors.UsageError(
             f"{trials} trials; needed at most {matrix.MOST_TRIALS}",
             code="TOO-MANY",
-            fix="ask for fewer repeats",
+            fix="request fewer repeats",
         )
     whole = plan.build(grown)
     patterns = plan.patterns(whole.trials, options.cases)
     unfit = [word for word in patterns if not plan.selected(whole.trials, (word,))]
     if unfit:
         named = (trial.name_of_case or trial.case.placement for trial in whole.trials)
-        known = ", ".join(dict.fromkeys(named))
+        names = ", ".join(dict.fromkeys(named))
         raise errors.UsageError(
-            f"no case fits {', '.join(map(repr, unfit))}; there are {known}",
+            f"no case matches {', '.join(map(repr, unfit))}; there are {names}",
             code="NO-CASE",
             fix="a pattern such as 2x*, 4n8g-* or one of these names",
         )

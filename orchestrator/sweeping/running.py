@@ -1,4 +1,4 @@
-"""A sweep as others than its controller see it: its record, its states, what is open."""
+"""A sweep as seen by commands other than its controller: its record, its states, what is open."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from orchestrator.state.store import Store, Sweep
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A sweep with the cluster and the plan that it was started with."""
+    """A sweep with the cluster that it last ran on and its plan, as its record has them."""
 
     sweep: Sweep
     cluster: Cluster
@@ -21,47 +21,47 @@ class Running:
 
     @classmethod
     def of(cls, store: Store, sweep_id: str | None) -> "Running":
-        """The sweep of that id, else the newest.
+        """The sweep of that name (see ``Store.sweep``), or the newest.
 
         Raises:
             UsageError: there is none.
-            StoreError: its record does not hold.
+            StoreError: its record is damaged or of another version.
         """
         sweep = store.sweep(sweep_id) if sweep_id else store.newest()
         return cls.from_sweep(sweep)
 
     @classmethod
     def from_sweep(cls, sweep: Sweep) -> "Running":
-        """What the record of a sweep says.
+        """A sweep by its record.
 
         Raises:
-            StoreError: it does not hold.
+            StoreError: the record is damaged or of another version.
         """
         record = sweep.record()
         return cls(sweep, record.inventory, record.plan)
 
     def states(self) -> dict[str, str]:
-        """By trial name in the order of the plan: its state; ``running`` while one is open."""
-        known = self.sweep.histories()
+        """The state of each trial by name, in plan order; ``running`` with an open attempt."""
+        histories = self.sweep.histories()
         return {
             trial.name: "running" if history.open else history.state
             for trial in self.plan.trials
-            for history in (known.get(trial.name, History()),)
+            for history in (histories.get(trial.name, History()),)
         }
 
     def open_attempts(self) -> list[Attempt]:
         """Attempts that were begun and have no outcome, in the order of the plan.
 
         Raises:
-            StoreError: it is not told any more what one of them started.
+            StoreError: attempt.json of one of them is damaged or gone.
         """
-        known = self.sweep.histories()
+        histories = self.sweep.histories()
         return [
             self.sweep.attempt(trial.name, number)
             for trial in self.plan.trials
-            for number in known.get(trial.name, History()).open
+            for number in histories.get(trial.name, History()).open
         ]
 
     def scheduler(self) -> Scheduler:
-        """That of its cluster."""
+        """The scheduler of its cluster; it is never asked to stop gangs on its own."""
         return schedulers.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)

@@ -1,4 +1,4 @@
-"""What an attempt's tasks need in their folders before they start: keys and settings of its own."""
+"""Files that an attempt's tasks need before they start: SSH keys and settings for mpirun."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from orchestrator.transports import keys
 
 
 def bring(scheduler: Scheduler, attempt: Attempt) -> None:
-    """Put new keys and settings of the attempt's services into the folders of its tasks.
+    """Write fresh keys and settings into the folders of the attempt's tasks, where any needs them.
 
     Raises:
-        UnfitError: the nodes keep attempts in different folders.
-        NodeError, LocalError: some may be there; they go with the folders.
+        UnfitError: FOLDERS; the nodes keep attempts in different folders.
+        NodeError, LocalError: some files may be written; they are removed with the folders.
     """
     if any(task.files for task in attempt.tasks):
         _refuse_folders(attempt)
@@ -23,26 +23,26 @@ def bring(scheduler: Scheduler, attempt: Attempt) -> None:
 
 
 def forget(scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove the attempt's keys; where a node does not answer they open nothing any more."""
+    """Remove the attempt's private keys; where a node is silent, what stays opens nothing."""
     secret = {task.node_rank: mpirun.private(task.files) for task in attempt.tasks}
     scheduler.remove(attempt, {rank: names for rank, names in secret.items() if names})
 
 
 def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
-    """By node_rank, what each file holds."""
+    """By node_rank, the content of each file by its name."""
     leader, *others = attempt.tasks
     user = Keys(*keys.generate())
     hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
     addresses = dict(enumerate(seat.address for seat in attempt.seats))
-    known = {addresses[rank]: pair for rank, pair in hosts.items()}
-    found: dict[int, Mapping[str, str]] = {
-        0: mpirun.leader_files(attempt.folder(leader), user, known, attempt.port)
+    keys_at = {addresses[rank]: pair for rank, pair in hosts.items()}
+    files: dict[int, Mapping[str, str]] = {
+        0: mpirun.leader_files(attempt.folder(leader), user, keys_at, attempt.port)
     }
     for task in others:
         rank, at = task.node_rank, Endpoint(addresses[task.node_rank], attempt.port)
-        found[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
+        files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
     return {
-        task.node_rank: {name: found[task.node_rank][name].encode() for name in task.files}
+        task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
         for task in attempt.tasks
     }
 

@@ -1,4 +1,4 @@
-"""What sweeps that did not end in good order have on nodes: nothing that `clean` may take away."""
+"""What sweeps with open attempts have on nodes: `clean` must not remove it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a node has of such sweeps: names of tasks, ended or not, and folders."""
+    """What a node has of such sweeps: names of tasks, running or ended, and paths of folders."""
 
     tasks: tuple[str, ...]
     folders: tuple[str, ...]
@@ -29,9 +29,12 @@ class Left:
 
 
 def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
-    """Sweeps that are settled; and of others, unless they run, why they are not, and what to do.
+    """Sweeps of a cluster whose attempts have all ended, and those that have not and do not run.
 
-    A sweep whose record does not read may be of this cluster.
+    A sweep whose record cannot be read may be of this cluster, and counts as such.
+
+    Returns:
+        Ids of the settled sweeps; by id of the others, the cause and what to do.
     """
     settled: list[str] = []
     why = {sweep_id: _mend(error) for sweep_id, error in store.unreadable().items()}
@@ -55,7 +58,7 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
 
 
 def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
-    """What a node has of these sweeps.
+    """Tasks and folders of these sweeps on a node.
 
     Raises:
         NodeError: it does not answer.
@@ -77,22 +80,27 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
 def leftovers(
     why: Mapping[str, tuple[str, str]], left: Mapping[str, Left]
 ) -> list[errors.LeftoverError]:
-    """One error for each sweep that has something on nodes, which names all of it."""
-    found: list[errors.LeftoverError] = []
+    """One error for each sweep that has something on nodes; its cause names all of it.
+
+    Args:
+        why: by id of the sweep, the cause and what to do.
+        left: by node name.
+    """
+    failures: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
         names = {
             node: [*_of(sweep_id, tokens.tasks), *_of(sweep_id, tokens.folders)]
             for node, tokens in left.items()
         }
-        words = "; ".join(f"{', '.join(said)} on {node}" for node, said in names.items() if said)
+        words = "; ".join(f"{', '.join(kept)} on {node}" for node, kept in names.items() if kept)
         if words:
-            where = nodeset.fold(node for node, said in names.items() if said)
-            found.append(
+            where = nodeset.fold(node for node, kept in names.items() if kept)
+            failures.append(
                 errors.LeftoverError(
                     f"{cause}; kept: {words}", code="LEFTOVER", fix=fix, node=where
                 )
             )
-    return found
+    return failures
 
 
 def _of(sweep_id: str, names: Sequence[str]) -> list[str]:

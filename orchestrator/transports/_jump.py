@@ -10,10 +10,10 @@ import paramiko
 from orchestrator import errors
 from orchestrator.deadlines import CONNECT_S
 from orchestrator.transports import _link, open_files
-from orchestrator.transports._kept import Kept
+from orchestrator.transports._cached import Cached
+from orchestrator.transports._failures import unconnected
 from orchestrator.transports._link import Link
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._trouble import unconnected
 from orchestrator.transports._wire import Pipe, Slots
 from orchestrator.transports.known_hosts import HostKey
 
@@ -72,7 +72,7 @@ class _Gate:
     def __init__(self, target: SshTarget) -> None:
         self._target = target
         self._slots = Slots(MOST_AT_ONCE)
-        self._link = Kept(self._connected, lambda link: link.alive, Link.close)
+        self._link = Cached(self._connected, lambda link: link.alive, Link.close)
         self.users = 0
 
     @contextmanager
@@ -112,9 +112,9 @@ class _Gate:
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
         if error.code == FORBIDDEN:
-            said = f"it refuses to forward to {target.address} port {target.port}"
+            cause = f"it refuses to forward to {target.address} port {target.port}"
             fix = "set AllowTcpForwarding (and PermitOpen) in its sshd_config"
-            refused = errors.NodeUnreachable(said, code="SSH-JUMP", node=target.name, fix=fix)
+            refused = errors.NodeUnreachable(cause, code="SSH-JUMP", node=target.name, fix=fix)
             return self._stopped(target, refused)
         return errors.NodeUnreachable(
             f"{target.address} port {target.port} cannot be reached from the jump host:"

@@ -12,10 +12,10 @@ from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S
 from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
+from orchestrator.transports._failures import lost, unspoken
 from orchestrator.transports._identity import private_key
 from orchestrator.transports._spoken import Spoken
 from orchestrator.transports._target import SshTarget
-from orchestrator.transports._trouble import lost, unspoken
 from orchestrator.transports._wire import Pipe, Wire
 from orchestrator.transports.known_hosts import Entry, HostKey
 
@@ -109,12 +109,12 @@ def connect(target: SshTarget, dial: Dial) -> Link:
     if target.host_key is not None:
         return _pinned(target, dial, identity)
     name = known_hosts.called(target.address, target.port)
-    known = known_hosts.about(target.known_hosts, name)
+    entries = known_hosts.about(target.known_hosts, name)
 
     def judge(key: HostKey) -> None:
-        known_hosts.judge(target.name, name, key, known)
+        known_hosts.judge(target.name, name, key, entries)
 
-    return _patiently(target, dial, _Terms(_kinds(known), judge, identity))
+    return _patiently(target, dial, _Terms(_kinds(entries), judge, identity))
 
 
 def offered_key(target: SshTarget, dial: Dial) -> HostKey:
@@ -123,21 +123,23 @@ def offered_key(target: SshTarget, dial: Dial) -> HostKey:
     Raises:
         NodeError: it shows none.
     """
-    known = known_hosts.about(target.known_hosts, known_hosts.called(target.address, target.port))
+    entries = known_hosts.about(target.known_hosts, known_hosts.called(target.address, target.port))
 
     def judge(key: HostKey) -> None:
         raise _AnotherKey(key)
 
     try:
-        _patiently(target, dial, _Terms(_kinds(known), judge, None))
+        _patiently(target, dial, _Terms(_kinds(entries), judge, None))
     except _AnotherKey as shown:
         return shown.key
     raise AssertionError("no machine is let in without its key being looked at")
 
 
-def _kinds(known: Sequence[Entry]) -> tuple[str, ...]:
+def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
     """The kinds of host key to ask for, those by which the machine is known first."""
-    trusted = [each.key.kind for each in known if not each.marker and each.key.kind in HOST_KEYS]
+    trusted = [
+        entry.key.kind for entry in entries if not entry.marker and entry.key.kind in HOST_KEYS
+    ]
     return tuple(dict.fromkeys([*trusted, *HOST_KEYS]))
 
 

@@ -230,9 +230,9 @@ class Session:
         finally:
             watch.cancel()
 
-    def _too_many(self, what: str) -> errors.NodeError:
+    def _too_many(self, cause: str) -> errors.NodeError:
         return errors.NodeUnreachable(
-            f"{what} for {SESSION_S:g} s",
+            f"{cause} for {SESSION_S:g} s",
             code="SSH-SESSIONS",
             node=self._node,
             fix="raise MaxSessions in its sshd_config, or end other sessions",

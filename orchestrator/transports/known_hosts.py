@@ -45,9 +45,9 @@ class Entry:
         if self.hosts.startswith("|1|"):
             return _hashed(self.hosts, name)
         patterns = self.hosts.casefold().split(",")
-        refused = [each[1:] for each in patterns if each.startswith("!")]
-        wanted = [each for each in patterns if not each.startswith("!")]
-        return _any(wanted, name) and not _any(refused, name)
+        refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+        allowed = [pattern for pattern in patterns if not pattern.startswith("!")]
+        return _any(allowed, name) and not _any(refused, name)
 
 
 def called(address: str, port: int) -> str:
@@ -70,14 +70,14 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
     return tuple(entry for entry in _entries(path, text) if entry.speaks_of(name))
 
 
-def judge(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> None:
+def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
     """Accept a key that the file vouches for.
 
     Raises:
         NodeError: nobody vouches for it, or it is another one than before.
     """
-    revoked = [entry for entry in known if entry.marker == "@revoked" and entry.key == key]
-    trusted = [entry for entry in known if not entry.marker]
+    revoked = [entry for entry in entries if entry.marker == "@revoked" and entry.key == key]
+    trusted = [entry for entry in entries if not entry.marker]
     if revoked:
         raise errors.NodeError(
             f"{revoked[0].where} revokes the host key {_shown(key)} of {name}",
@@ -98,11 +98,11 @@ def judge(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> None:
     raise _changed(node, name, key, alike) if alike else _other_kind(node, name, key, trusted)
 
 
-def changed(node: str, name: str, seen: Sequence[HostKey], wanted: str) -> errors.NodeError:
+def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> errors.NodeError:
     """The error for a node that does not have the key whose fingerprint the inventory gives."""
     shown = ", ".join(map(_shown, seen))
     return errors.NodeError(
-        f"{name} shows the host key {shown}; the inventory says host_key: {wanted}",
+        f"{name} shows the host key {shown}; the inventory says host_key: {fingerprint}",
         code="SSH-HOSTKEY-CHANGED",
         node=node,
         fix="find out why it changed; only then correct host_key in the inventory",
@@ -149,24 +149,24 @@ def _hashed(hosts: str, name: str) -> bool:
     _, _, salt, digest = [*hosts.split("|"), "", "", ""][:4]
     try:
         key = base64.b64decode(salt, validate=True)
-        wanted = base64.b64decode(digest, validate=True)
+        expected = base64.b64decode(digest, validate=True)
     except binascii.Error:
         return False
     # SHA-1 is the file's own format; it hides names there and vouches for nothing.
-    return hmac.compare_digest(hmac.digest(key, name.encode(), "sha1"), wanted)
+    return hmac.compare_digest(hmac.digest(key, name.encode(), "sha1"), expected)
 
 
 def _any(patterns: Sequence[str], name: str) -> bool:
     # Square brackets stand for themselves here: they set a port apart.
-    return any(fnmatch.fnmatchcase(name, each.replace("[", "[[]")) for each in patterns)
+    return any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
 def _shown(key: HostKey) -> str:
     return f"{key.kind} {key.fingerprint}"
 
 
-def _changed(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> errors.NodeError:
-    before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in known)
+def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
+    before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in entries)
     return errors.NodeError(
         f"the host key of {name} has changed: it shows {_shown(key)}; trusted is {before}",
         code="SSH-HOSTKEY-CHANGED",
@@ -175,8 +175,8 @@ def _changed(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> erro
     )
 
 
-def _other_kind(node: str, name: str, key: HostKey, known: Sequence[Entry]) -> errors.NodeError:
-    kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in known)
+def _other_kind(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
+    kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in entries)
     return errors.NodeError(
         f"{name} is trusted by {kinds} only and no longer offers that; it shows {_shown(key)}",
         code="SSH-HOSTKEY-TYPE",

@@ -13,7 +13,7 @@ import time
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports import Completed, Stream, _jump
-from orchestrator.transports._kept import Kept
+from orchestrator.transports._cached import Cached
 from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused, Sftp
 from orchestrator.transports._target import SshTarget
@@ -36,7 +36,7 @@ class SshTransport:
     def __init__(self, target: SshTarget) -> None:
         self.node = target.name
         self._target = target
-        self._session = Kept(self._connected, lambda session: session.alive, Session.close)
+        self._session = Cached(self._connected, lambda session: session.alive, Session.close)
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input, under the user's shell on the node.
@@ -152,8 +152,8 @@ class SshTransport:
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
         """What a shell says that tries the same."""
         tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
-        said = tried.stderr.decode(errors="replace").strip().splitlines()
-        return said[-1] if tried.exit_code and said else str(refused)
+        lines = tried.stderr.decode(errors="replace").strip().splitlines()
+        return lines[-1] if tried.exit_code and lines else str(refused)
 
 
 def offered_key(target: SshTarget) -> HostKey:

@@ -10,10 +10,10 @@ from orchestrator.state.store import Store
 from orchestrator.sweeping import fit, leftovers, loop, programs
 from orchestrator.sweeping.campaign import Caller, Campaign
 from orchestrator.sweeping.opened import Choice, Opened
-from orchestrator.sweeping.requested import Options, Requested, requested
+from orchestrator.sweeping.requested import Requested, SweepOptions, requested
 
 
-def dry_run(store: Store, options: Options, voice: Voice) -> int:
+def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     request = requested(store, options, voice)
     seats = schedulers.seats(request.cluster, store.root)
@@ -25,7 +25,7 @@ def dry_run(store: Store, options: Options, voice: Voice) -> int:
     return 0
 
 
-def sweep(store: Store, options: Options, caller: Caller) -> int:
+def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     """Run every chosen trial that has no valid outcome yet, then collect; exit code.
 
     Raises:

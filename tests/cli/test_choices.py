@@ -28,8 +28,8 @@ def test_cases_that_are_not_there_are_named(place: Place) -> None:
     """One word that fits nothing is refused, though another fits."""
     done = place.run("sweep", "toy", "--dry-run", "--case", "1x1,9x9", "--case", "3x*")
     assert done.returncode == 2
-    assert "ERROR NO-CASE: no case fits '9x9', '3x*'; there are 1x1, 2x2." in done.stderr
-    assert "no case fits ''" in place.run("sweep", "toy", "--dry-run", "--case", "").stderr
+    assert "ERROR NO-CASE: no case matches '9x9', '3x*'; there are 1x1, 2x2." in done.stderr
+    assert "no case matches ''" in place.run("sweep", "toy", "--dry-run", "--case", "").stderr
 
 
 def test_a_case_of_gpt_goes_by_its_own_name(place: Place) -> None:

@@ -1,7 +1,7 @@
 """What the events of a sweep say of each trial."""
 
 from orchestrator.model.event import Adopted, Ended, Event, Intent
-from orchestrator.model.history import History, told
+from orchestrator.model.history import History, by_trial
 
 
 def intent(trial: str, attempt: int) -> Intent:
@@ -15,15 +15,15 @@ def ended(trial: str, attempt: int, state: str) -> Ended:
 def test_an_attempt_is_open_from_its_intent_to_its_end() -> None:
     """Who watches it meanwhile changes nothing."""
     begun: tuple[Event, ...] = (intent("t", 1), Adopted(at="", trial="t", attempt=1))
-    assert told(begun) == {"t": History(1, "planned", (1,))}
+    assert by_trial(begun) == {"t": History(1, "planned", (1,))}
     last = ended("t", 1, "valid")
-    assert told((*begun, last)) == {"t": History(1, "valid", closed={1: last})}
+    assert by_trial((*begun, last)) == {"t": History(1, "valid", closed={1: last})}
 
 
 def test_a_trial_has_the_state_of_its_last_attempt() -> None:
     """And every attempt that ended before stays known; other trials are their own."""
     lost, valid = ended("t", 1, "infra-lost"), ended("t", 2, "valid")
-    found = told((intent("t", 1), lost, intent("u", 1), intent("t", 2), valid))
+    found = by_trial((intent("t", 1), lost, intent("u", 1), intent("t", 2), valid))
     assert (found["t"].attempts, found["t"].state) == (2, "valid")
     assert found["t"].closed == {1: lost, 2: valid}
     assert (found["u"].open, found["u"].closed) == ((1,), {})
@@ -31,26 +31,26 @@ def test_a_trial_has_the_state_of_its_last_attempt() -> None:
 
 def test_an_attempt_that_only_its_folder_tells_of_is_open() -> None:
     """Its number is not used again."""
-    found = told((intent("t", 1), ended("t", 1, "valid")))["t"]
+    found = by_trial((intent("t", 1), ended("t", 1, "valid")))["t"]
     found.find(2, bound=True)
     assert (found.attempts, found.open, found.unlogged) == (2, (2,), True)
 
 
 def test_a_folder_without_a_bound_attempt_only_takes_its_number() -> None:
     """Nothing was started of it."""
-    found = told((intent("t", 1), ended("t", 1, "valid")))["t"]
+    found = by_trial((intent("t", 1), ended("t", 1, "valid")))["t"]
     found.find(2, bound=False)
     assert (found.attempts, found.open, found.unlogged) == (2, (), False)
 
 
 def test_an_attempt_stays_open_beside_those_after_it() -> None:
     """A node of it was left out when the next ones ran."""
-    found = told((intent("t", 1), intent("t", 2), ended("t", 2, "valid")))["t"]
+    found = by_trial((intent("t", 1), intent("t", 2), ended("t", 2, "valid")))["t"]
     assert (found.attempts, found.open, found.state) == (2, (1,), "valid")
 
 
 def test_an_attempt_that_ends_after_later_ones_changes_nothing_of_its_trial() -> None:
     """What the last attempt came to is what counts, whenever an earlier one is closed."""
     events: tuple[Event, ...] = (intent("t", 1), intent("t", 2), ended("t", 2, "valid"))
-    found = told((*events, ended("t", 1, "infra-lost")))["t"]
+    found = by_trial((*events, ended("t", 1, "infra-lost")))["t"]
     assert (found.open, found.state) == ((), "valid")

@@ -41,8 +41,8 @@ def test_exclude_that_matches_nothing_is_refused() -> None:
     """It was meant to leave something out, and what it meant would run."""
     exclude = [{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]
     assert complaints(experiment(grid=GRID, exclude=exclude)) == [
-        (("exclude", 1), "no case agrees with it; needed one that does"),
-        (("exclude", 2), "no case agrees with it; needed one that does"),
+        (("exclude", 1), "no case matches it; needed one that does"),
+        (("exclude", 2), "no case matches it; needed one that does"),
     ]
 
 

@@ -124,7 +124,7 @@ def test_a_new_sweep_beside_a_damaged_one_touches_nothing_of_it(swept: Place, ho
     new = swept.run("sweep", "toy", "--new", "--json")
     assert new.returncode == 0, new.stderr
     assert json.loads(new.stdout)["sweep"] != sweep.name
-    assert f"sweep {sweep.name} is passed over" in new.stderr
+    assert f"sweep {sweep.name} is skipped" in new.stderr
     assert {path: path.read_bytes() for path in before} == before
     assert swept.run("collect").returncode == 0
 
@@ -212,7 +212,7 @@ def test_attempt_numbers_outlive_the_events(swept: Place) -> None:
     assert numbers(json.loads(lost.stdout)) == {}
     done = swept.run("sweep", "toy", "--json")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("events.jsonl does not tell of it") == 2
+    assert done.stderr.count("events.jsonl has no entry for it") == 2
     assert numbers(json.loads(done.stdout)) == first
     assert {path: path.read_bytes() for path in raw} == raw
     # A line that is lost at the end cannot be seen; its number is not used again all the same.
@@ -241,7 +241,7 @@ def test_a_damaged_file_of_an_old_sweep_blocks_nothing_and_its_gang_is_ended(
     place.rewrite(params="params: {step_s: 0.01}")
     done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", "--new")
     assert done.returncode == 0, done.stderr
-    assert f"sweep {old.name} is passed over" in done.stderr
+    assert f"sweep {old.name} is skipped" in done.stderr
     assert f"dlp-{old.name}-2n2g-toy_b4_fp32_1-a1-r0" in done.stderr
     assert place.pids() == []
     assert (old / file).read_bytes().startswith(b'{"event": "intent"\n')

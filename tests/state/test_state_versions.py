@@ -70,7 +70,7 @@ def test_a_new_sweep_starts_beside_an_old_one(
     new = json.loads(done.stdout)["sweep"]
     (line,) = (line for line in done.stderr.splitlines() if line.startswith(f"sweep {OLD}"))
     assert "has version 1" in line
-    assert line.endswith("it is kept as it is and does not go on")
+    assert line.endswith("it is kept and cannot be resumed")
     assert TASK in done.stderr
     assert left_running.wait(10) == -signal.SIGKILL
     again = old.run("sweep", "toy")

@@ -144,7 +144,7 @@ def test_after_an_error_the_others_finish_and_nothing_begins() -> None:
     with pytest.raises(errors.StoreError, match=r"no space left\.$"):
         lanes.run(range(9), work, lanes=3, may_begin=lambda: True, say=said.append)
     assert sorted(finished) == [0, 2]
-    words = "STORE-FULL: no space left; what else runs is finished, nothing further is begun"
+    words = "STORE-FULL: no space left; what runs is finished, nothing new is started"
     assert said == [words]
 
 

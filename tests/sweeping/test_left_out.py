@@ -36,7 +36,7 @@ def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Pl
     words = ("sweep", "toy", "--case", "2x2", "--repeats", "1", "--json")
     without = place.run(*words, "--nodes", f"!{last}")
     assert without.returncode == 0, without.stderr
-    assert f"2n2g-toy_b4_fp32_1 a1 was ended but on {last}, left out" in without.stderr
+    assert f"2n2g-toy_b4_fp32_1 a1 was ended, except on {last}, left out" in without.stderr
     assert json.loads(place.run("status", "--json").stdout)["trials"] == {
         "2n2g-toy_b4_fp32_1": "running"
     }

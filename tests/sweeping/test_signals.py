@@ -284,7 +284,7 @@ def test_a_detached_sweep_outlives_its_terminal_and_is_stopped_by_stop(place: Pl
         os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], place.env())
     os.write(terminal, typed("sweep", "toy", "--detach").encode() + b"\n")
     seen = b""
-    while b"runs on by itself" not in seen:
+    while b"runs in the background" not in seen:
         seen += os.read(terminal, 65536)
     os.close(terminal)
     os.waitpid(shell, 0)

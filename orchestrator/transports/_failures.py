@@ -28,21 +28,21 @@ def _where(target: SshTarget) -> dict[str, str]:
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     """The error for a TCP connection that cannot be had."""
     if isinstance(error, ConnectionRefusedError):
-        said, code, fix = "refuses the connection", "SSH-REFUSED", "start sshd there"
+        cause, code, fix = "refuses the connection", "SSH-REFUSED", "start sshd there"
     elif isinstance(error, TimeoutError):
-        said, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
+        cause, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
         fix = "check the address, the machine and the firewall"
     elif isinstance(error, socket.gaierror):
-        said, code = (
+        cause, code = (
             f"cannot be reached, the name has no address: {error.strerror}",
             "SSH-UNREACHABLE",
         )
         fix = "correct address in the inventory, or use a number"
     else:
-        said, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
+        cause, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
         fix = "check the address, the route and the firewall"
     return errors.NodeUnreachable(
-        f"port {target.port} {said}", code=code, fix=fix, **_where(target)
+        f"port {target.port} {cause}", code=code, fix=fix, **_where(target)
     )
 
 
@@ -55,7 +55,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
         return _not_let_in(target, spoken, error)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         return _no_algorithm(target, spoken, error)
-    said = {
+    cause = {
         "closed": "hung up",
         "reset": "reset the connection",
         "silent": "went silent",
@@ -63,7 +63,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     }[wire.ending]
     farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
     return errors.NodeUnreachable(
-        f"port {target.port} {said} during the SSH handshake{farewell}",
+        f"port {target.port} {cause} during the SSH handshake{farewell}",
         code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
         fix="look into the log of its sshd",
         **_where(target),
@@ -72,7 +72,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
 
 def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
     """The error for a connection that ended while something was under way."""
-    said = {
+    cause = {
         "closed": "the node closed the SSH connection",
         "reset": "the SSH connection was reset",
         "silent": f"nothing was heard from the node for {ANSWER_S:g} s",
@@ -80,7 +80,7 @@ def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreac
     }[wire.ending]
     farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
     return errors.NodeUnreachable(
-        f"{said}{farewell} during {doing}; what was started there may still run",
+        f"{cause}{farewell} during {doing}; what was started there may still run",
         code="SSH-RESET" if spoken.farewell or wire.ending in ("closed", "reset") else "SSH-LOST",
         node=node,
         fix="check the machine and the network",
@@ -104,9 +104,9 @@ def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
             **_where(target),
             fix="look whether its sshd hangs",
         )
-    said = f" with the words {words!r}" if words else ""
+    quoted = f" with the words {words!r}" if words else ""
     return errors.NodeUnreachable(
-        f"{place} hangs up before its greeting{said}, as sshd does beyond MaxStartups",
+        f"{place} hangs up before its greeting{quoted}, as sshd does beyond MaxStartups",
         code="SSH-THROTTLED",
         fix="raise MaxStartups (and look at PerSourcePenalties) in its sshd_config",
         **_where(target),
@@ -116,10 +116,10 @@ def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
 def _not_let_in(
     target: SshTarget, spoken: Spoken, error: paramiko.AuthenticationException
 ) -> errors.NodeError:
-    who = f"user {target.user} with the key {target.identity}"
+    login = f"user {target.user} with the key {target.identity}"
     if "Too many" in spoken.farewell:
         return errors.NodeError(
-            f"sshd gives up on {who}, the only one offered: {spoken.farewell}",
+            f"sshd gives up on {login}, the only one offered: {spoken.farewell}",
             code="SSH-AUTH-TRIES",
             **_where(target),
             fix="raise MaxAuthTries in its sshd_config",
@@ -129,19 +129,19 @@ def _not_let_in(
         return _disagree(target, "PubkeyAcceptedAlgorithms", ", ".join(RSA), theirs)
     if "timeout" in str(error):
         return errors.NodeUnreachable(
-            f"sshd does not answer the login of {who} in {ANSWER_S:g} s",
+            f"sshd does not answer the login of {login} in {ANSWER_S:g} s",
             code="SSH-LOST",
             **_where(target),
             fix="look whether its sshd or what it asks about users hangs",
         )
     methods = getattr(error, "allowed_types", ())
-    said = f"; it takes {', '.join(methods)}" if methods else ""
+    accepted = f"; it takes {', '.join(methods)}" if methods else ""
     farewell = f": {spoken.farewell}" if spoken.farewell else ""
     # sshd does not say which of the two it is that it refuses.
     option = "PubkeyAcceptedAlgorithms in its sshd_config"
     allow = f", or allow {spoken.signature} by {option}" if spoken.signature else ""
     return errors.NodeError(
-        f"sshd does not let in {who}{said}{farewell}",
+        f"sshd does not let in {login}{accepted}{farewell}",
         code="SSH-AUTH",
         fix=f"add {target.identity}.pub to {target.user}'s authorized_keys there{allow}",
         **_where(target),

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """Holds what ``make`` returns for as long as it is ``good``.
 
     A failure counts for all who waited for it, so that ten calls to a dead machine take as

@@ -25,7 +25,7 @@ _WITHIN = re.compile(
 _LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
-class ToldTransport:
+class LoggedTransport:
     """Another transport, watched; what polling reads is left out, since it says nothing new."""
 
     def __init__(self, transport: Transport) -> None:
@@ -34,14 +34,14 @@ class ToldTransport:
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """As the transport does."""
-        with self._told("run", argv) as answer:
+        with self._logged("run", argv) as answer:
             done = self._transport.run(argv, timeout_s=timeout_s)
             answer.append(f"exit {done.exit_code}")
             return done
 
     def put(self, content: bytes, path: str) -> None:
         """As the transport does."""
-        with self._told("put", (path, f"({len(content)} bytes)")):
+        with self._logged("put", (path, f"({len(content)} bytes)")):
             self._transport.put(content, path)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
@@ -54,14 +54,14 @@ class ToldTransport:
 
     def feed(self, path: str, line: bytes) -> bool:
         """As the transport does."""
-        with self._told("feed", (path,)) as answer:
+        with self._logged("feed", (path,)) as answer:
             heard = self._transport.feed(path, line)
             answer.append("heard" if heard else "nobody reads")
             return heard
 
     def open(self, argv: tuple[str, ...]) -> Stream:
         """As the transport does."""
-        with self._told("open", argv):
+        with self._logged("open", argv):
             return self._transport.open(argv)
 
     def close(self) -> None:
@@ -69,16 +69,16 @@ class ToldTransport:
         self._transport.close()
 
     @contextmanager
-    def _told(self, what: str, words: tuple[str, ...]) -> Iterator[list[str]]:
+    def _logged(self, action: str, words: tuple[str, ...]) -> Iterator[list[str]]:
         began, answer = time.monotonic(), ["failed"]
         try:
             yield answer
             answer[:1] = []
         finally:
             took_ms = (time.monotonic() - began) * 1000
-            said = " ".join(shlex.join(_redacted(words)).split())[:LONGEST]
+            shown = " ".join(shlex.join(_redacted(words)).split())[:LONGEST]
             result = " ".join(answer)
-            LOGGER.debug("%s %s %s: %s %.0f ms", self.node, what, said, result, took_ms)
+            LOGGER.debug("%s %s %s: %s %.0f ms", self.node, action, shown, result, took_ms)
 
 
 def _redacted(words: Iterable[str]) -> Iterator[str]:
