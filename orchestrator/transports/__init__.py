@@ -1,4 +1,8 @@
-"""How a node is reached: commands and files, and nothing about what they mean."""
+"""Transports: run commands and read and write files on a node, over SSH or on this machine.
+
+They know nothing of tasks or containers. ``ssh`` and ``local`` implement ``Transport``, ``logged``
+wraps another one and writes the debug log.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,13 +19,13 @@ class Completed:
 
 
 class Stream(Protocol):
-    """A command that runs on the node: what is sent is its input, what comes is its output."""
+    """A command that runs on the node, as a byte stream of its standard input and output."""
 
     def sendall(self, data: bytes, /) -> None:
         """Write to its standard input, all of it."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most so many bytes of its standard output; empty at its end.
+        """At most ``size`` bytes of its standard output; empty at its end.
 
         Raises:
             TimeoutError: nothing came within the time set.
@@ -29,21 +33,21 @@ class Stream(Protocol):
         """
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long one ``recv`` or ``sendall`` may wait."""
+        """Limit the time of each ``recv`` and ``sendall``; None for no limit."""
 
     def close(self) -> None:
         """End both directions; the command sees the end of its input."""
 
 
 class Transport(Protocol):
-    """One node, reached."""
+    """Runs commands and moves files on one node; safe for several threads."""
 
     node: str
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` on the node with no terminal and no input.
 
-        A program that a signal ended has exit status 128 and the signal's number.
+        A program that signal n ended has exit code 128 + n.
 
         Raises:
             NodeUnreachable: nothing was run, or (SSH-LOST, SSH-RESET) it may still be running.
@@ -51,7 +55,7 @@ class Transport(Protocol):
         """
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; folders on the way get 0700.
+        """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
 
         Raises:
             LocalError, UnfitError: the old file, if any, is untouched.
@@ -67,13 +71,13 @@ class Transport(Protocol):
         """
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+        """As ``get``, of a regular file that belongs to the login user; None for anything else.
 
-        For folders that a container can write: no link is followed.
+        For folders that a container can write to: no link is followed.
         """
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it, or if it is none.
+        """Write a line into a FIFO; False if it has no reader, or is no FIFO.
 
         Raises:
             NodeError: the connection is lost; the line may or may not have been written.
@@ -87,4 +91,4 @@ class Transport(Protocol):
         """
 
     def close(self) -> None:
-        """Give the connection back; commands that run on the node go on."""
+        """Close the connection; commands that run on the node go on."""

@@ -1,4 +1,4 @@
-"""One thing that threads share: made by the first that asks for it, while the others wait."""
+"""A value that threads share: made by the first that needs it, while the others wait."""
 
 import threading
 from collections.abc import Callable
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """Holds what ``make`` returns for as long as it is ``good``.
+    """Holds what ``make`` returns for as long as ``good`` says so, and gives it to ``end`` after.
 
-    A failure counts for all who waited for it, so that ten calls to a dead machine take as
-    long as one; who asks later tries anew.
+    A failure is raised to all threads that waited, so that ten calls to a dead machine take as long
+    as one; the next call tries again.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Cached(Generic[T]):
         self._future: Future[T] | None = None
 
     def get(self) -> T:
-        """The thing.
+        """The value.
 
         Raises:
             Exception: what making it raised.
@@ -41,7 +41,7 @@ class Cached(Generic[T]):
         return future.result()
 
     def drop(self) -> None:
-        """End the thing, if there is one; the next that asks makes another."""
+        """End the value, if there is one; the next ``get`` makes another."""
         with self._lock:
             before, self._future = self._future, None
         self._finish(before)

@@ -13,11 +13,11 @@ GLANCE_MS = 200
 
 
 class TooMuch(Exception):
-    """A command wrote more than anybody here has a use for."""
+    """A command wrote more than 64 MiB."""
 
 
 class ChannelStream:
-    """What is sent is the command's input, what comes is its output."""
+    """A ``Stream`` over a channel of paramiko's."""
 
     def __init__(self, node: str, channel: Any, link: Link, give_back: Callable[[], None]) -> None:
         self._node, self._channel, self._link = node, channel, link
@@ -72,7 +72,7 @@ class ChannelStream:
     def finish(self, deadline: float) -> tuple[int, bytes, bytes]:
         """Exit status and both outputs of a command that has no input.
 
-        -1 is no status: the connection was lost, or whoever ran the command was killed.
+        Status -1 is none: the connection was lost, or the shell of the command was killed.
 
         Raises:
             TimeoutError: it has not ended by then.
@@ -84,7 +84,7 @@ class ChannelStream:
         return int(self._channel.recv_exit_status()), stdout, stderr
 
     def _both(self, deadline: float) -> tuple[bytes, bytes]:
-        """Both outputs to their end, read as they come: either could fill the window."""
+        """Both outputs to their end, read in turns: either could fill the channel's window."""
         channel, stdout, stderr = self._channel, bytearray(), bytearray()
         ready = select.poll()
         ready.register(channel.fileno(), select.POLLIN)
@@ -105,10 +105,10 @@ class ChannelStream:
             ready.poll(min(left_ms, GLANCE_MS))
 
     def _complain(self) -> None:
-        """Tell a lost connection from an end.
+        """Tell a lost connection from the output's end.
 
         Raises:
-            NodeUnreachable: it is one.
+            NodeUnreachable: the connection is lost.
         """
         if not self._link.alive and self._channel.exit_status == -1:
             raise self._link.lost(self._node, "a transfer")

@@ -1,4 +1,4 @@
-"""What paramiko's and the kernel's errors mean, in our own words."""
+"""From errors of paramiko and the kernel to errors of ours."""
 
 import socket
 
@@ -65,7 +65,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     return errors.NodeUnreachable(
         f"port {target.port} {cause} during the SSH handshake{farewell}",
         code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
-        fix="look into the log of its sshd",
+        fix="check the log of its sshd",
         **_where(target),
     )
 
@@ -92,17 +92,17 @@ def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
     words = wire.greeting.partition(b"\n")[0].strip().decode(errors="replace")
     if words and not words.startswith(("Exceeded", "Not allowed")):
         return errors.NodeUnreachable(
-            f"{place} is no sshd: it says {words[:60]!r}",
+            f"{place} is not an sshd: it sends {words[:60]!r}",
             code="SSH-NO-BANNER",
             **_where(target),
             fix="correct address and port in the inventory",
         )
     if wire.ending in ("", "silent"):
         return errors.NodeUnreachable(
-            f"{place} takes connections and says nothing for {ANSWER_S:g} s",
+            f"{place} accepts connections and sends nothing for {ANSWER_S:g} s",
             code="SSH-NO-BANNER",
             **_where(target),
-            fix="look whether its sshd hangs",
+            fix="check whether its sshd hangs",
         )
     quoted = f" with the words {words!r}" if words else ""
     return errors.NodeUnreachable(
@@ -132,12 +132,12 @@ def _not_let_in(
             f"sshd does not answer the login of {login} in {ANSWER_S:g} s",
             code="SSH-LOST",
             **_where(target),
-            fix="look whether its sshd or what it asks about users hangs",
+            fix="check whether its sshd or its user database hangs",
         )
     methods = getattr(error, "allowed_types", ())
     accepted = f"; it takes {', '.join(methods)}" if methods else ""
     farewell = f": {spoken.farewell}" if spoken.farewell else ""
-    # sshd does not say which of the two it is that it refuses.
+    # sshd does not say whether it refuses the user or the key.
     option = "PubkeyAcceptedAlgorithms in its sshd_config"
     allow = f", or allow {spoken.signature} by {option}" if spoken.signature else ""
     return errors.NodeError(
@@ -161,7 +161,7 @@ def _no_algorithm(
 
 def _disagree(target: SshTarget, option: str, ours: str, theirs: str) -> errors.NodeError:
     return errors.NodeError(
-        f"sshd and we have no algorithm in common: it offers {theirs or 'nothing'}; we take {ours}",
+        f"no SSH algorithm in common: sshd offers {theirs or 'nothing'}; we accept {ours}",
         code="SSH-ALGO",
         fix=f"allow one of ours by {option} in its sshd_config",
         **_where(target),

@@ -18,7 +18,7 @@ done
 
 
 class Feeder:
-    """The shell's other end; one thread at a time."""
+    """This end of the shell's stream; for one thread at a time."""
 
     COMMAND = shlex.join(("exec", "sh", "-c", SCRIPT))
 

@@ -18,7 +18,7 @@ def private_key(target: SshTarget) -> Any:
     """
     if target.identity is None:
         raise errors.LocalError(
-            f"no key is named to log in to {target.address} with; we look for none",
+            f"the inventory names no SSH key for {target.address}, and none is searched for",
             code="SSH-KEY",
             node=target.name,
             fix="set identity in the inventory, such as ~/.ssh/id_ed25519",

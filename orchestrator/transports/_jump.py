@@ -1,4 +1,4 @@
-"""The way to a machine: straight, or through a jump host that all nodes behind it share."""
+"""Connecting to a machine, directly or through a jump host that all nodes behind it share."""
 
 import socket
 import threading
@@ -17,16 +17,16 @@ from orchestrator.transports._target import SshTarget
 from orchestrator.transports._wire import Pipe, Slots
 from orchestrator.transports.known_hosts import HostKey
 
-# sshd turns away what comes beyond MaxStartups, 10 of them unless it is told otherwise.
+# sshd refuses unauthenticated connections beyond MaxStartups, 10 by default.
 MOST_AT_ONCE = 8
 FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
 
 
 def connect(target: SshTarget) -> Link:
-    """An authenticated connection to a machine, whichever way leads there.
+    """An authenticated connection to a machine.
 
     Raises:
-        NodeError: there is none; nothing was run.
+        NodeError: it cannot be made; nothing was run.
         LocalError: the key or known_hosts cannot be read.
     """
     with ExitStack() as parting:
@@ -39,10 +39,10 @@ def connect(target: SshTarget) -> Link:
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a machine shows to whoever knocks.
+    """The host key that a machine shows before a login.
 
     Raises:
-        NodeError: it shows none, or the jump host is not passed.
+        NodeError: it shows none, or the jump host cannot be passed.
     """
     with ExitStack() as parting:
         if target.gate is None:
@@ -77,10 +77,10 @@ class _Gate:
 
     @contextmanager
     def dial(self, target: SshTarget) -> Iterator[Pipe]:
-        """A byte stream to a machine behind it, with a slot held.
+        """A byte stream to a machine behind it, while one of its slots is held.
 
         Raises:
-            NodeError: the jump host cannot be passed, or the machine not reached from it.
+            NodeError: the jump host cannot be passed, or the machine cannot be reached from it.
         """
         try:
             link = self._link.get()
@@ -90,7 +90,7 @@ class _Gate:
             yield self._channel(target, link)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._link.drop()
 
     def _connected(self) -> Link:

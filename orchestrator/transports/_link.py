@@ -1,4 +1,4 @@
-"""Authenticated SSH connections, by fabric and paramiko: made, judged, given back."""
+"""Authenticated SSH connections, by fabric and paramiko, with the check of host keys."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-
 
 Dial = Callable[[SshTarget], AbstractContextManager[Pipe]]
 
-# What paramiko has to say we say in our own words; without a handler it prints tracebacks.
+# paramiko's errors become ours; without a handler it prints tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 # Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in.
 _SETTINGS = {"load_ssh_configs": False}
 
 
 class _AnotherKey(Exception):
-    """The node shows a key that is not the one asked for."""
+    """The node shows another host key than the pinned one."""
 
     def __init__(self, key: HostKey) -> None:
         super().__init__(key.fingerprint)
@@ -48,18 +48,24 @@ class _AnotherKey(Exception):
 
 @dataclass(frozen=True)
 class _Terms:
-    """What a handshake goes by: which kinds of host key, what is thought of it, who we are."""
+    """The terms of a handshake.
+
+    Args:
+        kinds: of host keys, the preferred first.
+        judge: raises if the host key is not trusted.
+        identity: our private key; None to look at the host key only.
+    """
 
     kinds: tuple[str, ...]
     judge: Callable[[HostKey], None]
     identity: Any
 
     def missing_host_key(self, client: Any, name: str, key: Any) -> None:  # noqa: ARG002  # paramiko's own signature
-        """Judge the server's key; paramiko knows none, so that it asks for every one."""
+        """Judge the server's key; paramiko is given no known_hosts, so it asks for every key."""
         self.judge(HostKey(key.get_name(), key.asbytes()))
 
     def transport(self, wire: Wire, **_: object) -> Spoken:
-        """A transport of paramiko's that keeps to these terms."""
+        """paramiko's transport with these terms."""
         spoken = Spoken(wire)
         wire.reader = spoken
         spoken.handshake_timeout = ANSWER_S
@@ -79,11 +85,11 @@ class Link:
 
     @property
     def alive(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether no loss of the connection has been noticed."""
         return bool(self.transport.is_active()) and not self._wire.ending
 
     def hang_up(self) -> None:
-        """End it at once, for every thread that waits: the other side is silent."""
+        """End a silent connection at once, also for every thread that waits for it."""
         self._wire.ended("silent")
         self._wire.close()
 
@@ -92,7 +98,7 @@ class Link:
         return lost(node, self._wire, self.transport, doing)
 
     def close(self) -> None:
-        """End it, let go of its descriptor, and do what is left for its parting."""
+        """End it, close its descriptor, and leave the jump host."""
         self._client.close()
         self.transport.join(LAST_WORDS_S)
         self.parting.close()
@@ -118,7 +124,7 @@ def connect(target: SshTarget, dial: Dial) -> Link:
 
 
 def offered_key(target: SshTarget, dial: Dial) -> HostKey:
-    """The host key that a machine shows to whoever knocks, of a kind that is known if it can.
+    """The host key that a machine shows before a login, if it can of a kind in known_hosts.
 
     Raises:
         NodeError: it shows none.
@@ -132,11 +138,11 @@ def offered_key(target: SshTarget, dial: Dial) -> HostKey:
         _patiently(target, dial, _Terms(_kinds(entries), judge, None))
     except _AnotherKey as shown:
         return shown.key
-    raise AssertionError("no machine is let in without its key being looked at")
+    raise AssertionError("no handshake ends without a look at the host key")
 
 
 def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """The kinds of host key to ask for, those by which the machine is known first."""
+    """The kinds of host key to request, those in known_hosts first."""
     trusted = [
         entry.key.kind for entry in entries if not entry.marker and entry.key.kind in HOST_KEYS
     ]
@@ -144,7 +150,7 @@ def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
-    """A connection by the fingerprint of the inventory, which does not say the key's kind."""
+    """A connection whose host key has the inventory's fingerprint, of whatever kind it is."""
 
     def judge(key: HostKey) -> None:
         if key.fingerprint != target.host_key:
@@ -166,7 +172,7 @@ def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
 
 
 def _patiently(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
-    """A connection, tried again where the machine is only busy."""
+    """A connection, tried again if the machine is only busy (``retries.CONNECT``)."""
     return CONNECT.call(lambda: _once(target, dial, terms))
 
 

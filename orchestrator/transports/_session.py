@@ -19,14 +19,14 @@ from orchestrator.transports._link import Link
 from orchestrator.transports._sftp import Lost, Refused, Sftp
 
 T = TypeVar("T")
-# sshd has MaxSessions 10 unless it is told otherwise, and others may share the account.
+# sshd has MaxSessions 10 by default.
 MOST_CHANNELS = 6
 PAUSE_S = 0.05
 GRACE_S = 0.5
 
 
 class Standing(Generic[T]):
-    """Something over a channel that stays open, for one thread at a time."""
+    """A client over a channel that stays open, for one thread at a time."""
 
     def __init__(self, begin: Callable[[], tuple[T, ChannelStream]]) -> None:
         self._begin = begin
@@ -35,7 +35,7 @@ class Standing(Generic[T]):
 
     @contextmanager
     def use(self) -> Iterator[T]:
-        """The thing, begun if need be; it ends with any error but a refusal."""
+        """The client, begun if need be; any error but ``Refused`` ends it."""
         with self._lock:
             if self._now is None:
                 self._now = self._begin()
@@ -48,7 +48,7 @@ class Standing(Generic[T]):
                 raise
 
     def make_room(self) -> None:
-        """End it if nobody uses it now; who needs it next begins it again."""
+        """End it if it is idle; the next use begins it again."""
         if self._lock.acquire(blocking=False):
             try:
                 self._end()
@@ -73,7 +73,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether nothing speaks against the connection."""
+        """Whether no loss of the connection has been noticed."""
         return self._link.alive
 
     def close(self) -> None:
@@ -81,26 +81,26 @@ class Session:
         self._link.close()
 
     def execute(self, command: str) -> ChannelStream:
-        """A command of the node's shell, started.
+        """Start a command by the login user's shell.
 
         Raises:
-            NodeError: it was not.
+            NodeError: it was not started.
         """
         refused = errors.NodeError(
             "its sshd refuses to run commands",
             code="SSH-EXEC",
             node=self._node,
-            fix="look at ForceCommand and the user's shell there",
+            fix="check ForceCommand and the user's shell there",
         )
         return self._open(lambda channel: channel.exec_command(command), refused)
 
     @contextmanager
     def files(self) -> Iterator[Sftp]:
-        """The node's files.
+        """The SFTP client of the node.
 
         Raises:
-            Refused: by the node; the connection is sound.
-            NodeError: the connection is not.
+            Refused: the node refuses; the connection is good.
+            NodeError: the connection is lost.
         """
         with self.ours("a file transfer"), self._files.use() as sftp:
             yield sftp
@@ -115,16 +115,20 @@ class Session:
             return feeder.feed(path, line)
 
     def make_ready(self) -> None:
-        """Begin what feeds FIFOs, so that a line costs one round trip when it counts."""
+        """Begin the shell that feeds FIFOs, so that opening a gate is one round trip."""
         with self.ours("feeding a FIFO"), self._feeder.use():
             return
 
     @contextmanager
     def ours(self, doing: str) -> Iterator[None]:
-        """Turn errors of the connection into ours; one that is silent is ended.
+        """Turn errors of the connection into ours; a silent connection is ended.
+
+        Args:
+            doing: what is under way, for the message.
 
         Raises:
             NodeUnreachable: what was under way may or may not be done.
+            UnfitError: OUTPUT; a command wrote more than 64 MiB.
         """
         try:
             yield
@@ -149,17 +153,17 @@ class Session:
             f"the shell that ran {doing} was killed; {doing} may still be running",
             code="SSH-KILLED",
             node=self._node,
-            fix="look at the memory and the log of the node",
+            fix="check the memory and the log of the node",
         )
 
     def prove(self) -> None:
-        """End the connection if the other side does not answer at once."""
+        """End the connection if sshd does not answer within ``ANSWER_S``."""
         with self._proving, self._answered_within(ANSWER_S):
             self._link.transport.global_request("keepalive@openssh.com", wait=True)
 
     def _begin_files(self) -> tuple[Sftp, ChannelStream]:
         missing = errors.NodeError(
-            "its sshd has no SFTP, by which files are read and written",
+            "its sshd has no SFTP, which reading and writing files needs",
             code="SSH-SFTP",
             node=self._node,
             fix="set Subsystem sftp internal-sftp in its sshd_config",
@@ -192,7 +196,7 @@ class Session:
         return ChannelStream(self._node, channel, self._link, self._slots.release)
 
     def _channel(self, began: float) -> Any:
-        """A fresh channel; where sshd allows no more, the standing ones make room."""
+        """A fresh channel; if sshd allows no more, idle standing channels are closed."""
         while True:
             with self.ours("opening a channel"):
                 try:
@@ -221,7 +225,7 @@ class Session:
 
     @contextmanager
     def _answered_within(self, seconds: float) -> Iterator[None]:
-        """Ends the connection in time: some of paramiko's calls would wait for ever."""
+        """End the connection after so long: some of paramiko's calls would wait for ever."""
         watch = threading.Timer(seconds, self._link.hang_up)
         watch.daemon = True
         watch.start()

@@ -28,11 +28,11 @@ class Refused(Exception):
 
 
 class Lost(Exception):
-    """The server has gone, or does not speak the protocol."""
+    """The server has ended, or breaks the protocol."""
 
 
 class Sftp:
-    """A client; one thread at a time. Its methods raise ``Refused`` as the server says."""
+    """A client for one thread at a time. Its methods raise ``Refused`` or ``Lost``."""
 
     def __init__(self, stream: Stream) -> None:
         with _errors():
@@ -44,7 +44,7 @@ class Sftp:
             return b"".join(self._client.read(path, offset, offset + most))
 
     def is_plain(self, path: str) -> bool:
-        """Whether a plain file lies there that belongs to who owns its folder; no link is one.
+        """Whether a regular file, not a link, lies there and has the owner of its folder.
 
         Version 3 of the protocol cannot open a file without following links.
         """
@@ -90,12 +90,12 @@ class Sftp:
 class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no types
     """paramiko's client on a stream of ours, whose errors tell a loss from a refusal.
 
-    Its files are not used: they get their mode by a later ``chmod``, their ``close`` drops
-    errors and waits once more for a silent server, and a further thread reads ahead for them.
+    paramiko's own file objects are not used: they set the mode by a later ``chmod``, their
+    ``close`` drops errors and waits again for a silent server, and a thread reads ahead for them.
     """
 
     def read(self, path: str, offset: int, end: int) -> Iterator[bytes]:
-        """Pieces of a file; nobody waits until it is closed."""
+        """Pieces of a file; closing it is not waited for."""
         handle = self._handle(path, sftp.SFTP_FLAG_READ, paramiko.SFTPAttributes())
         try:
             while offset < end:
@@ -132,7 +132,7 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
         self.sock.sendall(out)
 
     def _log(self, level: int, message: str, *words: object) -> None:
-        """Say nothing: paramiko's log would want the name of a channel."""
+        """Log nothing: paramiko's own would need the name of a channel."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""paramiko's transport, with what it gets wrong put right and what it forgets remembered."""
+"""paramiko's transport, with one bug worked around and the server's messages kept."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ def _closed(channel: Any, message: Any) -> None:
 
 
 class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """A transport that keeps what the server said and paramiko only logs.
+    """A transport that keeps what the server sends and paramiko only logs.
 
-    ``offered`` is what it has to offer, ``farewell`` why it went; and what an RSA key is
-    used with, which paramiko decides.
+    ``offered`` holds the server's algorithms, ``farewell`` its message when it disconnects,
+    ``signature`` the algorithm that paramiko chose for an RSA key.
     """
 
     farewell = ""

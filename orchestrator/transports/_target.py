@@ -1,4 +1,4 @@
-"""Where a node's sshd is, as whom we log in, and what vouches for its host key."""
+"""The address of a node's sshd, the login user, and what its host key is checked against."""
 
 from dataclasses import dataclass, replace
 
@@ -11,8 +11,8 @@ class SshTarget:
 
     Args:
         identity: path of the one private key that is offered.
-        host_key: fingerprint that the inventory gives; it decides alone.
-        known_hosts: file that decides otherwise, for the jump host always.
+        host_key: fingerprint of the inventory; if given, ``known_hosts`` is not used.
+        known_hosts: file to check host keys against; the jump host's always.
         jump: ``[user@]host[:port]`` of the machine in between.
     """
 
@@ -27,7 +27,7 @@ class SshTarget:
 
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
-        """The target that an inventory's node is."""
+        """The target for a node of the inventory."""
         return cls(
             name=node.name,
             address=node.address,
@@ -41,7 +41,7 @@ class SshTarget:
 
     @property
     def gate(self) -> "SshTarget | None":
-        """The machine in between, reached with the same identity; None where there is none."""
+        """The jump host as a target, with the same identity; None without one."""
         if self.jump is None:
             return None
         user, at, place = self.jump.rpartition("@")

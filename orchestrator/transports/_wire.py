@@ -1,4 +1,4 @@
-"""One byte stream to an sshd: how it is dialled, what came first, and how it ended."""
+"""One byte stream to an sshd: dialling it, its greeting, and how it ended."""
 
 import errno
 import socket
@@ -25,10 +25,10 @@ Ending = Literal["", "closed", "reset", "silent"]
 
 
 class Pipe(Protocol):
-    """A socket, or a channel through another machine."""
+    """A socket, or a channel through a jump host."""
 
     def recv(self, size: int, /) -> bytes:
-        """Bytes; none at its end."""
+        """At most ``size`` bytes; empty at its end."""
 
     def send(self, data: bytes, /) -> int:
         """How many of the bytes went out."""
@@ -37,14 +37,14 @@ class Pipe(Protocol):
         """How long one call may wait."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
 
 class Wire:
-    """A pipe that remembers: paramiko forgets why a connection ended.
+    """A pipe that keeps why the connection ended, which paramiko does not.
 
-    ``reader`` is the thread that reads; it alone closes the descriptor, which could otherwise
-    be another connection's by the time it wakes.
+    ``reader`` is the thread that reads; it alone closes the descriptor, whose number could
+    otherwise belong to another connection by the time it wakes.
     """
 
     def __init__(self, pipe: Pipe) -> None:
@@ -55,7 +55,7 @@ class Wire:
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
-        """Bytes; none when it ended, however that was.
+        """At most ``size`` bytes; empty once it ended, for whatever reason.
 
         Raises:
             TimeoutError: nothing came yet.
@@ -100,7 +100,7 @@ class Wire:
         self._pipe.settimeout(seconds)
 
     def ended(self, how: Ending) -> None:
-        """Note how it ended; the first word counts."""
+        """Note how it ended; only the first call counts."""
         self.ending = self.ending or how
 
     def close(self) -> None:
@@ -115,17 +115,17 @@ class Wire:
 
 
 class Slots:
-    """How many may knock at one machine's door at once."""
+    """Limits how many handshakes with one machine run at once."""
 
     def __init__(self, most: int) -> None:
         self._free = threading.BoundedSemaphore(most)
 
     @contextmanager
     def knock(self, address: str, port: int) -> Iterator[socket.socket]:
-        """A connected socket, with a slot held; a machine that is slow to answer holds none.
+        """A connected socket, while a slot is held; slow TCP connections wait without a slot.
 
         Raises:
-            OSError: there is no connection; TimeoutError where nobody answered.
+            OSError: no connection; TimeoutError without an answer.
         """
         self._free.acquire()
         try:
@@ -148,7 +148,7 @@ class Slots:
 
 
 def _dial(address: str, port: int) -> "Future[socket.socket]":
-    """A connection on its way: asking for the name's addresses, too, may take for ever."""
+    """A connection made by a thread: the look-up of the name, too, may hang."""
     future: Future[socket.socket] = Future()
 
     def dial() -> None:

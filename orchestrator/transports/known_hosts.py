@@ -1,4 +1,4 @@
-"""Host keys that a person has trusted: the known_hosts file of OpenSSH, and verdicts by it."""
+"""Trusted host keys: the known_hosts file of OpenSSH, and the check of a key against it."""
 
 import base64
 import binascii
@@ -30,7 +30,13 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the file: for which hosts which key counts."""
+    """A line of the file.
+
+    Args:
+        where: ``FILE:LINE``, for messages.
+        marker: ``@revoked``, ``@cert-authority`` or empty.
+        hosts: patterns with commas, or one hashed name.
+    """
 
     where: str
     marker: str
@@ -38,7 +44,10 @@ class Entry:
     key: HostKey
 
     def speaks_of(self, name: str) -> bool:
-        """Whether the line holds for a host, called as ``called`` says.
+        """Whether the line is about a host.
+
+        Args:
+            name: as ``called`` gives it.
 
         Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
         """
@@ -51,12 +60,12 @@ class Entry:
 
 
 def called(address: str, port: int) -> str:
-    """How the file calls an sshd: by its address, and by the port where that is not 22."""
+    """The name of an sshd in the file: its address, or ``[address]:port`` if that is not 22."""
     return address.casefold() if port == 22 else f"[{address.casefold()}]:{port}"
 
 
 def about(path: str, name: str) -> tuple[Entry, ...]:
-    """What the file says about a host; nothing where there is no file.
+    """The lines about a host; empty without a file.
 
     Raises:
         LocalError: it cannot be read.
@@ -71,10 +80,13 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
 
 
 def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
-    """Accept a key that the file vouches for.
+    """Accept a host key that the file trusts.
+
+    Args:
+        entries: the lines about the host.
 
     Raises:
-        NodeError: nobody vouches for it, or it is another one than before.
+        NodeError: the key is unknown, revoked, or not the one trusted before.
     """
     revoked = [entry for entry in entries if entry.marker == "@revoked" and entry.key == key]
     trusted = [entry for entry in entries if not entry.marker]
@@ -89,7 +101,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
         return
     if not trusted:
         raise errors.NodeError(
-            f"nobody has trusted {name} yet; it shows the host key {_shown(key)}",
+            f"{name} is not in known_hosts yet; it shows the host key {_shown(key)}",
             code="SSH-HOSTKEY-UNKNOWN",
             node=node,
             fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
@@ -99,7 +111,12 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
 
 
 def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> errors.NodeError:
-    """The error for a node that does not have the key whose fingerprint the inventory gives."""
+    """The error for a node whose host keys do not have the inventory's fingerprint.
+
+    Args:
+        seen: the keys that it shows.
+        fingerprint: of the inventory.
+    """
     shown = ", ".join(map(_shown, seen))
     return errors.NodeError(
         f"{name} shows the host key {shown}; the inventory says host_key: {fingerprint}",
@@ -110,7 +127,7 @@ def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> 
 
 
 def trust(path: str, name: str, key: HostKey) -> None:
-    """Add a key to the file, which is made if there is none; nothing in it is changed.
+    """Add a key to the end of the file, which is created if it does not exist.
 
     Raises:
         LocalError: it cannot be written.
@@ -141,7 +158,7 @@ def _entries(path: str, text: str) -> Iterator[Entry]:
         try:
             blob = base64.b64decode(words[2], validate=True)
         except binascii.Error:
-            continue  # as ssh does: a broken line vouches for nobody
+            continue  # as ssh does: a broken line trusts no key
         yield Entry(f"{path}:{number}", marker, words[0], HostKey(words[1], blob))
 
 
@@ -152,7 +169,7 @@ def _hashed(hosts: str, name: str) -> bool:
         expected = base64.b64decode(digest, validate=True)
     except binascii.Error:
         return False
-    # SHA-1 is the file's own format; it hides names there and vouches for nothing.
+    # SHA-1 is the file's own format; it hides names there and secures nothing.
     return hmac.compare_digest(hmac.digest(key, name.encode(), "sha1"), expected)
 
 

@@ -23,7 +23,7 @@ NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
 
 def _without_link(path: str, flags: int) -> int:
-    """Open what lies there itself, and wait for nobody at the other end of a FIFO."""
+    """Open a path without following a link, and without waiting for a FIFO's other end."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
@@ -59,7 +59,7 @@ class LocalTransport:
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input; at the deadline it is killed.
 
-        A program that a signal ended has exit status 128 and the signal's number.
+        A program that signal n ended has exit code 128 + n.
 
         Raises:
             NodeUnreachable, LocalError: this machine cannot start it.
@@ -88,7 +88,7 @@ class LocalTransport:
         return Completed(argv, status, done.stdout, done.stderr)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; folders on the way get 0700.
+        """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
 
         Raises:
             LocalError: the old file, if any, is untouched.
@@ -116,7 +116,7 @@ class LocalTransport:
         return None
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+        """As ``get``, of a regular file that belongs to the user; None for anything else.
 
         Raises:
             LocalError: the file is there and cannot be read.
@@ -129,7 +129,7 @@ class LocalTransport:
         return None
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it, or if it is none."""
+        """Write a line into a FIFO; False if it has no reader, or is no FIFO."""
         with contextlib.suppress(OSError):
             gate = _without_link(path, os.O_WRONLY)
             try:
@@ -172,7 +172,7 @@ class LocalTransport:
 
     @contextlib.contextmanager
     def _reading(self, path: str, not_read: tuple[int, ...]) -> Iterator[None]:
-        """Ends the block at these errors, and turns others into ours."""
+        """Suppress errors with these numbers, and turn others into ours."""
         try:
             yield
         except OSError as error:
@@ -182,7 +182,7 @@ class LocalTransport:
                 ) from error
 
     def close(self) -> None:
-        """Let go of the commands behind streams, which end with their input."""
+        """Close the streams; their commands end with their input."""
         for process, ours in self._opened:
             ours.close()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""A transport whose every command and file is in the debug log, with how long it took."""
+"""A transport that writes each command and file transfer to the debug log, with its duration."""
 
 import logging
 import re
@@ -11,8 +11,8 @@ from orchestrator.transports import Completed, Stream, Transport
 
 LOGGER = logging.getLogger("dlperf.node")
 LONGEST = 400
-# Parts of names between `_` and `-` by which variables and options are taken for secrets. No task
-# is given any; what people write into playbooks and images may hold some all the same.
+# Parts of names between `_` and `-` by which variables and options count as secrets. No task is
+# given any; what people write into playbooks and images may hold some all the same.
 _PART = r"[a-z0-9]*(?:token|password|passwd|passphrase|secret|credential)s?|(?:api|auth)?key|pass"
 _NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{_PART})(?:[_-][a-z0-9]+)*"
 _OPTION = re.compile(rf"(?i)--?{_NAME}")
@@ -26,7 +26,7 @@ _LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
 class LoggedTransport:
-    """Another transport, watched; what polling reads is left out, since it says nothing new."""
+    """Another transport, logged; reading files is not, since polling would fill the log."""
 
     def __init__(self, transport: Transport) -> None:
         self.node = transport.node
@@ -56,7 +56,7 @@ class LoggedTransport:
         """As the transport does."""
         with self._logged("feed", (path,)) as answer:
             heard = self._transport.feed(path, line)
-            answer.append("heard" if heard else "nobody reads")
+            answer.append("heard" if heard else "no reader")
             return heard
 
     def open(self, argv: tuple[str, ...]) -> Stream:
@@ -82,7 +82,7 @@ class LoggedTransport:
 
 
 def _redacted(words: Iterable[str]) -> Iterator[str]:
-    """The words of a command, with dots for what may be secrets, whole, whatever they hold."""
+    """The words of a command, with dots in the place of what may be secrets."""
     follows = False
     for whole in words:
         word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long

@@ -10,10 +10,10 @@ OF_A_NODE = 3  # its connection, and the pipe by which paramiko says that a comm
 
 
 def suffice(nodes: int) -> None:
-    """Nothing, if so many nodes can be asked at once.
+    """Check that this process may open enough files to reach so many nodes at once.
 
     Raises:
-        LocalError: OPEN-FILES, with what is allowed and what is needed.
+        LocalError: OPEN-FILES, with the limit and what is needed.
     """
     needed = OF_OUR_OWN + OF_A_NODE * nodes
     if 0 <= _allowed() < needed:
@@ -26,7 +26,7 @@ def suffice(nodes: int) -> None:
 
 
 def lacking(error: Exception, node: str) -> errors.LocalError | None:
-    """The error for a call to a node that failed because no more files may be open, else None."""
+    """The error for a call to a node that failed with EMFILE; None for other errors."""
     if not isinstance(error, OSError) or error.errno != errno.EMFILE:
         return None
     return errors.LocalError(
@@ -39,5 +39,5 @@ def lacking(error: Exception, node: str) -> errors.LocalError | None:
 
 
 def _allowed() -> int:
-    """-1 for no limit."""
+    """The soft limit of open files; -1 for none."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

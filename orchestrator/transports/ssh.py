@@ -1,7 +1,7 @@
-"""A node behind sshd, over one kept connection. The home of fabric and paramiko.
+"""A node reached by SSH, over one kept connection; the home of fabric and paramiko.
 
-Source: what the libraries leave to their callers was measured: paramiko waits for ever in
-several of its calls, and says -1 for a lost session as well as for an exit status.
+Measured: paramiko waits for ever in several of its calls, and returns -1 both for a lost session
+and for a missing exit status.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from orchestrator.transports.known_hosts import HostKey
 __all__ = ["SshTarget", "SshTransport", "offered_key"]
 
 MOST_BYTES = 4 << 20
-# SFTP has one word, "Failure", for most of what can be wrong; a shell names it.
+# SFTP says "Failure" for most errors; a shell names the cause.
 WRITE = 'mkdir -p -- "$(dirname -- "$1")" && head -c "$2" /dev/zero >"$1" && rm -- "$1"'
 READ = 'head -c 1 -- "$1" >/dev/null'
 
@@ -41,7 +41,7 @@ class SshTransport:
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input, under the user's shell on the node.
 
-        A program that a signal ended has exit status 128 and the signal's number.
+        A program that signal n ended has exit code 128 + n.
 
         Args:
             timeout_s: seconds from its start; connecting has limits of its own.
@@ -51,7 +51,7 @@ class SshTransport:
             CommandTimedOut: it may still be running on the node.
         """
         session = self._session.get()
-        # The shell waits and says how it ended: for a signal, sshd's own answer has no status.
+        # The shell waits and reports the exit code: after a signal, sshd's own answer has none.
         stream = session.execute(f"{shlex.join(argv)} </dev/null; exit $?")
         with contextlib.closing(stream), session.ours(argv[0]):
             try:
@@ -67,7 +67,7 @@ class SshTransport:
         return Completed(argv, status, stdout, stderr)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; folders on the way get 0700.
+        """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
 
         Raises:
             UnfitError: the node refuses; the old file, if any, is untouched.
@@ -96,7 +96,7 @@ class SshTransport:
         return self._read(path, offset, own=False)
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a plain file that belongs to us; None for anything else that lies there.
+        """As ``get``, of a regular file that belongs to the login user; None for anything else.
 
         Raises:
             UnfitError: the file is there and cannot be read.
@@ -105,7 +105,7 @@ class SshTransport:
         return self._read(path, offset, own=True)
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it, or if it is none.
+        """Write a line into a FIFO; False if it has no reader, or is no FIFO.
 
         Raises:
             NodeError: the connection is lost; the line may or may not have been written.
@@ -132,10 +132,10 @@ class SshTransport:
             ) from refused
 
     def open(self, argv: tuple[str, ...]) -> Stream:
-        """Start ``argv`` on the node as a byte stream; its standard error goes nowhere.
+        """Start ``argv`` on the node as a byte stream; its standard error is dropped.
 
-        A program that is not there is a stream that ends at once. A connection that is lost
-        raises NodeUnreachable from ``recv``, and is no end.
+        A missing program is a stream that ends at once. A lost connection is no end: ``recv``
+        raises NodeUnreachable then.
 
         Raises:
             NodeUnreachable: nothing was started.
@@ -143,30 +143,30 @@ class SshTransport:
         return self._session.get().execute(f"exec {shlex.join(argv)} 2>/dev/null")
 
     def close(self) -> None:
-        """Give the connection back; commands that run on the node go on."""
+        """Close the connection; commands that run on the node go on."""
         self._session.drop()
 
     def _connected(self) -> Session:
         return Session(self.node, _jump.connect(self._target))
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
-        """What a shell says that tries the same."""
+        """Why the node refuses, from the last line of a shell that tries the same."""
         tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
         lines = tried.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1] if tried.exit_code and lines else str(refused)
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a node shows, before anybody has trusted it; nothing is run there.
+    """The host key that a node shows, trusted or not; there is no login.
 
     Raises:
-        NodeError: it shows none, or the jump host is not passed.
+        NodeError: it shows none, or the jump host cannot be passed.
     """
     return _jump.offered_key(target)
 
 
 def _create(sftp: Sftp, content: bytes, path: str) -> None:
-    """Make a file, with its folders; after a refusal nothing of it is left."""
+    """Create a file and the folders above it; after ``Refused`` no part of the file is left."""
     try:
         try:
             sftp.create(path, content, 0o600)
