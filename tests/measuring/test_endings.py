@@ -30,7 +30,7 @@ def gang(reason: str, *ends: TaskEnd) -> GangEnd:
         ("oom", "oom", "failed", "OOM", "node vs001, node_rank 0: out of memory"),
         ("log-too-large", "log-too-large", "failed", "LOG-TOO-LARGE", "max_log_size"),
         ("lost", "rebooted", "infra-lost", "REBOOTED", "node vs001, node_rank 0: the node was"),
-        ("lost", "a word of tomorrow", "infra-lost", "LOST", "ended from outside"),
+        ("lost", "a word of tomorrow", "infra-lost", "LOST", "killed by something else"),
     ],
 )
 def test_what_others_ended_is_no_fault_of_the_program(
