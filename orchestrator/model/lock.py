@@ -15,7 +15,7 @@ def file_name(inventory: str) -> str:
     return f"{inventory.removesuffix('.yaml')}.lock.json"
 
 
-class Lock(Noun):
+class LockFile(Noun):
     """The validated lock file; its JSON is also YAML, and read as strictly."""
 
     version: Literal[1]
@@ -30,13 +30,13 @@ class Lock(Noun):
         locked = self.images.keys() | self.downloads.keys()
         return tuple(name for name in dict.fromkeys(needed) if name not in locked)
 
-    def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "Lock":
+    def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
         """The lock with these digests too; what it held for the same names is replaced.
 
         Raises:
             ValidationError: something of it is no reference, no URL or no digest.
         """
-        return Lock(
+        return LockFile(
             version=self.version,
             images={**self.images, **images},
             downloads={**self.downloads, **downloads},
@@ -47,4 +47,4 @@ class Lock(Noun):
         return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
 
 
-EMPTY = Lock(version=1)
+EMPTY = LockFile(version=1)

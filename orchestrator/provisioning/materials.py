@@ -11,7 +11,7 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import yaml_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.lock import EMPTY, Lock, file_name
+from orchestrator.model.lock import EMPTY, LockFile, file_name
 from orchestrator.state.store import Store, write
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Preparing:
 
     fleet: Fleet
     options: ImageOptions
-    lock: Lock
+    lock: LockFile
     bundle: Bundle | None
     downloads: Downloads
     credentials: "Credentials | None"
@@ -85,14 +85,14 @@ def begin(
     return Preparing(fleet, options, known_lock, bundle, downloads_here, credentials, voice)
 
 
-def lock(inventory: Path) -> Lock:
+def lock(inventory: Path) -> LockFile:
     """The lock beside an inventory; an empty one where there is none.
 
     Raises:
         ConfigError: it is not valid.
     """
     path = _lock_path(inventory)
-    return load.validated(load.read(path), Lock) if path.exists() else EMPTY
+    return load.validated(load.read(path), LockFile) if path.exists() else EMPTY
 
 
 def keep_lock(preparing: Preparing) -> None:

@@ -10,7 +10,7 @@ from orchestrator.files import load
 from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
 from orchestrator.model.image import Image, derived_tag, file_name
-from orchestrator.model.lock import Lock
+from orchestrator.model.lock import LockFile
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -250,7 +250,7 @@ def test_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / lock.file_name("v100x4.yaml")
     path.write_text(written.text())
     assert path.name == "v100x4.lock.json"
-    assert load.validated(load.read(path), Lock) == written
+    assert load.validated(load.read(path), LockFile) == written
 
 
 def test_lock_says_what_it_lacks(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_bad_lock_is_refused_at_its_place(tmp_path: Path, text: str, words: str)
     path = tmp_path / "lab.lock.json"
     path.write_text(text)
     with pytest.raises(errors.ConfigError) as refused:
-        load.validated(load.read(path), Lock)
+        load.validated(load.read(path), LockFile)
     assert "lab.lock.json:1:" in str(refused.value)
     assert words in str(refused.value)
 
