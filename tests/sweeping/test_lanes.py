@@ -29,7 +29,8 @@ begun = []
 
 def work(item):
     begun.append(item)
-    print("begun", item, flush=True)
+    sys.stdout.write(f"begun {item}\\n")  # in one piece: threads write side by side
+    sys.stdout.flush()
     if item == 0:
         threading.Event().wait()
 
