@@ -141,7 +141,7 @@ def test_io_without_an_import_is_seen(line: str, call: str) -> None:
         ("stray", "", "face > verbs"),
         ("measuring/measure", "from orchestrator.state import store", "rules and nouns"),
         ("probes/gpu", "from orchestrator import disk", "rules and nouns"),
-        ("workloads/_lines", "from pathlib import Path", "rules and nouns"),
+        ("logs/engine", "from pathlib import Path", "rules and nouns"),
         ("model/log", "def stop():\n    import time", "rules and nouns"),
         ("state/store", "import yaml", "each third-party"),
     ],
