@@ -14,7 +14,7 @@ def joined(codes: Iterable[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Complaint:
+class Mistake:
     """One problem of a file that a user wrote; line and column count from 1."""
 
     file: str
@@ -63,31 +63,31 @@ class DlperfError(Exception):
 
 
 class ConfigError(DlperfError):
-    """Files that a user wrote do not hold; carries every complaint about them."""
+    """Files that a user wrote do not hold; carries every mistake about them."""
 
     exit_code = 2
 
-    def __init__(self, complaints: Sequence[Complaint]) -> None:
-        self.complaints = tuple(sorted(set(complaints)))
-        super().__init__(f"problems in the files given: {len(self.complaints)}", code="CONFIG")
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(sorted(set(mistakes)))
+        super().__init__(f"problems in the files given: {len(self.mistakes)}", code="CONFIG")
 
     def __str__(self) -> str:
-        return "\n".join(str(complaint) for complaint in self.complaints)
+        return "\n".join(str(mistake) for mistake in self.mistakes)
 
     def documents(self) -> list[dict[str, object]]:
-        """One for each complaint."""
+        """One for each mistake."""
         return [
             {
                 "code": self.code,
-                "file": complaint.file,
-                "line": complaint.line,
-                "column": complaint.column,
-                "path": complaint.path,
-                "message": complaint.text,
+                "file": mistake.file,
+                "line": mistake.line,
+                "column": mistake.column,
+                "path": mistake.path,
+                "message": mistake.text,
                 "fix": "correct the file",
-                "where": {"file": complaint.file, "line": complaint.line},
+                "where": {"file": mistake.file, "line": mistake.line},
             }
-            for complaint in self.complaints
+            for mistake in self.mistakes
         ]
 
 

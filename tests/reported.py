@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import report
-from orchestrator.measuring import measure
+from orchestrator.measuring import medians
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
@@ -88,8 +88,8 @@ def results(values: Mapping[str, Sequence[float | None]], **fields: object) -> t
     for placement, each in values.items():
         nodes, gpus = map(int, placement.split("x"))
         case = Case(nodes=nodes, gpus_per_node=gpus, **{**plain, **fields})  # type: ignore[arg-type] # one field of each type
-        found.append(measure.result(case, [trial(case, n, v) for n, v in enumerate(each, 1)]))
-    return measure.compared(found)
+        found.append(medians.result(case, [trial(case, n, v) for n, v in enumerate(each, 1)]))
+    return medians.compared(found)
 
 
 def sweep(found: tuple[Result, ...], **fields: object) -> Report:

@@ -9,8 +9,8 @@ from orchestrator import errors
 from orchestrator.collecting.logs import read
 from orchestrator.collecting.side_by_side import read_all
 from orchestrator.disk import on_disk
-from orchestrator.measuring import measure, names
-from orchestrator.measuring.judge import LogName, of_case, value
+from orchestrator.measuring import medians, names, throughputs, validity
+from orchestrator.measuring.validity import LogName, of_case, value
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -78,12 +78,12 @@ def _folder_report(
     cases: list[tuple[Case, Measurement]],
     lone: list[LoneLog],
 ) -> Report:
-    trials = measure.same_evidence([trial for _, trial in cases])
+    trials = validity.same_evidence([trial for _, trial in cases])
     by_case: dict[Case, list[Measurement]] = {}
     for (case, _), trial in zip(cases, trials, strict=True):
         by_case.setdefault(case, []).append(trial)
     results = [
-        measure.result(case, sorted(group, key=lambda trial: trial.repeat))
+        medians.result(case, sorted(group, key=lambda trial: trial.repeat))
         for case, group in by_case.items()
     ]
     results.sort(
@@ -107,7 +107,7 @@ def _folder_report(
         image_digest="",
         shared_machine=False,
         environment={},
-        results=measure.compared(results),
+        results=medians.compared(results),
         lone=tuple(sorted(lone, key=_by_world_size)),
     )
 
@@ -186,7 +186,7 @@ def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
 
 
 def _lone(name: str, log: TrainingLog) -> LoneLog:
-    throughput, more = value(log, measure.global_batch_size(log), None)
+    throughput, more = value(log, throughputs.global_batch_size(log), None)
     problems = tuple(dict.fromkeys((*log.problems, *more)))
     return LoneLog(name, log, throughput, problems)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator import errors
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.workloads import Workload
 
@@ -33,7 +33,7 @@ class Reading:
         Raises:
             UsageError: NO-WORKLOAD; or NO-RULE, its logs cannot be measured by that rule.
         """
-        workload, rule = yaml_files.workload(self.workload), self.rule
+        workload, rule = user_files.workload(self.workload), self.rule
         if rule is None:
             return workload
         if rule not in workload.rules:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator import errors, workloads
 from orchestrator.collecting import evidence, fabric, logs, publications
-from orchestrator.measuring import case_facts, judge, measure
+from orchestrator.measuring import case_facts, medians, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
@@ -37,7 +37,7 @@ def measured(sweep: Sweep) -> Report:
             code="NO-WORKLOAD",
         )
     histories = sweep.histories()
-    trials = measure.same_evidence(
+    trials = validity.same_evidence(
         [
             _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
             for trial in plan.trials
@@ -46,7 +46,7 @@ def measured(sweep: Sweep) -> Report:
     by_case: dict[Case, list[Measurement]] = {}
     for trial, measurement in zip(plan.trials, trials, strict=True):
         by_case.setdefault(trial.case, []).append(measurement)
-    results = measure.compared([measure.result(*item) for item in by_case.items()])
+    results = medians.compared([medians.result(*item) for item in by_case.items()])
     return _report(record, workload, results)
 
 
@@ -99,7 +99,7 @@ def _trial(
         problems = (*kept.problems, *outcome.problems)
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = logs.read(path, workload, method.window)
-    measurement = judge.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    measurement = validity.judged(log, trial, method, str(path.relative_to(sweep.folder)))
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         measurement = _proved(sweep, measurement, workload, outcome)
     later_problems = (

@@ -37,10 +37,10 @@ class Document:
     data: Tree
     marks: Mapping[Where, Mark]
     key_marks: Mapping[Where, Mark]
-    problems: tuple[errors.Complaint, ...] = ()
+    problems: tuple[errors.Mistake, ...] = ()
     broken: frozenset[Where] = frozenset()
 
-    def complaint(self, path: Where, text: str, *, key: bool = False) -> errors.Complaint:
+    def mistake(self, path: Where, text: str, *, key: bool = False) -> errors.Mistake:
         """``text`` about the value at ``path``, or about its key.
 
         What the file lacks is complained about where the nearest thing around it starts.
@@ -48,7 +48,7 @@ class Document:
         around = (path[:length] for length in range(len(path), -1, -1))
         mark = self.key_marks.get(path) if key else None
         nearest = mark or next((self.marks[step] for step in around if step in self.marks), START)
-        return complaint(self.file, nearest, path, text)
+        return mistake(self.file, nearest, path, text)
 
     def value(self, path: Where) -> Tree:
         """The value at a path.
@@ -81,6 +81,6 @@ def child(value: Tree, step: str | int) -> Tree:
     raise KeyError(step)
 
 
-def complaint(file: str, mark: Mark, path: Where, text: str) -> errors.Complaint:
+def mistake(file: str, mark: Mark, path: Where, text: str) -> errors.Mistake:
     """A problem of a file, its text safe to print."""
-    return errors.Complaint(file, mark.line, mark.column, words.path(path), words.printable(text))
+    return errors.Mistake(file, mark.line, mark.column, words.path(path), words.printable(text))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.documents import field_errors
 from orchestrator.documents.document import Document, Tree, Where
-from orchestrator.model.text import Contradiction
+from orchestrator.model.text import Conflict
 
 M = TypeVar("M", bound=BaseModel)
 _Places = Mapping[Where, tuple[int, ...]]
@@ -35,12 +35,12 @@ class Salvaged(Generic[M]):
     removed: frozenset[Where]
     places: _Places
 
-    def sure(self, contradictions: Iterable[Contradiction]) -> Iterator[Contradiction]:
-        """The contradictions that are true whatever was removed, with their paths in the file."""
-        for contradiction in contradictions:
-            path = _in_file(contradiction.path, self.places)
+    def sure(self, conflicts: Iterable[Conflict]) -> Iterator[Conflict]:
+        """The conflicts that are true whatever was removed, with their paths in the file."""
+        for conflict in conflicts:
+            path = _in_file(conflict.path, self.places)
             if not any(_doubtful(path, gone) for gone in self.removed):
-                yield Contradiction(path, contradiction.text)
+                yield Conflict(path, conflict.text)
 
 
 def salvaged(

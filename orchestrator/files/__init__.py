@@ -1,1 +1,5 @@
-"""Reading files: YAML with line and column, shipped files, downloads stored by sha256."""
+"""Reading files.
+
+``yaml_reader`` reads YAML strictly, with the line and column of each value (``source``,
+``scalars``); ``shipped`` finds what comes with the package, ``downloads`` stores files by sha256.
+"""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.documents.document import START, Mark, complaint
+from orchestrator.documents.document import START, Mark, mistake
 
 INVISIBLE = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters
@@ -30,7 +30,7 @@ _KINDS = {
 }
 
 
-def read(path: Path) -> tuple[str, list[errors.Complaint]]:
+def read(path: Path) -> tuple[str, list[errors.Mistake]]:
     """The text, and what is wrong with the file or its lines but leaves them readable.
 
     Raises:
@@ -53,7 +53,7 @@ def read(path: Path) -> tuple[str, list[errors.Complaint]]:
 
 
 def _unusable(file: str, text: str) -> errors.ConfigError:
-    return errors.ConfigError([complaint(file, START, (), text)])
+    return errors.ConfigError([mistake(file, START, (), text)])
 
 
 def _content(path: Path, size: int) -> bytes:
@@ -68,10 +68,10 @@ def _content(path: Path, size: int) -> bytes:
     raise _unusable(str(path), f"{size} bytes or more; {needed}")
 
 
-def _open_to_all(file: str, mode: int) -> Iterator[errors.Complaint]:
+def _open_to_all(file: str, mode: int) -> Iterator[errors.Mistake]:
     if mode & stat.S_IWOTH:
         text = f"everyone may write to it (mode {stat.S_IMODE(mode):04o}); needed chmod o-w"
-        yield complaint(file, START, (), text)
+        yield mistake(file, START, (), text)
 
 
 def _decoded(file: str, content: bytes) -> str:
@@ -81,7 +81,7 @@ def _decoded(file: str, content: bytes) -> str:
         raise _unusable(file, "UTF-16 or UTF-32; needed UTF-8")
     text = content.decode("utf-8", "surrogateescape")
     problems = [
-        complaint(file, Mark(number, match.start() + 1), (), _unfit(match.group()))
+        mistake(file, Mark(number, match.start() + 1), (), _unfit(match.group()))
         for number, line in enumerate(re.split(r"(?<=\n)", text), start=1)
         if (match := _UNFIT.search(line))
     ]
@@ -98,12 +98,12 @@ def _unfit(char: str) -> str:
     return f"control character U+{ord(char):04X}; needed text that can be seen"
 
 
-def _unfit_lines(file: str, text: str) -> Iterator[errors.Complaint]:
+def _unfit_lines(file: str, text: str) -> Iterator[errors.Mistake]:
     """What YAML's readers differ about: tabs outside comments, and directives."""
     for number, line in enumerate(text.split("\n"), start=1):
         before, tab, _ = line.partition("\t")
         if tab and not re.search(r"(^|\s)#", before):
-            yield complaint(file, Mark(number, len(before) + 1), (), "a tab; needed spaces")
+            yield mistake(file, Mark(number, len(before) + 1), (), "a tab; needed spaces")
         if line.startswith("%"):
             seen = "a line that begins with %, a YAML directive"
-            yield complaint(file, Mark(number, 1), (), f"{seen}; needed none")
+            yield mistake(file, Mark(number, 1), (), f"{seen}; needed none")

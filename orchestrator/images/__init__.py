@@ -1,12 +1,12 @@
 """Container images: what goes into one and what it is called, and what a node still lacks. Pure.
 
-``base`` says where one lies that others build on; ``recipe`` turns an image definition, the digest
-of its base and the checksums of its parts into a tag; ``todo`` says what is left until every node
-has it. Where a base's digest comes from (lock, registry, archive) is in
-``provisioning/image_inputs``.
+``base_names`` takes the name of a base apart; ``recipe`` turns an image definition, the digest of
+its base and the checksums of its parts into a tag; ``todo`` says what is left until every node has
+it. Which digest of a base is believed (lock, last provisioning, registry) is decided in
+``provisioning/image_digests``.
 """
 
-from orchestrator.images.base import Reference, pinned, reference
+from orchestrator.images.base_names import Reference, pinned, reference
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
     ImageRecipe,

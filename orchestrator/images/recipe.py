@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.images.base import pinned
+from orchestrator.images.base_names import pinned
 from orchestrator.model.image import Image, derived_tag, file_name
 
 # Raised when the meaning of a recipe changes, so that every image is built again.

@@ -1,5 +1,5 @@
 """What commands start from: the user's YAML files, the site file, answers of nodes.
 
-``yaml_files`` finds, reads and judges inventories, playbooks and images; ``sites`` reads what
+``user_files`` finds, reads and judges inventories, playbooks and images; ``sites`` reads what
 provisioning kept of a cluster; ``probing`` turns a probe's output into facts.
 """

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from orchestrator import __version__, errors
 from orchestrator.console import Voice
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
 from orchestrator.state.store import Store
@@ -71,10 +71,10 @@ def inventory(
         ConfigError: it is not valid.
     """
     if named is not None:
-        return yaml_files.cluster(named)
+        return user_files.cluster(named)
     if own is not None:
         voice.line(f"inventory {own}: the playbook names it")
-        return yaml_files.cluster(own)
+        return user_files.cluster(own)
     fit = next(filter(_is_fit, _newest_first(store)), None)
     if fit is None:
         raise errors.UsageError(
@@ -83,7 +83,7 @@ def inventory(
             fix="name one with --inventory",
         )
     voice.line(f"inventory {fit.inventory}: the last one found fit in {store.root}")
-    return yaml_files.cluster(fit.inventory)
+    return user_files.cluster(fit.inventory)
 
 
 def _newest_first(store: Store) -> Iterator[Site]:

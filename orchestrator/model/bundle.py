@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator.model.image import Digest, FileUrl, ImageName, derived_tag
-from orchestrator.model.text import Contradiction, ImageReference, Matching, Noun, Words, repeated
+from orchestrator.model.text import Conflict, ImageReference, Matching, Noun, Words, repeated
 
 FILE_NAME = "bundle.json"
 _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
@@ -85,7 +85,7 @@ class Bundle(Noun):
         """The image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
-    def contradictions(self) -> Iterator[Contradiction]:
+    def conflicts(self) -> Iterator[Conflict]:
         """Everything about this bundle that cannot hold together."""
         keys = {
             ("images", "tag"): [image.tag for image in self.images],
@@ -96,12 +96,12 @@ class Bundle(Noun):
         for (part, key), values in keys.items():
             for index, before in repeated(values).items():
                 text = f"{values[index]!r} is also the {key} of {part}[{before}]; needed each once"
-                yield Contradiction((part, index, key), text)
+                yield Conflict((part, index, key), text)
         for index, image in enumerate(self.images):
             expected = derived_tag(image.name, image.inputs)
             if image.tag != expected:
                 text = f"got {image.tag!r}; needed {expected}, as name and inputs say"
-                yield Contradiction(("images", index, "tag"), text)
+                yield Conflict(("images", index, "tag"), text)
 
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
         """A sentence for each file of the bundle that is missing or not what it must be.

@@ -10,7 +10,7 @@ from pydantic import Field
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
     Address,
-    Contradiction,
+    Conflict,
     Count,
     DataPath,
     Fingerprint,
@@ -242,20 +242,20 @@ class Cluster(Noun):
             folder=merged.folder or f"/var/tmp/dlperf-{merged.user or 'root'}",
         )
 
-    def contradictions(self) -> Iterator[Contradiction]:
+    def conflicts(self) -> Iterator[Conflict]:
         """Everything about this inventory that cannot hold together."""
         for field, alike in (
             ("name", [entry.name for entry in self.nodes]),
             ("address", [_way(node) for node in self.members]),
         ):
             for index, before in repeated(alike).items():
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index, field),
                     f"{getattr(self.nodes[index], field)!r} is also the {field} of"
                     f" nodes[{before}]; needed one {field} for each node",
                 )
         if self.container.privileged and not self.container.reason:
-            yield Contradiction(
+            yield Conflict(
                 ("container", "privileged"),
                 "privileged containers without a reason; needed `reason:` beside it",
             )
@@ -263,7 +263,7 @@ class Cluster(Noun):
         yield from self._ways()
         yield from self._gpus()
 
-    def _addresses(self) -> Iterator[Contradiction]:
+    def _addresses(self) -> Iterator[Conflict]:
         versions: dict[int, int] = {}
         members = self.members
         here = [_is_here(node.address) for node in members]
@@ -273,57 +273,55 @@ class Cluster(Noun):
                 continue
             first = versions.setdefault(address.version, index)
             if len(versions) > 1 and first == index:
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index, "address"),
                     f"IPv{address.version} beside IPv{10 - address.version};"
                     " needed one address family, or ranks cannot meet",
                 )
             if here[index] and not all(here):
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index, "address"),
                     f"{node.address} is this machine for every node;"
                     " needed an address that the other nodes can reach,"
                     " or transport: local for all of them",
                 )
 
-    def _ways(self) -> Iterator[Contradiction]:
+    def _ways(self) -> Iterator[Conflict]:
         """A gang runs one program: in one kind of place, at one path."""
         first, *others = members = self.members
         for index, node in enumerate(others, 1):
             if node.runtime != first.runtime:
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index),
                     f"node {node.name} has runtime {node.runtime}, node {first.name}"
                     f" {first.runtime}; needed one runtime on all nodes",
                 )
             elif node.runtime == "process" and node.transport != first.transport:
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index),
                     f"node {node.name} has transport {node.transport}, node {first.name}"
                     f" {first.transport}; needed one way to all nodes that run plain processes",
                 )
         for index, node in enumerate(members):
             if node.folder.startswith("~"):
-                yield Contradiction(
+                yield Conflict(
                     ("nodes", index),
                     f"node {node.name} has folder {node.folder}; needed an absolute path",
                 )
 
-    def _gpus(self) -> Iterator[Contradiction]:
+    def _gpus(self) -> Iterator[Conflict]:
         for index, node in enumerate(self.members):
             if node.gpus is None or node.gpus.use is None:
                 continue
             use, count = node.gpus.use, node.gpus.count or MOST_GPUS
             path = ("nodes", index) if self.nodes[index].gpus is None else ("nodes", index, "gpus")
             if len(set(use)) != len(use) or not use:
-                yield Contradiction(
+                yield Conflict(
                     path, f"gpus.use is {list(use)}; needed at least one index, each once"
                 )
             wrong = [gpu for gpu in use if not 0 <= gpu < count]
             if wrong:
-                yield Contradiction(
-                    path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}"
-                )
+                yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
 
 
 def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from orchestrator.model.log import Rule
 from orchestrator.model.text import (
-    Contradiction,
+    Conflict,
     Count,
     ImageChoice,
     Name,
@@ -42,21 +42,21 @@ class Method(Noun):
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
 
-    def contradictions(self) -> Iterator[Contradiction]:
+    def conflicts(self) -> Iterator[Conflict]:
         """What of window and rule cannot hold together."""
         if self.window is None:
             if self.rule != "reported":
-                yield Contradiction(("method",), "no window; needed `window: [FIRST, LAST]`")
+                yield Conflict(("method",), "no window; needed `window: [FIRST, LAST]`")
             return
         first, last = self.window
         if self.rule == "reported":
-            yield Contradiction(
+            yield Conflict(
                 ("method", "window"),
                 f"[{first}, {last}] with `rule: reported`, which takes what the program reports of"
                 " the whole run; needed one of them",
             )
         if first < 1 or first >= last:
-            yield Contradiction(
+            yield Conflict(
                 ("method", "window"),
                 f"[{first}, {last}]; needed two iterations from 1 on, the first before the last",
             )
@@ -150,9 +150,9 @@ class Experiment(Noun):
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload that hold for all cases."""
 
-    def contradictions(self) -> Iterator[Contradiction]:
+    def conflicts(self) -> Iterator[Conflict]:
         """Everything about this playbook alone that cannot hold together."""
-        yield from self.method.contradictions()
+        yield from self.method.conflicts()
         if (self.grid is None) == (self.cases is None):
             both = "both `grid` and `cases`" if self.grid else "neither `grid` nor `cases`"
-            yield Contradiction((), f"{both}; needed exactly one of them")
+            yield Conflict((), f"{both}; needed exactly one of them")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from orchestrator.model.text import (
-    Contradiction,
+    Conflict,
     ImageReference,
     Matching,
     Module,
@@ -212,31 +212,31 @@ class Image(Noun):
         """URLs of everything that the controller fetches: the parts, and the base's archive."""
         return (*self.parts, *((self.archive,) if self.archive else ()))
 
-    def unsaid(self) -> Iterator[Contradiction]:
+    def unsaid(self) -> Iterator[Conflict]:
         """Keys of ``left_open`` that are still missing; an error only once the image is built."""
         for index, key in enumerate(self.left_open):
             if not {"wheels": self.wheels}[key]:
-                yield Contradiction(
+                yield Conflict(
                     ("left_open", index),
                     f"{key} is left to whoever uses this image; needed `{key}:` in a copy of this"
                     " folder, in images/ where you work",
                 )
 
-    def contradictions(self) -> Iterator[Contradiction]:
+    def conflicts(self) -> Iterator[Conflict]:
         """Everything about this image that cannot hold together."""
         for index, before in repeated([file_name(url) for url in self.parts]).items():
             name = file_name(self.parts[index])
-            yield Contradiction(
+            yield Conflict(
                 ("wheels",),
                 f"{name!r} is the name of {self.parts[before]} too; needed each file name once",
             )
         if self.infiniband == "mlnx_ofed" and self.ofed is None:
-            yield Contradiction(
+            yield Conflict(
                 ("infiniband",),
                 "mlnx_ofed without `ofed:`; needed `ofed: {url: ..., version: ...}` beside it",
             )
         if self.code.startswith("~"):
-            yield Contradiction(("code",), f"got {self.code!r}; needed an absolute path")
+            yield Conflict(("code",), f"got {self.code!r}; needed an absolute path")
 
 
 @dataclass(frozen=True, slots=True)

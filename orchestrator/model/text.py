@@ -45,7 +45,7 @@ class Noun(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
+class Conflict:
     """Values that are each right and cannot hold together; ``path`` leads to the one to change."""
 
     path: tuple[str | int, ...]

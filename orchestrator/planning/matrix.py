@@ -12,7 +12,7 @@ from orchestrator.documents import field_errors
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
-from orchestrator.model.text import Contradiction, Scalar, nodes_and_gpus
+from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
 from orchestrator.workloads import Workload
 
 MOST_TRIALS = 10_000
@@ -27,21 +27,21 @@ class Point:
     case: Case
 
 
-def contradictions(
+def conflicts(
     experiment: Experiment, workload: Workload, cluster: Cluster | None
-) -> tuple[Contradiction, ...]:
+) -> tuple[Conflict, ...]:
     """All errors of an experiment at once, each once.
 
     Args:
         cluster: where it is to run; None leaves out what depends on a cluster.
     """
-    conflicts = [*experiment.contradictions(), *_method(experiment.method, workload)]
+    conflicts = [*experiment.conflicts(), *_method(experiment.method, workload)]
     conflicts += _params(experiment, workload.params)
     trials = _count(experiment) * experiment.method.repeats
     if trials > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
-        return (*conflicts, Contradiction(path, text))
+        return (*conflicts, Conflict(path, text))
     points = tuple(_points(experiment))
     conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
@@ -54,7 +54,7 @@ def contradictions(
 
 
 def cases(experiment: Experiment) -> tuple[Case, ...]:
-    """The cases of an experiment without contradictions, in the playbook's order."""
+    """The cases of an experiment without conflicts, in the playbook's order."""
     return tuple(point.case for point in _points(experiment))
 
 
@@ -118,30 +118,30 @@ def _case(entry: CaseEntry, experiment: Experiment) -> Case:
     )
 
 
-def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Contradiction]:
+def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Conflict]:
     yield from _judged(("params",), experiment.params, model)
     for index, entry in enumerate(experiment.cases or ()):
         yield from _judged(("cases", index, "params"), entry.params, model)
     for name, values in (experiment.grid.params if experiment.grid else {}).items():
         if not values:
-            yield Contradiction(("grid", "params", name), "an empty list; needed a value")
+            yield Conflict(("grid", "params", name), "an empty list; needed a value")
         for index, value in enumerate(values):
             for conflict in _judged(("grid", "params"), {name: value}, model):
-                yield Contradiction((*conflict.path, index), conflict.text)
+                yield Conflict((*conflict.path, index), conflict.text)
 
 
 def _judged(
     path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
-) -> Iterator[Contradiction]:
+) -> Iterator[Conflict]:
     for name in params:
         if name not in model.model_fields:
-            yield Contradiction((*path, name), _unknown(name, model))
+            yield Conflict((*path, name), _unknown(name, model))
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
         for where, text, _ in field_errors.messages(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere; see _missing
-                yield Contradiction((*path, *where), text)
+                yield Conflict((*path, *where), text)
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
@@ -153,24 +153,22 @@ def _unknown(name: str, model: type[BaseModel]) -> str:
     return f"unknown parameter {name!r}; this workload has: {names}{hint}"
 
 
-def _missing(point: Point, model: type[BaseModel]) -> Iterator[Contradiction]:
+def _missing(point: Point, model: type[BaseModel]) -> Iterator[Conflict]:
     for name, field in model.model_fields.items():
         if field.is_required() and name not in point.case.given:
-            yield Contradiction(
-                point.path, f"{point.case.placement}: the workload needs params.{name}"
-            )
+            yield Conflict(point.path, f"{point.case.placement}: the workload needs params.{name}")
 
 
-def _exclusions(experiment: Experiment) -> Iterator[Contradiction]:
+def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
     written = [point.case for point in _written(experiment)]
     for index, exclusion in enumerate(experiment.exclude):
         if not any(_matches(exclusion, case) for case in written):
-            yield Contradiction(("exclude", index), "no case matches it; needed one that does")
+            yield Conflict(("exclude", index), "no case matches it; needed one that does")
     if written and next(_points(experiment), None) is None:
-        yield Contradiction(("exclude",), "every case is left out; needed at least one")
+        yield Conflict(("exclude",), "every case is left out; needed at least one")
 
 
-def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
+def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
     """An error for each value that an axis has a second time, which would double cases."""
     if axes is None:
         return
@@ -180,30 +178,30 @@ def doubled_values(axes: Axes | None) -> Iterator[Contradiction]:
         for index, value in enumerate(values):
             if values.index(value) < index:
                 text = f"{value!r} is there twice; needed each value once"
-                yield Contradiction(("grid", *path, index), text)
+                yield Conflict(("grid", *path, index), text)
 
 
-def _doubles(points: Sequence[Point]) -> Iterator[Contradiction]:
+def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
     """An error for each case that ``cases`` has a second time."""
     seen: dict[Case, Point] = {}
     for point in points:
         if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
-            yield Contradiction(
+            yield Conflict(
                 point.path, f"the case {point.case.placement} is there twice; needed each case once"
             )
 
 
-def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
+def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, entry = point.case, point.entry
     parts = case.tensor_parallel * case.pipeline_parallel
     if case.world_size % parts:
-        yield Contradiction(
+        yield Conflict(
             point.path,
             f"{case.placement}: {case.world_size} ranks cannot be split into tensor"
             f" {case.tensor_parallel} x pipeline {case.pipeline_parallel}",
         )
     elif entry.data_parallel not in (None, case.data_parallel):
-        yield Contradiction(
+        yield Conflict(
             (*point.path, "data_parallel"),
             f"data {entry.data_parallel} x tensor {case.tensor_parallel} x pipeline"
             f" {case.pipeline_parallel} is not {case.world_size} ranks;"
@@ -211,16 +209,16 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Contradiction]:
         )
     for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel"):
         if getattr(case, field) != 1 and field not in workload.axes:
-            yield Contradiction(
+            yield Conflict(
                 point.path,
                 f"{case.placement}: {field} {getattr(case, field)};"
                 f" workload {workload.name} can only do 1",
             )
 
 
-def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
+def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
     if method.rule is not None and method.rule not in workload.rules:
-        yield Contradiction(
+        yield Conflict(
             ("method", "rule"),
             f"{method.rule}; logs of {workload.name} can be measured by"
             f" {' or '.join(sorted(workload.rules))}",
@@ -228,7 +226,7 @@ def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
     shown = workload.last_iteration(method.iterations)
     if method.window is not None and method.window[1] > shown:
         first, last = method.window
-        yield Contradiction(
+        yield Conflict(
             ("method", "window"),
             f"[{first}, {last}] with iterations: {method.iterations}, of which {workload.name}"
             f" logs up to {shown}; needed a window that ends by then",
@@ -237,7 +235,7 @@ def _method(method: Method, workload: Workload) -> Iterator[Contradiction]:
 
 def _unable(
     points: Sequence[Point], experiment: Experiment, workload: Workload
-) -> Iterator[Contradiction]:
+) -> Iterator[Conflict]:
     """Errors that only the workload can find; looked for where its parameters are valid."""
     for point in points:
         if not any(
@@ -246,36 +244,36 @@ def _unable(
                 *_missing(point, workload.params),
             )
         ):
-            for text in workload.misfits(point.case, experiment.method):
-                yield Contradiction(point.path, f"{point.case.placement}: {text}")
+            for text in workload.unsupported(point.case, experiment.method):
+                yield Conflict(point.path, f"{point.case.placement}: {text}")
 
 
-def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Contradiction]:
+def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Conflict]:
     device = experiment.device or "cuda"
     if device not in workload.devices:
         can = " or ".join(sorted(workload.devices))
-        yield Contradiction(
+        yield Conflict(
             ("device",) if experiment.device else (),
             f"workload {workload.name} cannot compute on {device}; needed `device: {can}`",
         )
 
 
-def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Contradiction]:
+def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
     local = [node.name for node in cluster.members if node.is_here]
     if local and experiment.device is None:
-        yield Contradiction(
+        yield Conflict(
             (),
             f"node {local[0]} is local and no device is named; needed `device: cpu`"
             " or `device: cuda`",
         )
 
 
-def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Contradiction]:
+def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
     """Errors for cases with too few fitting nodes: what the nodes that do not fit lack."""
     for point in points:
         case, members = point.case, cluster.members
         if case.nodes > len(members):
-            yield Contradiction(
+            yield Conflict(
                 point.path,
                 f"{case.placement} asks for {case.nodes} nodes;"
                 f" inventory {cluster.name} has {len(members)}",
@@ -286,12 +284,10 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
         yield from itertools.chain.from_iterable(unfit[: max(needed, 0)])
 
 
-def _lacks(
-    node: Node, workload: Workload, point: Point, cluster: Cluster
-) -> tuple[Contradiction, ...]:
+def _lacks(node: Node, workload: Workload, point: Point, cluster: Cluster) -> tuple[Conflict, ...]:
     case, has = point.case, len(node.usable_gpus)
     missing = [
-        Contradiction(
+        Conflict(
             (),
             f"workload {workload.name} reads the data set {name!r};"
             f" needed data.{name} for node {node.name} in inventory {cluster.name}",
@@ -304,5 +300,5 @@ def _lacks(
             f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
             f" inventory {cluster.name} lets it use {has}"
         )
-        return (Contradiction(point.path, text), *missing)
+        return (Conflict(point.path, text), *missing)
     return tuple(missing)

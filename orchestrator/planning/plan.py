@@ -34,7 +34,7 @@ class Recipe:
 
 
 def build(recipe: Recipe) -> Plan:
-    """The plan of an experiment without contradictions: every repeat of every case.
+    """The plan of an experiment without conflicts: every repeat of every case.
 
     Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
     """

@@ -15,7 +15,7 @@ _COMPLAINT = re.compile(r"libibverbs: Warning: .+|Failed to .+|Unable to .+")
 
 
 def parse(text: str) -> VerbsFacts:
-    """The adapters by name, in the order printed, and every complaint once.
+    """The adapters by name, in the order printed, and every mistake once.
 
     Raises:
         LogError: the text is neither a list of adapters nor says that there are none.

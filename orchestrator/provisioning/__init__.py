@@ -1,7 +1,7 @@
 """Making nodes ready: facts of nodes, images on all of them, checks inside containers.
 
 ``observe`` asks every node in one round trip and has ``checks/`` judge the answers; ``materials``
-reads lock and bundle, ``recipes`` and ``image_inputs`` resolve what goes into an image, ``apply``
-builds and ``carry`` brings it to the other nodes; ``inside`` checks what containers see,
-``together`` what holds between nodes. A new check is a rule in ``checks/``, not here.
+reads lock and bundle, ``recipes`` and ``image_digests`` resolve what goes into an image, ``apply``
+builds and ``carry_image`` brings it to the other nodes; ``in_containers`` checks what containers
+see, ``between_nodes`` what holds between nodes. A new check is a rule in ``checks/``, not here.
 """

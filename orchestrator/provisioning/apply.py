@@ -12,8 +12,8 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.images import Action, HeldImage, ImageRecipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
-from orchestrator.provisioning import context, image_inputs
-from orchestrator.provisioning.carry import carry
+from orchestrator.provisioning import context, image_digests
+from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
     carried = [action.node for action in todo if action.kind == "carry"]
     for action in todo:
         if action.kind == "download":
-            image_inputs.fetched(preparing, recipe, action.subject)
+            image_digests.fetched(preparing, recipe, action.subject)
         elif action.kind == "build":
             _build(preparing, action, recipe, folder)
         elif action.kind == "load":
@@ -101,7 +101,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     if inputs is None or recipe.tag is None:
         raise AssertionError("only a resolved recipe is built")
     base = _base(preparing, action.node, recipe)
-    parts = {file_name(url): image_inputs.fetched(preparing, recipe, url) for url in image.parts}
+    parts = {file_name(url): image_digests.fetched(preparing, recipe, url) for url in image.parts}
     args = images.build_args(image, base=base)
     preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
@@ -121,7 +121,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
         progress = _bytes(preparing.voice, f"{name}: pull {image.base}")
         node.pull(base, progress, preparing.credentials)
         return base
-    path = image_inputs.fetched(preparing, recipe, image.archive)
+    path = image_digests.fetched(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
     node.load(_chunks(path))
     if node.find(base) is None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.files import downloads, load
+from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.lock import EMPTY, LockFile, file_name
 from orchestrator.state.store import Store, write
@@ -92,7 +92,7 @@ def lock(inventory: Path) -> LockFile:
         ConfigError: it is not valid.
     """
     path = _lock_path(inventory)
-    return load.validated(load.read(path), LockFile) if path.exists() else EMPTY
+    return yaml_reader.validated(yaml_reader.read(path), LockFile) if path.exists() else EMPTY
 
 
 def keep_lock(preparing: Preparing) -> None:
@@ -113,9 +113,9 @@ def _lock_path(inventory: Path) -> Path:
 
 
 def _bundle(folder: Path) -> Bundle:
-    document = load.read(folder / FILE_NAME)
-    bundle = load.validated(document, Bundle)
-    yaml_files.refuse(document, bundle.contradictions())
+    document = yaml_reader.read(folder / FILE_NAME)
+    bundle = yaml_reader.validated(document, Bundle)
+    user_files.refuse(document, bundle.conflicts())
     damages = bundle.damages(downloads.present(folder, bundle.files))
     if damages:
         raise errors.ImageError(

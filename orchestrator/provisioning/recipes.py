@@ -1,15 +1,14 @@
 """Recipes of images: from image.yaml, lock, bundle and the last provisioning."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, images
-from orchestrator.files import load, shipped
-from orchestrator.images import Action, ImageRecipe
-from orchestrator.inputs import yaml_files
+from orchestrator.files import shipped, yaml_reader
+from orchestrator.images import ImageRecipe
+from orchestrator.inputs import user_files
 from orchestrator.model.site import Site
-from orchestrator.provisioning import context, image_inputs
+from orchestrator.provisioning import context, image_digests
 from orchestrator.provisioning.materials import Preparing
 
 
@@ -20,14 +19,10 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
         ConfigError, UsageError: there is no such image, or its image.yaml is not valid.
         ImageError: IMAGE-FOLDER; the Dockerfile does not fit image.yaml.
     """
-    image, folder = yaml_files.image(name)
-    yaml_files.refuse(load.read(folder / "image.yaml"), image.unsaid())
+    image, folder = user_files.image(name)
+    user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
-    digest = preparing.lock.images.get(image.base)
-    if digest is None and record is not None and record.base == image.base:
-        digest = record.base_digest
-    if preparing.options.relock:
-        digest = None
+    digest = image_digests.known_base(preparing, image, record)
     checksums = {
         url: preparing.lock.downloads[url]
         for url in image.downloads
@@ -59,18 +54,11 @@ def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     checksums, cached = dict(draft.downloads), set(draft.cached)
     for url in draft.needed:
         if url not in checksums:
-            checksums[url] = image_inputs.learnt(preparing, draft.image, url)
+            checksums[url] = image_digests.learnt(preparing, draft.image, url)
             cached.add(checksums[url])
     digest = draft.base_digest
     if digest is None:
-        digest = image_inputs.base_digest(preparing, draft.image, checksums)
+        digest = image_digests.base_digest(preparing, draft.image, checksums)
     if preparing.options.relock:
         preparing.lock = preparing.lock.extended({draft.image.base: digest}, checksums)
     return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
-
-
-def shown(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows of a table: image, kind, node, what, reason."""
-    for name, of_image in actions.items():
-        for action in of_image:
-            yield name, action.kind, action.node or "this machine", action.subject, action.reason

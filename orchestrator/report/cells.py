@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import numbers
-from orchestrator.report.page import Page, escaped
+from orchestrator.report import rounding
+from orchestrator.report.markdown_page import Page, escaped
 
 STATISTICS = ("trials", "spread", "interval", "transport")
 PUBLISHED = ("published", "difference")
@@ -22,9 +22,9 @@ def further(page: Page, result: Result) -> tuple[str, ...]:
     """Trials, spread, interval, transport, published result and marks of a case."""
     statistics = result.statistics
     return (
-        numbers.counted(page.report, result, page.language),
-        numbers.share(statistics.spread if statistics else None),
-        numbers.interval_words(statistics, page.language) if statistics else numbers.NONE,
+        rounding.counted(page.report, result, page.language),
+        rounding.share(statistics.spread if statistics else None),
+        rounding.interval_words(statistics, page.language) if statistics else rounding.NONE,
         escaped(result.transport),
         *_published(page, result),
         page.codes(result.marks),
@@ -54,4 +54,4 @@ def _published(page: Page, result: Result) -> tuple[str, ...]:
     published = page.report.published_for(result)
     if not published:
         return ("", "")
-    return (printed(published[0]), numbers.signed(published[0].difference(result)))
+    return (printed(published[0]), rounding.signed(published[0].difference(result)))

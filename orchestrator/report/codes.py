@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from orchestrator.report.words import Language
+from orchestrator.report.phrases import Language
 
 _LOGS: Mapping[str, str] = {
     "CASE-MISMATCH": "日志与用例不符",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator import nodeset
 from orchestrator.report import topology
-from orchestrator.report.page import Page, escaped, table
+from orchestrator.report.markdown_page import Page, escaped, table
 
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+-]")
 OWN = "hostname"  # differs between nodes that are alike

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result
-from orchestrator.report import numbers, placements
-from orchestrator.report.page import Page, escaped, table
+from orchestrator.report import placements, rounding
+from orchestrator.report.markdown_page import Page, escaped, table
 
 ABSENT = "-"
 
@@ -43,7 +43,7 @@ def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Resu
 def _throughput(result: Result, decimals: int) -> str:
     if all(trial.state == "planned" for trial in result.trials):
         return ABSENT
-    return numbers.fixed(result.statistics.median if result.statistics else None, decimals)
+    return rounding.fixed(result.statistics.median if result.statistics else None, decimals)
 
 
 def _speedup(result: Result) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result
-from orchestrator.report import cells, numbers
-from orchestrator.report.page import Page, escaped, table
+from orchestrator.report import cells, rounding
+from orchestrator.report.markdown_page import Page, escaped, table
 
 CASE_HEADS = (
     *("num-nodes", "num-gpus-per-node", "data-parallel-size", "tensor-model-parallel-size"),
@@ -58,7 +58,7 @@ def every_trial(page: Page) -> str:
             (
                 _latency(trial.latency_s),
                 _memory(trial.memory_mib),
-                numbers.short(trial.throughput, page.report.layout.decimals),
+                rounding.short(trial.throughput, page.report.layout.decimals),
                 *cells.evidence(page, trial),
             )
             for trial in result.trials
@@ -106,7 +106,7 @@ def _settings(case: Case) -> tuple[str, ...]:
         *(case.micro_batch_size * case.data_parallel, case.accumulation_steps),
         case.global_batch_size,
     )
-    params = (case.given.get(name, numbers.NONE) for name in PARAMS.values())
+    params = (case.given.get(name, rounding.NONE) for name in PARAMS.values())
     return (*map(str, sizes), *(escaped(str(value)) for value in params))
 
 
@@ -119,21 +119,21 @@ def _measured(page: Page, result: Result) -> Sequence[str]:
     tflops, peak = report.tflops_per_gpu(result), report.peak_tflops
     ours: tuple[str, ...] = ()
     if report.step_flops:
-        ours = (numbers.fixed(tflops, 2),)
+        ours = (rounding.fixed(tflops, 2),)
     if report.step_flops and peak:
-        ours += (numbers.share(tflops / peak if tflops is not None else None),)
+        ours += (rounding.share(tflops / peak if tflops is not None else None),)
     return (
         _latency(result.latency_s),
         _memory(result.memory_mib),
-        numbers.short(statistics.median if statistics else None, report.layout.decimals),
+        rounding.short(statistics.median if statistics else None, report.layout.decimals),
         *ours,
         *cells.further(page, result),
     )
 
 
 def _latency(seconds: float | None) -> str:
-    return numbers.NONE if seconds is None else f"{numbers.short(seconds * 1000, 3)} (ms)"
+    return rounding.NONE if seconds is None else f"{rounding.short(seconds * 1000, 3)} (ms)"
 
 
 def _memory(mib: int | None) -> str:
-    return numbers.NONE if mib is None else f"{mib} (MiB)"
+    return rounding.NONE if mib is None else f"{mib} (MiB)"

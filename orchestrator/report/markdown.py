@@ -6,11 +6,11 @@ from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement
-from orchestrator.report import cells, gpus, groups, numbers, placements
+from orchestrator.report import cells, gpus, groups, placements, rounding
 from orchestrator.report.environment import environment
+from orchestrator.report.markdown_page import Page, escaped, table
 from orchestrator.report.method import method
-from orchestrator.report.page import Page, escaped, table
-from orchestrator.report.words import Language
+from orchestrator.report.phrases import Language
 
 
 def markdown(report: Report, language: Language = "en") -> str:
@@ -74,11 +74,11 @@ def _published(page: Page) -> str:
             escaped(report.names.get(result.case, "") or result.case.token),
             escaped(row.batch),
             escaped(row.precision),
-            numbers.fixed(
+            rounding.fixed(
                 result.statistics.median if result.statistics else None, report.layout.decimals
             ),
             cells.printed(row),
-            numbers.signed(row.difference(result)),
+            rounding.signed(row.difference(result)),
             escaped(row.source),
         )
         for result in report.results
@@ -94,8 +94,8 @@ def _lone(page: Page) -> str:
             str(lone.log.config.get("world_size", "?")),
             str(lone.log.config.get("micro_batch_size", "?")),
             escaped(str(lone.log.config.get("precision", "?"))),
-            numbers.fixed(lone.throughput, 2),
-            numbers.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
+            rounding.fixed(lone.throughput, 2),
+            rounding.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
             _rule(page, lone.log),
             escaped(lone.log.fabric.label),
             page.codes(lone.problems),

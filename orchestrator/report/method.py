@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from orchestrator.report.page import Page, escaped
+from orchestrator.report.markdown_page import Page, escaped
 
 
 def method(page: Page) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import cells, numbers
-from orchestrator.report.page import Page, escaped, table
+from orchestrator.report import cells, rounding
+from orchestrator.report.markdown_page import Page, escaped, table
 
 
 def series(report: Report) -> list[list[Result]]:
@@ -51,11 +51,11 @@ def _final(page: Page, group: Sequence[Result]) -> str:
     rows = [
         (
             *_place(result),
-            numbers.fixed(
+            rounding.fixed(
                 result.statistics.median if result.statistics else None, page.report.layout.decimals
             ),
             _speedup(page, result),
-            numbers.share(result.efficiency),
+            rounding.share(result.efficiency),
             *cells.further(page, result),
         )
         for result in group
@@ -81,10 +81,10 @@ def _place(result: Result) -> tuple[str, str, str]:
 
 
 def _throughput(page: Page, trial: Measurement) -> str:
-    return numbers.fixed(trial.throughput, page.report.layout.decimals)
+    return rounding.fixed(trial.throughput, page.report.layout.decimals)
 
 
 def _speedup(page: Page, result: Result) -> str:
     if result.speedup is not None:
         return f"{result.speedup:.2f}"
-    return page.say("no_baseline") if result.statistics else numbers.NONE
+    return page.say("no_baseline") if result.statistics else rounding.NONE

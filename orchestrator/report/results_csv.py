@@ -5,7 +5,7 @@ import io
 
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Result
-from orchestrator.report.page import plain
+from orchestrator.report.markdown_page import plain
 from orchestrator.report.results_json import known_transport
 
 CSV_COLUMNS = (

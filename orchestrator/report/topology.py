@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from orchestrator.report import words
+from orchestrator.report import phrases
 
 WIDTH = 8  # of nvidia-smi's columns; a longer name widens all
 AFFINITY = "CPU Affinity"
@@ -31,12 +31,12 @@ def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, st
     )
 
 
-def legend(text: str, language: words.Language) -> str:
+def legend(text: str, language: phrases.Language) -> str:
     """Meanings of the link words that occur in a topology."""
     seen = {_kind(word) for word in text.split()}
     kinds = ("X", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
     lines = [
-        f"  {kind:<4} = {words.text(language, f'link.{kind}')}" for kind in kinds if kind in seen
+        f"  {kind:<4} = {phrases.text(language, f'link.{kind}')}" for kind in kinds if kind in seen
     ]
     return "\n".join(lines)
 

@@ -1,21 +1,19 @@
 """Schedulers give nodes and run gangs on them; nothing outside this room knows how.
 
-To add one, write a module here that implements ``Scheduler``, and choose it in ``reach`` and
-``seats`` by what the inventory says. Nodes have the names of the inventory.
+To add one, write a module here that implements ``Scheduler``, and choose it in ``choice`` by what
+the inventory says. Nodes have the names of the inventory.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from orchestrator.fleet import Answer
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
-from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Task
 from orchestrator.transports import Completed
 
 Watch = Callable[[bytes], None]
@@ -196,25 +194,3 @@ class Scheduler(Protocol):
         Raises:
             NodeError, LocalError: some nodes may have them.
         """
-
-
-def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
-    """The scheduler of a cluster; no packet is sent before its first use.
-
-    Args:
-        state: the state folder.
-        stopping: polled while a gang runs; once true, the gang is ended.
-
-    Raises:
-        LocalError: OPEN-FILES; this process may open too few files for so many nodes.
-    """
-    from orchestrator.schedulers.fanout import Fanout
-
-    return Fanout.of(cluster, state, stopping)
-
-
-def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The seats that a cluster could give, for plans and --dry-run; opens no connection."""
-    from orchestrator.schedulers.fanout import places
-
-    return places(cluster, state)

@@ -15,7 +15,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
 from orchestrator.retries import ATTEMPTS
 from orchestrator.state.store import Sweep, now
-from orchestrator.sweeping import gather, lanes, outcomes, services
+from orchestrator.sweeping import gather, lanes, outcomes, service_files
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.outcomes import Verdict
 
@@ -80,7 +80,7 @@ def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
     ended = _lost(attempt)
     campaign.sweep.append(ended)
     campaign.histories[attempt.trial].add(ended)
-    services.forget(campaign.scheduler, attempt)
+    service_files.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
 
 
@@ -201,7 +201,7 @@ def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 
 def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
     try:
-        services.bring(campaign.scheduler, attempt)
+        service_files.bring(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
         campaign.scheduler.clear(attempt)
@@ -247,7 +247,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
     """Keep the outcome; only then remove what was copied here from the nodes."""
     kept = outcomes.keep(campaign, trial, attempt, verdict)
-    services.forget(campaign.scheduler, attempt)
+    service_files.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
     return kept
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from orchestrator.collecting import causes, evidence, fabric, logs
 from orchestrator.collecting.evidence import KeptOutcome
-from orchestrator.inputs import yaml_files
-from orchestrator.measuring import endings, judge
+from orchestrator.inputs import user_files
+from orchestrator.measuring import endings, validity
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.event import Ended
 from orchestrator.model.log import Fabric
@@ -83,7 +83,7 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     source = _file(campaign, attempt, trial.log_rank, "log")
     method = campaign.recipe.experiment.method
     log = logs.read(source, campaign.recipe.workload, method.window)
-    measurement = judge.judged(log, trial, method, f"logs/{trial.log}")
+    measurement = validity.judged(log, trial, method, f"logs/{trial.log}")
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     changed = (*evidence.changed_logs(folder, ends), *_changed_code(campaign))
@@ -165,7 +165,7 @@ def _changed_code(campaign: Campaign) -> Iterable[Problem]:
     cluster = campaign.recipe.cluster
     if cluster.in_containers or not cluster.is_here:
         return
-    digest = yaml_files.folder_digest(Path(program.code))
+    digest = user_files.folder_digest(Path(program.code))
     if digest != program.digest:
         words = f"the program's folder has digest {digest} now; the sweep uses {program.digest}"
         yield Problem("CODE-CHANGED", words)

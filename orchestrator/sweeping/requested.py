@@ -6,14 +6,14 @@ from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.console import Voice
-from orchestrator.inputs import sites, yaml_files
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.site import Site
 from orchestrator.planning import bind, matrix, plan
 from orchestrator.planning.plan import Recipe
 from orchestrator.state.store import Store
-from orchestrator.sweeping import programs
+from orchestrator.sweeping import program_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Requested:
 
     options: SweepOptions
     recipe: Recipe
-    playbook: yaml_files.Playbook
+    playbook: user_files.Playbook
     cluster: Cluster
     inventory: Path
     digest: str
@@ -76,15 +76,15 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         ConfigError: a file does not hold.
         UsageError: no such file, node or case, or nothing that can be run.
     """
-    playbook = yaml_files.playbook(options.playbook)
+    playbook = user_files.playbook(options.playbook)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)
-    yaml_files.refuse_on(playbook, whole)
+    user_files.refuse_on(playbook, whole)
     known, digest = sites.of(store, whole), sites.digest(whole)
     if known is not None and known.cluster_digest != digest:
         known = None  # the inventory was edited since: what was prepared may be for other nodes
-    program = programs.of(playbook, cluster, known)
+    program = program_folders.of(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from orchestrator import schedulers
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers import Scheduler, choice
 from orchestrator.state.store import Store, Sweep
 
 
@@ -64,4 +63,4 @@ class Running:
 
     def scheduler(self) -> Scheduler:
         """The scheduler of its cluster; it is never asked to stop gangs on its own."""
-        return schedulers.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
+        return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)

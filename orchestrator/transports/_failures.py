@@ -6,7 +6,7 @@ import paramiko
 
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, CONNECT_S
-from orchestrator.transports._spoken import Spoken
+from orchestrator.transports._paramiko import Spoken
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._wire import Wire
 

@@ -14,7 +14,7 @@ from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
 from orchestrator.transports._failures import lost, unspoken
 from orchestrator.transports._identity import private_key
-from orchestrator.transports._spoken import Spoken
+from orchestrator.transports._paramiko import Spoken
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._wire import Pipe, Wire
 from orchestrator.transports.known_hosts import Entry, HostKey

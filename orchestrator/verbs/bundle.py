@@ -9,7 +9,7 @@ from orchestrator.console import Voice
 from orchestrator.disk import on_disk
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import sites, yaml_files
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.bundle import (
     FILE_NAME,
     Bundle,
@@ -32,7 +32,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
         UnfitError: IMAGE-NOT-PROVISIONED.
         NodeError, ImageError: a node could not give an image; no bundle.json is written.
     """
-    cluster, path = yaml_files.cluster(inventory)
+    cluster, path = user_files.cluster(inventory)
     site = sites.of(store, cluster)
     records = _records(site, names, inventory)
     lock = materials.lock(path)
@@ -42,7 +42,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     voice.rested()
     # A base's archive is not among them: its layers are in the image that was built from it.
     urls = dict.fromkeys(
-        url for record in records for url in yaml_files.image(record.name)[0].parts
+        url for record in records for url in user_files.image(record.name)[0].parts
     )
     files = [_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))

@@ -8,8 +8,8 @@ from pydantic_core import core_schema
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.files import load
-from orchestrator.inputs import yaml_files
+from orchestrator.files import yaml_reader
+from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import Noun
@@ -57,17 +57,17 @@ def check(paths: list[str], voice: Voice) -> int:
     Raises:
         ConfigError: with the problems of all files.
     """
-    complaints: list[errors.Complaint] = []
+    mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     for path in paths:
         try:
             kinds[path] = _check(Path(path))
         except errors.ConfigError as error:
-            complaints += error.complaints
+            mistakes += error.mistakes
     for path, kind in kinds.items():
         voice.line(f"{path}: a valid {kind}")
-    if complaints:
-        raise errors.ConfigError(complaints)
+    if mistakes:
+        raise errors.ConfigError(mistakes)
     voice.document({"exit_code": 0, "files": kinds})
     return 0
 
@@ -89,17 +89,17 @@ def schema(kind: str) -> str:
 
 
 def _check(path: Path) -> str:
-    document = load.draft(path)
+    document = yaml_reader.draft(path)
     keys = document.data if isinstance(document.data, dict) else {}
     kinds = [kind for key, kind in KINDS.items() if key in keys]
     if len(kinds) != 1:
         text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
-        unclear = document.complaint((), f"{text} (playbook) or base (image)")
+        unclear = document.mistake((), f"{text} (playbook) or base (image)")
         raise errors.ConfigError(document.problems or [unclear])
     if kinds[0] == "inventory":
-        yaml_files.judged_cluster(document)
+        user_files.judged_cluster(document)
     elif kinds[0] == "playbook":
-        yaml_files.judged_playbook(document, path.stem)
+        user_files.judged_playbook(document, path.stem)
     else:
-        yaml_files.judged_image(document)
+        user_files.judged_image(document)
     return kinds[0]

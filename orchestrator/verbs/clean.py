@@ -11,10 +11,10 @@ from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.probes import sections
-from orchestrator.provisioning import inside
+from orchestrator.provisioning import in_containers
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
-from orchestrator.sweeping import unsettled
+from orchestrator.sweeping import unfinished
 from orchestrator.transports import Transport
 
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
@@ -68,7 +68,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
         if not options.dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
-        settled, why = unsettled.split(store, cluster)
+        settled, why = unfinished.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
         def clean_node(name: str) -> _Leftovers | None:
@@ -79,11 +79,11 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
 
         answers = ask_all(list(nodes), clean_node)
         unsettled_answers = ask_all(
-            list(nodes), lambda name: unsettled.look(fleet, nodes[name], [*why])
+            list(nodes), lambda name: unfinished.look(fleet, nodes[name], [*why])
         )
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
-    failures += unsettled.leftovers(why, kept)
+    failures += unfinished.leftovers(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if options.dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
@@ -139,7 +139,7 @@ def _look(
         or (container.labels[SWEEP_LABEL] == "data" and container.state != "running")
     ]
     # Of a provisioning that was killed; the lock says that none runs.
-    probes = engine.labelled(inside.LABEL)
+    probes = engine.labelled(in_containers.LABEL)
     containers = tuple(task.name for task in (*tasks, *probes))
     tags = () if needed is None else fleet.images[node.name].tagged(IMAGE_LABEL)
     return _Leftovers(folders, containers, tuple(sorted(set(tags) - (needed or frozenset()))))

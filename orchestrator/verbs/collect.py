@@ -7,7 +7,7 @@ from orchestrator import report
 from orchestrator.collecting import publications, written
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
-from orchestrator.collecting.present import present, say_reasons
+from orchestrator.collecting.show import present, say_reasons
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.measuring import case_facts

@@ -34,9 +34,9 @@ def case_names(playbook: str | None, typed: str) -> list[str]:
 
 
 def _cases(name: str) -> Iterator[str]:
-    from orchestrator.inputs import yaml_files
+    from orchestrator.inputs import user_files
     from orchestrator.planning import matrix
 
-    playbook = yaml_files.playbook(name)
+    playbook = user_files.playbook(name)
     for case in matrix.cases(playbook.experiment):
         yield playbook.workload.case_name(case) if playbook.workload.case_name else case.placement

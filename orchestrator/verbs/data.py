@@ -10,12 +10,12 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
-from orchestrator.preparing import held, labels, plan, run, show
-from orchestrator.preparing.held import Holdings
-from orchestrator.preparing.plan import DataRequest, Plans
-from orchestrator.preparing.run import NodeOutcome
-from orchestrator.preparing.show import Preparation
-from orchestrator.preparing.work import Work
+from orchestrator.preparing_data import held, labels, plan, run, show
+from orchestrator.preparing_data.held import Holdings
+from orchestrator.preparing_data.plan import DataRequest, Plans
+from orchestrator.preparing_data.run import NodeOutcome
+from orchestrator.preparing_data.show import Preparation
+from orchestrator.preparing_data.work import Work
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
 from orchestrator.state.store import Store

@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
-from orchestrator.measuring import judge, measure
+from orchestrator.measuring import throughputs, validity
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -76,7 +76,9 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     all_problems = tuple(dict.fromkeys((*log.problems, *problems)))
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
-    if any(measure.keeps_out(problem) and problem.code not in answered for problem in all_problems):
+    if any(
+        validity.keeps_out(problem) and problem.code not in answered for problem in all_problems
+    ):
         value = None
     voice.document(log_document(workload.name, log, value, all_problems) | {"unit": workload.unit})
     return 3 if all_problems else 0
@@ -111,7 +113,7 @@ def log_document(
 
 
 def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
-    in_header = measure.global_batch_size(log)
+    in_header = throughputs.global_batch_size(log)
     if given is not None and in_header is not None and given != in_header:
         words = f"the header says global batch size {in_header}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]
@@ -122,7 +124,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
     if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    return judge.value(log, batch, None)
+    return validity.value(log, batch, None)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,12 +8,20 @@ from orchestrator import errors, images, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, ImageRecipe
-from orchestrator.inputs import sites, yaml_files
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
-from orchestrator.provisioning import apply, inside, materials, observe, recipes, secrets, together
+from orchestrator.provisioning import (
+    apply,
+    between_nodes,
+    in_containers,
+    materials,
+    observe,
+    recipes,
+    secrets,
+)
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 
@@ -93,7 +101,7 @@ def provision(store: Store, options: ProvisionOptions, voice: Voice) -> int:
             try:
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, request, site, voice)
-                    site = together.checked(fleet, site, voice, recount=options.recount)
+                    site = between_nodes.checked(fleet, site, voice, recount=options.recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
@@ -122,7 +130,7 @@ def provision(store: Store, options: ProvisionOptions, voice: Voice) -> int:
 
 
 def _request(store: Store, options: ProvisionOptions) -> _Request:
-    whole, path = yaml_files.cluster(options.inventory)
+    whole, path = user_files.cluster(options.inventory)
     cluster = sites.narrowed(whole, options.nodes)
     docker = cluster.in_containers
     names = (options.images or cluster.images) if docker else ()
@@ -139,7 +147,7 @@ def _request(store: Store, options: ProvisionOptions) -> _Request:
 
 
 def _asking(store: Store, request: _Request) -> "observe.Asking":
-    images = tuple(yaml_files.image(name)[0] for name in request.images.names)
+    images = tuple(user_files.image(name)[0] for name in request.images.names)
     digest = sites.digest(request.whole)
     return observe.Asking(store, request.inventory, digest, None, request.previous, images)
 
@@ -174,7 +182,7 @@ def _prepared(
     voice.rested()
     if request.images.relock or request.images.bundle:
         materials.keep_lock(preparing)
-    findings = inside.findings(fleet, records, site.nodes, request.images.names)
+    findings = in_containers.findings(fleet, records, site.nodes, request.images.names)
     unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
     site = replace(site, provisioned=(*unlocked, *findings))
     return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
@@ -236,7 +244,7 @@ def _show(voice: Voice, site: Site) -> None:
 
 
 def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
-    rows = list(recipes.shown(todo))
+    rows = list(_rows(todo))
     if rows:
         voice.table("Actions", ("image", "action", "where", "what", "why"), rows)
     elif todo:
@@ -245,7 +253,7 @@ def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
 
 def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
     keys = ("image", "kind", "node", "what", "reason")
-    return [dict(zip(keys, row, strict=True)) for row in recipes.shown(todo)]
+    return [dict(zip(keys, row, strict=True)) for row in _rows(todo)]
 
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
@@ -256,3 +264,10 @@ def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, o
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:
     unfit = 5 if any(finding.severity == "error" for finding in site.findings) else 0
     return errors.joined((unfit, *(failure.exit_code for failure in failures)))
+
+
+def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Rows of a table: image, kind, node, what, reason."""
+    for name, of_image in actions.items():
+        for action in of_image:
+            yield name, action.kind, action.node or "this machine", action.subject, action.reason

@@ -1,22 +1,23 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
-from orchestrator import errors, schedulers
-from orchestrator.collecting.present import present
+from orchestrator import errors
+from orchestrator.collecting.show import present
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.planning import bind
+from orchestrator.schedulers import choice
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
-from orchestrator.sweeping import fit, leftovers, loop, programs
+from orchestrator.sweeping import leftovers, loop, node_checks, program_folders
 from orchestrator.sweeping.campaign import Caller, Campaign
-from orchestrator.sweeping.opened import Choice, Opened
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+from orchestrator.sweeping.resume import Choice, Opened
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     request = requested(store, options, voice)
-    seats = schedulers.seats(request.cluster, store.root)
+    seats = choice.seats(request.cluster, store.root)
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
     request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
@@ -48,16 +49,16 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
 def _swept(store: Store, request: Requested, caller: Caller) -> int:
     voice, signals, cluster = caller.voice, caller.signals, request.cluster
     if cluster.in_containers:
-        programs.record(request.playbook, cluster, request.known)
+        program_folders.record(request.playbook, cluster, request.known)
     request.say_too_big(voice)
     with (
         store.lock(cluster.name),
-        schedulers.reach(cluster, store.root, signals.stopping) as scheduler,
+        choice.reach(cluster, store.root, signals.stopping) as scheduler,
         scheduler.held(),
     ):
-        site = fit.site(store, request, scheduler, voice)
-        choice = Choice(request.options.new, request.plan)
-        with Opened(store, request.recipe, site, choice, voice) as opened:
+        site = node_checks.site(store, request, scheduler, voice)
+        which = Choice(request.options.new, request.plan)
+        with Opened(store, request.recipe, site, which, voice) as opened:
             with signals:
                 histories = opened.histories()
                 campaign = Campaign(

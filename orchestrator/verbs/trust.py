@@ -8,7 +8,7 @@ from typing import Literal
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.transports import known_hosts, open_files
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.transports.ssh import SshTarget, offered_key
@@ -39,7 +39,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
         fingerprints: keys that are confirmed without a question; else the answer is read from
             standard input.
     """
-    cluster, _ = yaml_files.cluster(inventory)
+    cluster, _ = user_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
     targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
     if not targets:

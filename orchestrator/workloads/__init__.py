@@ -53,7 +53,7 @@ class Workload:
         fixed_port: whether that port is the only one that the program can use for a case.
         env: what the task's environment adds, for one seat of a gang.
         data: names of the data sets that a case reads.
-        misfits: what of a case and a method this program cannot do, each as ``seen; needed``.
+        unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
         devices: where it can compute: cuda, cpu.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
         rules: by which its logs can be measured.
@@ -86,7 +86,7 @@ class Workload:
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
     mounts: Callable[[Case, Seat], tuple[Mount, ...]]
     data: Callable[[Case], tuple[str, ...]]
-    misfits: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
+    unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     devices: frozenset[str]
     axes: frozenset[str]
     rules: frozenset[Rule] = frozenset({"clock"})

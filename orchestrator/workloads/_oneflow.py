@@ -27,7 +27,7 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
     return {**_gang_env.environment(case, placement, seat), **ours}
 
 
-def misfits(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:
+def unsupported(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:
     """What a version cannot do, and windows between lines that it does not print.
 
     Args:

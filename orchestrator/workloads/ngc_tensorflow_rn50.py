@@ -120,7 +120,7 @@ def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
     return tuple(Mount(seat.data[name], targets[name], read_only=True) for name in data(case))
 
 
-def misfits(case: Case, method: Method) -> Iterable[str]:
+def unsupported(case: Case, method: Method) -> Iterable[str]:
     """What contradicts the mode: its data, its warm-up, and windows off the printed steps."""
     params = Params.model_validate(case.given)
     if params.data == "synthetic" and not params.is_benchmark:
@@ -138,10 +138,10 @@ def misfits(case: Case, method: Method) -> Iterable[str]:
             f"iterations: {method.iterations} in mode {params.mode}, which leaves out the first"
             f" {unshown}; needed more"
         )
-    yield from _window_misfits(method, params, unshown)
+    yield from _window_unsupported(method, params, unshown)
 
 
-def _window_misfits(method: Method, params: Params, unshown: int) -> Iterator[str]:
+def _window_unsupported(method: Method, params: Params, unshown: int) -> Iterator[str]:
     if method.window is None:
         return
     first, last = method.window
@@ -201,7 +201,7 @@ WORKLOAD = Workload(
     env=_gang_env.environment,
     mounts=mounts,
     data=data,
-    misfits=misfits,
+    unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     rules=frozenset({"clock", "rates", "reported"}),

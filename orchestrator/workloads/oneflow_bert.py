@@ -65,12 +65,12 @@ def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
     return (Mount(seat.data["wiki_ofrecord"], WIKI, read_only=True),)
 
 
-def misfits(case: Case, method: Method) -> Iterable[str]:
+def unsupported(case: Case, method: Method) -> Iterable[str]:
     """AMP of a version that has none, and windows off the printed lines: 19, 39 and so on."""
     params = Params.model_validate(case.given)
     every = params.print_every
     printed = range(every - 1, method.iterations, every)
-    return _oneflow.misfits(case, method, params.release, printed)
+    return _oneflow.unsupported(case, method, params.release, printed)
 
 
 def port(case: Case) -> int:
@@ -91,7 +91,7 @@ WORKLOAD = Workload(
     env=_oneflow.environment,
     mounts=mounts,
     data=lambda _: ("wiki_ofrecord",),
-    misfits=misfits,
+    unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="bert_base",

@@ -133,7 +133,7 @@ def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
     return (Mount(seat.data["gpt"], DATA, read_only=True),)
 
 
-def misfits(case: Case, method: Method) -> Iterator[str]:
+def unsupported(case: Case, method: Method) -> Iterator[str]:
     """Shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
@@ -183,7 +183,7 @@ WORKLOAD = Workload(
     env=_oneflow.environment,
     mounts=mounts,
     data=lambda _: ("gpt",),
-    misfits=misfits,
+    unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
     rules=frozenset({"latency"}),

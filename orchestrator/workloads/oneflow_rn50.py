@@ -82,12 +82,12 @@ def data(case: Case) -> tuple[str, ...]:
     return () if synthetic else ("imagenet_ofrecord",)
 
 
-def misfits(case: Case, method: Method) -> Iterable[str]:
+def unsupported(case: Case, method: Method) -> Iterable[str]:
     """AMP of a version that has none, and windows off the printed lines."""
     params = Params.model_validate(case.given)
     every = params.print_every
     printed = range(every, method.iterations + 1, every)
-    return _oneflow.misfits(case, method, params.release, printed)
+    return _oneflow.unsupported(case, method, params.release, printed)
 
 
 def port(case: Case) -> int:
@@ -114,7 +114,7 @@ WORKLOAD = Workload(
     env=_oneflow.environment,
     mounts=mounts,
     data=data,
-    misfits=misfits,
+    unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="rn50",

@@ -159,7 +159,7 @@ def test_adapters_that_give_no_answer_are_told_apart(
 
 
 def test_adapter_that_no_program_can_open_is_found() -> None:
-    """Whatever ibstat says; the library's own complaint is shown."""
+    """Whatever ibstat says; the library's own mistake is shown."""
     assert list(checks.openable(member(hca()), None)) == []
     assert list(checks.openable(member(hca()), VerbsFacts(("mlx5_0",), ("oh",)))) == []
     (found,) = checks.openable(member(hca()), VerbsFacts((), (WARNING,)))

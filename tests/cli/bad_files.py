@@ -53,8 +53,8 @@ OTHER_GRID = (
 )
 CASE = "{placement: 2x2, precision: fp32, micro_batch_size: 4"
 
-# Row of the fault catalogue, file, what is replaced in it, by what, and words of the complaint.
-# The sign ▶ is not written: it stands where the complaint must point.
+# Row of the fault catalogue, file, what is replaced in it, by what, and words of the mistake.
+# The sign ▶ is not written: it stands where the mistake must point.
 ROWS = (
     ("B01", INVENTORY, "port: 22", "▶prot: 22", "unknown key 'prot'; did you mean 'port'?"),
     ("B01", INVENTORY, "gpus: {", "▶gpu: {", "unknown key 'gpu'; did you mean 'gpus'?"),

@@ -110,7 +110,7 @@ nodes:
 """
 
 
-def test_all_complaints_of_a_file_come_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_file_come_at_once(tmp_path: Path) -> None:
     """One run shows everything that there is to correct, in the order of the file."""
     (tmp_path / "lab.yaml").write_text(SEVEN)
     said = dlperf(tmp_path, "check", "lab.yaml")
@@ -146,7 +146,7 @@ def test_everything_that_contradicts_itself_comes_at_once(tmp_path: Path) -> Non
 
 
 def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
-    """Complaints about all bad files, by their names; a good one among them is called good."""
+    """Mistakes about all bad files, by their names; a good one among them is called good."""
     (tmp_path / "one.yaml").write_text(INVENTORY.replace("port: 22", "port: 0"))
     (tmp_path / "two.yaml").write_text(PLAYBOOK.replace("repeats: 5", "repeats: 0"))
     (tmp_path / "good.yaml").write_text(IMAGE)
@@ -159,7 +159,7 @@ def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
     ]
 
 
-def test_complaints_are_json_where_that_was_asked_for(tmp_path: Path) -> None:
+def test_mistakes_are_json_where_that_was_asked_for(tmp_path: Path) -> None:
     """One document on standard output, with the numbers that an editor needs."""
     (tmp_path / "one.yaml").write_text(INVENTORY.replace("port: 22", "prot: 22"))
     (tmp_path / "two.yaml").write_text("name: x\n\tbase: y\n")
@@ -221,7 +221,7 @@ HAS = "this workload has: data_backend, loss_scale"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaints"),
+    ("old", "new", "mistakes"),
     [
         ("1x2, 2x2]", "1x2, 3x2]", [("11:25", "3x2 asks for 3 nodes; inventory lab has 2")]),
         (
@@ -254,7 +254,7 @@ HAS = "this workload has: data_backend, loss_scale"
     ids=["nodes", "GPUs and nodes", "ranks", "workload"],
 )
 def test_experiment_that_the_cluster_cannot_run_is_refused(
-    tmp_path: Path, old: str, new: str, complaints: list[tuple[str, str]]
+    tmp_path: Path, old: str, new: str, mistakes: list[tuple[str, str]]
 ) -> None:
     """B17, B18: each placement that cannot be is named in its own place in the playbook."""
     (tmp_path / "lab.yaml").write_text(INVENTORY)
@@ -262,7 +262,7 @@ def test_experiment_that_the_cluster_cannot_run_is_refused(
     said = dlperf(tmp_path, "sweep", "pb.yaml", "--dry-run", "--inventory", "lab.yaml")
     assert (said.returncode, said.stdout) == (2, "")
     found = [line.split(": ", 2) for line in said.stderr.splitlines()]
-    assert [(place.removeprefix("pb.yaml:"), text) for place, _, text in found] == complaints
+    assert [(place.removeprefix("pb.yaml:"), text) for place, _, text in found] == mistakes
 
 
 def test_experiment_that_the_cluster_can_run_is_planned(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_bash_completes_sweeps(place: Place, command: tuple[str, ...]) -> None:
 
 
 def test_a_broken_playbook_completes_nothing_in_silence(place: Place) -> None:
-    """A TAB is no time for complaints."""
+    """A TAB is no time for mistakes."""
     (place.folder / "playbooks" / "toy.yaml").write_text("workload: [\n")
     assert completed(place, "sweep", "toy", "--case", "") == []
 

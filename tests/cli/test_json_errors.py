@@ -36,7 +36,7 @@ def test_errors_say_where(place: Place) -> None:
     assert error["fix"] == "name an interface that the node has"
 
 
-def test_complaints_about_files_have_both_too(place: Place) -> None:
+def test_mistakes_about_files_have_both_too(place: Place) -> None:
     """So that a program needs no second way of reading errors."""
     (place.folder / "bad.yaml").write_text("name: x\nnodes: []\n")
     done = place.run("check", "bad.yaml", "--json")

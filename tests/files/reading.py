@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 
 
-def read(folder: Path, text: str) -> load.Document:
+def read(folder: Path, text: str) -> yaml_reader.Document:
     """The document that ``text`` is, byte for byte."""
     file = folder / "file.yaml"
     file.write_bytes(text.encode())
-    return load.read(file)
+    return yaml_reader.read(file)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from tests.files.reading import read
 
 # Values that YAML 1.1 and YAML 1.2 read differently, from the two specifications.
@@ -137,7 +137,7 @@ GOOD: tuple[tuple[str, object], ...] = (
 def refusal(path: Path) -> errors.ConfigError:
     """The one way in which ``path`` fails to be read."""
     with pytest.raises(errors.ConfigError) as caught:
-        load.read(path)
+        yaml_reader.read(path)
     return caught.value
 
 
@@ -158,10 +158,10 @@ def test_clear_text_is_read_as_it_looks(tmp_path: Path, text: str, data: object)
 
 
 def test_columns_count_from_one_in_characters(tmp_path: Path) -> None:
-    """A complaint points at the value itself, behind wide characters and behind CRLF."""
+    """A mistake points at the value itself, behind wide characters and behind CRLF."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "größe: 🚀\r\nmaße: [1, {ü: 010}, no]\r\n")
-    assert [(each.line, each.column, each.path) for each in caught.value.complaints] == [
+    assert [(each.line, each.column, each.path) for each in caught.value.mistakes] == [
         (2, 15, "['maße'][1]['ü']"),
         (2, 21, "['maße'][2]"),
     ]
@@ -171,14 +171,14 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
     """Everything before the place where the syntax breaks is reported with it."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "a: no\nb: [010, &x 1]\na: 2\nc: 22:22\nd: @e\nf: no\n")
-    assert [each.line for each in caught.value.complaints] == [1, 2, 2, 3, 4, 5]
+    assert [each.line for each in caught.value.mistakes] == [1, 2, 2, 3, 4, 5]
 
 
 def test_tab_is_complained_about_once(tmp_path: Path) -> None:
     """A tab that also breaks the syntax is one problem, and does not hide those before it."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "a: 010\nb:\n\tc: 1\n")
-    assert [(each.line, each.column) for each in caught.value.complaints] == [(1, 4), (3, 1)]
+    assert [(each.line, each.column) for each in caught.value.mistakes] == [(1, 4), (3, 1)]
 
 
 NESTED = """\
@@ -232,21 +232,21 @@ def test_every_value_and_key_has_its_place(tmp_path: Path, line_end: str) -> Non
     assert found == KEY_PLACES
 
 
-def test_complaint_about_what_is_absent_points_to_what_is_around_it(tmp_path: Path) -> None:
+def test_mistake_about_what_is_absent_points_to_what_is_around_it(tmp_path: Path) -> None:
     """A path that the file lacks is placed at its nearest ancestor, and written in full."""
     document = read(tmp_path, NESTED)
-    absent = document.complaint(("nodes", 1, "gpus", "use", 0), "none; needed one")
+    absent = document.mistake(("nodes", 1, "gpus", "use", 0), "none; needed one")
     assert str(absent).endswith("file.yaml:4:5: nodes[1].gpus.use[0]: none; needed one")
-    key = document.complaint(("nodes", 1, "data"), "unknown", key=True)
+    key = document.mistake(("nodes", 1, "data"), "unknown", key=True)
     assert (key.line, key.column) == (5, 5)
-    item = document.complaint(("nodes", 1), "an item has no key", key=True)
+    item = document.mistake(("nodes", 1), "an item has no key", key=True)
     assert (item.line, item.column) == (4, 5)
 
 
-def test_complaint_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+def test_mistake_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     """Control characters in a message or a key come out escaped."""
     document = read(tmp_path, "a: 1\n")
-    shown = str(document.complaint(("a\x1b[2J",), "got \x1b]0;x\x07\nnext"))
+    shown = str(document.mistake(("a\x1b[2J",), "got \x1b]0;x\x07\nnext"))
     assert shown.endswith(r"""['a\x1b[2J']: got \x1b]0;x\x07\nnext""")
 
 
@@ -312,7 +312,7 @@ def test_every_line_with_a_wrong_byte_is_named(tmp_path: Path) -> None:
     """A Latin-1 file is reported whole, not one run after the other."""
     file = tmp_path / "file.yaml"
     file.write_bytes("a: ü\nb: x\nc: ß\n".encode("latin-1"))
-    assert [each.line for each in refusal(file).complaints] == [1, 3]
+    assert [each.line for each in refusal(file).mistakes] == [1, 3]
 
 
 def test_path_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_file_that_everyone_may_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file.yaml"
     file.write_text("a: 010\n")
     file.chmod(0o666)
-    assert [each.column for each in refusal(file).complaints] == [1, 4]
+    assert [each.column for each in refusal(file).mistakes] == [1, 4]
     assert "everyone may write to it (mode 0666); needed chmod o-w" in str(refusal(file))
 
 
@@ -379,7 +379,7 @@ def test_unreadable_file_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_secret_is_not_shown_with_its_problem(tmp_path: Path, text: str) -> None:
-    """Complaints end up in logs and issues; a secret that stands in a file must not."""
+    """Mistakes end up in logs and issues; a secret that stands in a file must not."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, text)
     problem = str(caught.value).partition("file.yaml:")[2]
@@ -389,7 +389,7 @@ def test_secret_is_not_shown_with_its_problem(tmp_path: Path, text: str) -> None
 
 
 def test_file_is_named_as_the_user_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path stays relative in every complaint."""
+    """A relative path stays relative in every mistake."""
     (tmp_path / "here.yaml").write_text("a: no\n")
     monkeypatch.chdir(tmp_path)
     assert str(refusal(Path("here.yaml"))).startswith("here.yaml:1:4: a: got no")

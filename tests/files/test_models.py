@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from orchestrator import errors
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from tests.files.reading import read
 
 
@@ -57,7 +57,7 @@ class Entry(Strict):
 
 
 class File(Strict):
-    """The family's head: one field for each kind of complaint."""
+    """The family's head: one field for each kind of mistake."""
 
     nodes: tuple[Entry, ...] = Field(min_length=1, max_length=3)
     precision: Literal["amp", "fp32"] = "amp"
@@ -82,8 +82,8 @@ class File(Strict):
 def said(folder: Path, text: str) -> list[str]:
     """What is complained about, as ``line:column: path: text``."""
     with pytest.raises(errors.ConfigError) as caught:
-        load.validated(read(folder, text), File)
-    return [str(each).partition("file.yaml:")[2] for each in caught.value.complaints]
+        yaml_reader.validated(read(folder, text), File)
+    return [str(each).partition("file.yaml:")[2] for each in caught.value.mistakes]
 
 
 MISFITS = (
@@ -149,16 +149,16 @@ NODE_MISFITS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "complaint"), MISFITS)
-def test_misfit_is_told_in_plain_words(tmp_path: Path, line: str, complaint: str) -> None:
-    """One complaint for each value: its place, what was seen, what was needed, nothing else."""
-    assert " | ".join(said(tmp_path, f"nodes: [{{name: a}}]\n{line}\n")) == complaint
+@pytest.mark.parametrize(("line", "mistake"), MISFITS)
+def test_misfit_is_told_in_plain_words(tmp_path: Path, line: str, mistake: str) -> None:
+    """One mistake for each value: its place, what was seen, what was needed, nothing else."""
+    assert " | ".join(said(tmp_path, f"nodes: [{{name: a}}]\n{line}\n")) == mistake
 
 
-@pytest.mark.parametrize(("node", "complaint"), NODE_MISFITS)
-def test_misfit_inside_a_list_is_told_by_index(tmp_path: Path, node: str, complaint: str) -> None:
+@pytest.mark.parametrize(("node", "mistake"), NODE_MISFITS)
+def test_misfit_inside_a_list_is_told_by_index(tmp_path: Path, node: str, mistake: str) -> None:
     """Branches of unions leave no trace in the path; guesses come from the model at that place."""
-    assert said(tmp_path, f"nodes: [ {node} ]\n") == [complaint]
+    assert said(tmp_path, f"nodes: [ {node} ]\n") == [mistake]
 
 
 def test_missing_list_is_told_at_the_root(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
 
 
 def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Path) -> None:
-    """Whoever wrote the key meant something; beside other misfits it is said in the same run."""
+    """Whoever wrote the key meant something; beside other mistakes it is said in the same run."""
     needed = "got nothing; needed a value, or no key at all"
     assert said(tmp_path, "nodes:\n- name: a\n  gpus:\n") == [f"3:8: nodes[0].gpus: {needed}"]
     assert said(tmp_path, "nodes: [{name: a, batch: }]\nrate: 0\nsudo:\n") == [
@@ -196,21 +196,21 @@ def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Pa
 
 
 def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
-    """``at`` names the part; complaints still carry the path from the root."""
+    """``at`` names the part; mistakes still carry the path from the root."""
     document = read(tmp_path, "a:\n- {count: 4, use: [0, 2]}\n- {count: x}\n")
-    assert load.validated(document, Gpus, ("a", 0)) == Gpus(count=4, use=(0, 2))
+    assert yaml_reader.validated(document, Gpus, ("a", 0)) == Gpus(count=4, use=(0, 2))
     with pytest.raises(errors.ConfigError, match=r"3:11: a\[1\]\.count: got 'x' \(text\)"):
-        load.validated(document, Gpus, ("a", 1))
+        yaml_reader.validated(document, Gpus, ("a", 1))
     with pytest.raises(errors.ConfigError, match="1:1: key 'b' is missing; needed a mapping"):
-        load.validated(document, Gpus, ("b",))
+        yaml_reader.validated(document, Gpus, ("b",))
 
 
-def test_complaints_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
+def test_mistakes_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
     """An error from elsewhere about the same data gets the same places and words."""
     document = read(tmp_path, "count: 0\n")
     with pytest.raises(ValidationError) as caught:
         Gpus.model_validate_json(json.dumps(document.data))
-    assert [str(each).partition("file.yaml:")[2] for each in load.complaints(
+    assert [str(each).partition("file.yaml:")[2] for each in yaml_reader.mistakes(
         document, caught.value, Gpus
     )] == ["1:8: count: got 0; needed at least 1"]  # fmt: skip
 
@@ -221,7 +221,7 @@ def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:
         "nodes: [{name: a, batch: auto, port: 2222, gpus: {count: 2}}]\n"
         "rate: 2\nsize: large\nparams: {a: 1, b: 0.5, c: true, d: '1'}\nnames: [x]\n"
     )
-    file = load.validated(read(tmp_path, text), File)
+    file = yaml_reader.validated(read(tmp_path, text), File)
     assert file.nodes == (Entry(name="a", batch="auto", port=2222, gpus=Gpus(count=2)),)
     assert (file.rate, file.size, file.names) == (2.0, Size.LARGE, ("x",))
     assert repr(file.params) == "{'a': 1, 'b': 0.5, 'c': True, 'd': '1'}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import images
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.images import Action, HeldImage, ImageRecipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source
 from tests import ROOT
@@ -85,7 +85,7 @@ def test_value_that_is_not_there_is_no_argument() -> None:
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
 def test_shipped_dockerfile_uses_what_its_image_says(name: str) -> None:
     """No value of a shipped image.yaml is without effect."""
-    image = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+    image = yaml_reader.validated(yaml_reader.read(SHIPPED / name / "image.yaml"), Image)
     assert images.ignored(image, (SHIPPED / name / "Dockerfile").read_text()) == ()
 
 

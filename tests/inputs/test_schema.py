@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator import errors
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.verbs import check
 from tests import ROOT
 from tests.cli.bad_files import BAD, INVENTORY, PLAYBOOK
@@ -61,7 +61,7 @@ def schema(kind: str) -> Schema:
     return Schema.model_validate_json(shipped(kind).read_text())
 
 
-def faults(value: load.Tree, by: Schema, root: Schema) -> Iterator[str]:
+def faults(value: yaml_reader.Tree, by: Schema, root: Schema) -> Iterator[str]:
     """What a validator would complain about."""
     if by.ref:
         yield from faults(value, root.defs[by.ref.removeprefix("#/$defs/")], root)
@@ -79,7 +79,7 @@ def faults(value: load.Tree, by: Schema, root: Schema) -> Iterator[str]:
         yield from faults_of_mapping(value, by, root)
 
 
-def faults_of_choice(value: load.Tree, by: Schema, root: Schema) -> Iterator[str]:
+def faults_of_choice(value: yaml_reader.Tree, by: Schema, root: Schema) -> Iterator[str]:
     """Of what must fit any, or exactly one, of several schemas."""
     if by.any_of and not any(not any(faults(value, each, root)) for each in by.any_of):
         yield f"{value!r} is none of the choices"
@@ -87,7 +87,7 @@ def faults_of_choice(value: load.Tree, by: Schema, root: Schema) -> Iterator[str
         yield f"{value!r} is none or several of the choices"
 
 
-def has_type(value: load.Tree, name: str) -> bool:
+def has_type(value: yaml_reader.Tree, name: str) -> bool:
     """Whether JSON Schema calls the value so."""
     kinds = {"string": str, "boolean": bool, "array": list, "object": dict, "integer": int}
     if name == "number":
@@ -108,7 +108,7 @@ def matches(pattern: str, text: str) -> bool:
     return re.search(pattern.removesuffix("$") + r"\Z", text) is not None
 
 
-def faults_of_list(value: list[load.Tree], by: Schema, root: Schema) -> Iterator[str]:
+def faults_of_list(value: list[yaml_reader.Tree], by: Schema, root: Schema) -> Iterator[str]:
     """Of a list: its length, and each item."""
     if not by.least <= len(value) <= by.most:
         yield f"{len(value)} items"
@@ -117,7 +117,9 @@ def faults_of_list(value: list[load.Tree], by: Schema, root: Schema) -> Iterator
             yield from faults(item, by.items, root)
 
 
-def faults_of_mapping(value: dict[str, load.Tree], by: Schema, root: Schema) -> Iterator[str]:
+def faults_of_mapping(
+    value: dict[str, yaml_reader.Tree], by: Schema, root: Schema
+) -> Iterator[str]:
     """Of a mapping: keys that lack, keys that are too many, and each value."""
     yield from (f"{key} is missing" for key in by.required if key not in value)
     for key, inside in value.items():
@@ -161,7 +163,7 @@ def test_shipped_file_names_its_schema_and_passes_it(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     named = path.parent / first.removeprefix("# yaml-language-server: $schema=")
     by = Schema.model_validate_json(named.read_text())
-    assert list(faults(load.read(path).data, by, by)) == []
+    assert list(faults(yaml_reader.read(path).data, by, by)) == []
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
@@ -169,7 +171,7 @@ def test_good_file_passes_its_schema(tmp_path: Path, kind: str) -> None:
     """A file with nearly every key, and the values that the program takes for good."""
     (tmp_path / "good.yaml").write_text(GOOD[kind])
     by = schema(kind)
-    assert list(faults(load.read(tmp_path / "good.yaml").data, by, by)) == []
+    assert list(faults(yaml_reader.read(tmp_path / "good.yaml").data, by, by)) == []
 
 
 def test_editors_refuse_what_the_models_refuse(tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ def test_editors_refuse_what_the_models_refuse(tmp_path: Path) -> None:
         path = tmp_path / f"{bad.name}.yaml"
         path.write_bytes(bad.content.encode())
         try:
-            document = load.read(path)
+            document = yaml_reader.read(path)
         except errors.ConfigError:
             continue
         if kind in judged and not any(words in bad.words for words in BEYOND_SCHEMAS):
@@ -191,10 +193,10 @@ def test_editors_refuse_what_the_models_refuse(tmp_path: Path) -> None:
     assert min(judged.values()) > 15
 
 
-def fits(document: load.Document, kind: str) -> bool:
+def fits(document: yaml_reader.Document, kind: str) -> bool:
     """Whether the document is a model, whatever else may be wrong with it."""
     try:
-        load.validated(document, check.SCHEMAS[kind])
+        yaml_reader.validated(document, check.SCHEMAS[kind])
     except errors.ConfigError:
         return False
     return True
@@ -218,7 +220,7 @@ def test_playbook_has_either_a_grid_or_cases(tmp_path: Path) -> None:
     path = tmp_path / "pb.yaml"
     for content, good in ((grid, False), (PLAYBOOK + case, False), (grid + case, True)):
         path.write_text(content)
-        assert (not any(faults(load.read(path).data, by, by))) == good, rest
+        assert (not any(faults(yaml_reader.read(path).data, by, by))) == good, rest
 
 
 def test_schema_is_json_of_the_draft_that_editors_know() -> None:

@@ -8,7 +8,7 @@ import pytest
 import tests
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_GPT, progress, reader
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs
 from orchestrator.model.log import TrainingLog
 
 READ = reader(ONEFLOW_GPT)
@@ -96,7 +96,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return measure.throughput(log, measure.global_batch_size(log), log.rule)
+    return throughputs.of_log(log, throughputs.global_batch_size(log), log.rule)
 
 
 def codes(log: TrainingLog) -> list[str]:
@@ -269,7 +269,7 @@ def test_five_rows_without_arguments_are_enough_for_a_latency() -> None:
     log = read(TABLE)
     assert (log.latency_s, log.config) == (13.117188, {})
     assert codes(log) == ["NO-HEADER"]
-    assert measure.throughput(log, 512, "latency") == pytest.approx(39.03, abs=0.005)
+    assert throughputs.of_log(log, 512, "latency") == pytest.approx(39.03, abs=0.005)
 
 
 def test_single_row_without_arguments_can_be_a_window() -> None:
@@ -341,7 +341,7 @@ def test_arguments_that_contradict_themselves_are_given_up(
     assert lost not in log.config
 
 
-def test_contradiction_names_its_numbers() -> None:
+def test_conflict_names_its_numbers() -> None:
     """512 = 8 x 2 x 32, not 256."""
     assert problems(read(argument("global_batch_size", "256")), "MIXED-CONFIG") == [
         "header: global_batch_size 256 is not 8 x 2 x 32 (micro x data x accumulation)"

@@ -90,7 +90,7 @@ def test_both_readers_hear_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_complaints_of_libraries_are_kept(name: str) -> None:
+def test_mistakes_of_libraries_are_kept(name: str) -> None:
     """The first of each sort, with its line, its words, and how many there are."""
     expected = [COMPLAINTS[name]] if name in COMPLAINTS else []
     problems = read(sample(name)).problems

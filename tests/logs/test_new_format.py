@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import logs
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs
 from orchestrator.model.log import TrainingLog
 from tests import ROOT, SAMPLES
 
@@ -47,7 +47,7 @@ def test_its_sample_is_measured_by_its_clock(plain: logs.Format) -> None:
         "precision": "amp",
         "iterations": 100,
     }
-    assert measure.throughput(log, 1024, "clock") == 6400
+    assert throughputs.of_log(log, 1024, "clock") == 6400
     assert logs.progress(plain)(SAMPLE) == (100, 6400.0)
 
 

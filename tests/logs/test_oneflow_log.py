@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_BERT, ONEFLOW_RN50, progress, reader
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs
 from orchestrator.model.log import TrainingLog
 from tests import SAMPLES
 
@@ -96,7 +96,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return measure.throughput(log, measure.global_batch_size(log), log.rule)
+    return throughputs.of_log(log, throughputs.global_batch_size(log), log.rule)
 
 
 def codes(log: TrainingLog) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.logs import TENSORFLOW, reader, tagged
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs, validity
 from orchestrator.model.log import TrainingLog
 from tests import SAMPLES
 
@@ -42,10 +42,10 @@ def by_rank(log: bytes) -> dict[bytes, bytes]:
 
 def number(log: TrainingLog) -> float | None:
     """What a trial with this log would give a median."""
-    if any(map(measure.keeps_out, log.problems)):
+    if any(map(validity.keeps_out, log.problems)):
         return None
     try:
-        return measure.throughput(log, measure.global_batch_size(log), "clock")
+        return throughputs.of_log(log, throughputs.global_batch_size(log), "clock")
     except errors.LogError:
         return None
 

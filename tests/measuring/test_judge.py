@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator.measuring import judge
+from orchestrator.measuring import validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import TrainingLog
@@ -30,7 +30,7 @@ def codes(problems: tuple[Problem, ...]) -> set[str]:
 def test_a_log_of_its_case_counts() -> None:
     """With its throughput, the lines that it is from, and the digest of its bytes."""
     trial = Trial("1n8g-amp-1", 1, CASE, "1n8g/r50_b128_amp_1.log", 0, 0, "")
-    found = judge.judged(log(), trial, METHOD, "logs/1n8g/r50_b128_amp_1.log")
+    found = validity.judged(log(), trial, METHOD, "logs/1n8g/r50_b128_amp_1.log")
     assert (found.state, found.problems, found.trial) == ("valid", (), "1n8g-amp-1")
     assert found.throughput is not None
     assert found.evidence is not None
@@ -39,8 +39,8 @@ def test_a_log_of_its_case_counts() -> None:
 
 def test_a_log_of_another_case_gives_no_number() -> None:
     """No batch can be trusted that its header does not confirm."""
-    found = judge.of_case(
-        log(), replace(CASE, micro_batch_size=256), METHOD, judge.LogName("t", 1, "p")
+    found = validity.of_case(
+        log(), replace(CASE, micro_batch_size=256), METHOD, validity.LogName("t", 1, "p")
     )
     assert (found.state, found.throughput) == ("invalid", None)
     assert "CASE-MISMATCH" in codes(found.problems)
@@ -48,7 +48,7 @@ def test_a_log_of_another_case_gives_no_number() -> None:
 
 def test_two_runs_in_a_log_give_no_number() -> None:
     """Nobody can say which of them is the trial's; one reason is enough."""
-    found = judge.of_case(log(RAW + RAW), CASE, METHOD, judge.LogName("t", 1, "p"))
+    found = validity.of_case(log(RAW + RAW), CASE, METHOD, validity.LogName("t", 1, "p"))
     assert (found.state, found.throughput) == ("invalid", None)
     assert "SEVERAL-RUNS" in codes(found.problems)
 
@@ -56,5 +56,5 @@ def test_two_runs_in_a_log_give_no_number() -> None:
 def test_a_window_beyond_the_log_is_said_once() -> None:
     """By the reader or by the measure, not by both."""
     cut = RAW[: RAW.index(b"Iteration: 50 ")]
-    throughput, problems = judge.value(log(cut), CASE.global_batch_size, "clock")
+    throughput, problems = validity.value(log(cut), CASE.global_batch_size, "clock")
     assert (throughput, [problem.code for problem in problems]) == (None, ["WINDOW"])

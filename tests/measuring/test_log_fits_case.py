@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs, validity
 from orchestrator.model.log import SECOND_NS, Moment, Rate
 from orchestrator.model.problem import Problem
 from tests.measuring.trials import LOG, METHOD, case, seed_log
@@ -43,21 +43,21 @@ def test_global_batch_is_what_the_header_says_or_unknown(
     config: Mapping[str, str | int | float | bool], expected: int | None
 ) -> None:
     """Half a header gives no batch size rather than half of one."""
-    assert measure.global_batch_size(replace(LOG, config=config)) == expected
+    assert throughputs.global_batch_size(replace(LOG, config=config)) == expected
 
 
 def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
     """The listing printed for 2 nodes is that of 4: clock and rates differ by a factor of 2."""
     four, two = seed_log(32), seed_log(16)
-    batches = [measure.global_batch_size(log) or 0 for log in (four, two)]
+    batches = [throughputs.global_batch_size(log) or 0 for log in (four, two)]
     measured = [
-        measure.throughput(four, batches[0], "clock"),
-        measure.throughput(two, batches[1], "clock"),
+        throughputs.of_log(four, batches[0], "clock"),
+        throughputs.of_log(two, batches[1], "clock"),
     ]
     # 9 iterations in 14:29:18.553769 - 14:29:15.018767 = 3.535002 s.
     assert measured == pytest.approx([9 * 4096 / 3.535002, 9 * 2048 / 3.535002])
-    assert measure.rate_problem(four, batches[0], "clock") is None
-    problem = measure.rate_problem(two, batches[1], "clock")
+    assert validity.rate_problem(four, batches[0], "clock") is None
+    problem = validity.rate_problem(two, batches[1], "clock")
     assert problem is not None
     assert problem.code == "RATE-MISMATCH"
     assert problem.message.startswith("the clock gives 5214.14, the log's own rates 104")
@@ -72,25 +72,25 @@ def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees:
     """Both ways; beyond it the log is of another gang."""
     by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, 100 * SECOND_NS, 140))
     for rule in ("clock", "rates"):
-        assert (measure.rate_problem(by_clock, 100, rule) is None) == agrees
+        assert (validity.rate_problem(by_clock, 100, rule) is None) == agrees
     rate = Rate(100, window_rate, None)
     reporting = replace(LOG, reported={"train_throughput": 100.0}, rate=rate)
-    assert (measure.rate_problem(reporting, None, "reported") is None) == agrees
+    assert (validity.rate_problem(reporting, None, "reported") is None) == agrees
 
 
 def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:
     """There is nothing to compare."""
-    assert measure.rate_problem(replace(LOG, window_rate=None), 100, "clock") is None
-    assert measure.rate_problem(LOG, None, "reported") is None
+    assert validity.rate_problem(replace(LOG, window_rate=None), 100, "clock") is None
+    assert validity.rate_problem(LOG, None, "reported") is None
     silent = replace(LOG, window_rate=5.0, start=None, latency_s=20.0)
-    assert measure.rate_problem(silent, 100, "latency") is None
-    assert measure.rate_problem(silent, 200, "latency") is not None
-    assert measure.rate_problem(silent, 100, "clock") is None
+    assert validity.rate_problem(silent, 100, "latency") is None
+    assert validity.rate_problem(silent, 200, "latency") is not None
+    assert validity.rate_problem(silent, 100, "clock") is None
 
 
 def test_header_that_agrees_in_everything_is_no_mismatch() -> None:
     """128 in the playbook is 128.0 in the log, and what the case does not ask for is free."""
-    assert measure.mismatches(replace(LOG, config=AGREEING), FULL, METHOD) == ()
+    assert validity.mismatches(replace(LOG, config=AGREEING), FULL, METHOD) == ()
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_header_that_says_otherwise_than_the_case_is_a_mismatch(
     """Every key that both know is compared: a log of another run never counts for this case."""
     log = replace(LOG, config={**AGREEING, key: said})
     text = f"{key} is {said} in the log and {expected} in the case"
-    assert measure.mismatches(log, FULL, METHOD) == (Problem("CASE-MISMATCH", text),)
+    assert validity.mismatches(log, FULL, METHOD) == (Problem("CASE-MISMATCH", text),)
 
 
 def test_every_mismatch_of_a_header_is_in_one_problem() -> None:
     """A log of quite another run is told apart at one glance."""
     log = replace(LOG, config={**AGREEING, "micro_batch_size": 128, "precision": "fp32"})
-    (problem,) = measure.mismatches(log, FULL, METHOD)
+    (problem,) = validity.mismatches(log, FULL, METHOD)
     assert problem.message == (
         "micro_batch_size is 128 in the log and 256 in the case;"
         " precision is fp32 in the log and amp in the case"
@@ -129,9 +129,9 @@ def test_every_mismatch_of_a_header_is_in_one_problem() -> None:
 def test_loss_scale_counts_only_where_it_has_a_meaning() -> None:
     """FP32 and CPUs have none, whatever the playbook says for its other cases."""
     log = replace(LOG, config={**AGREEING, "loss_scale": 1.0, "precision": "fp32"})
-    assert measure.mismatches(log, replace(FULL, precision="fp32"), METHOD) == ()
+    assert validity.mismatches(log, replace(FULL, precision="fp32"), METHOD) == ()
     log = replace(LOG, config={**AGREEING, "loss_scale": 1.0, "device": "cpu"})
-    assert measure.mismatches(log, replace(FULL, device="cpu"), METHOD) == ()
+    assert validity.mismatches(log, replace(FULL, device="cpu"), METHOD) == ()
 
 
 def test_iterations_are_free_for_a_case_that_a_file_name_says() -> None:
@@ -142,20 +142,20 @@ def test_iterations_are_free_for_a_case_that_a_file_name_says() -> None:
         "micro_batch_size": 256,
         "precision": "amp",
     }
-    assert measure.mismatches(replace(LOG, config=said), FULL, None) == ()
+    assert validity.mismatches(replace(LOG, config=said), FULL, None) == ()
 
 
 def test_log_that_does_not_say_its_world_size_can_only_be_of_one_rank() -> None:
     """Without it, a log of one GPU would pass for one of sixteen."""
     log = replace(LOG, config={"micro_batch_size": 256, "precision": "amp"})
-    assert measure.mismatches(log, case("2x8"), None) == (
+    assert validity.mismatches(log, case("2x8"), None) == (
         Problem("CASE-MISMATCH", "the log says nothing of world_size, the case 16"),
     )
-    assert measure.mismatches(log, case("1x1"), None) == ()
+    assert validity.mismatches(log, case("1x1"), None) == ()
 
 
 def test_header_that_lacks_batch_or_precision_proves_no_case() -> None:
     """A header that is there must say what the case is about."""
-    (found,) = measure.mismatches(replace(LOG, config={"arch": "resnet50"}), case("1x1"), None)
+    (found,) = validity.mismatches(replace(LOG, config={"arch": "resnet50"}), case("1x1"), None)
     assert "nothing of micro_batch_size" in found.message
     assert "nothing of precision" in found.message

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.measuring import measure
+from orchestrator.measuring import medians, validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval
@@ -24,18 +24,18 @@ SEED_AMP = {
 def test_speedup_is_absent_without_the_case_of_one_rank() -> None:
     """Never 1.0: upstream's script gives 1.0 to every case where 1n1g is missing."""
     without = {placement: values for placement, values in SEED_AMP.items() if placement != "1x1"}
-    for found in measure.compared(results(without)):
+    for found in medians.compared(results(without)):
         assert (found.speedup, found.efficiency) == (None, None)
 
 
 def test_speedup_is_absent_if_the_case_of_one_rank_gave_nothing() -> None:
     """A failed 1x1 is no baseline, and a case that failed itself has no speedup."""
-    failed = measure.result(case("1x1"), [trial("a", None, "failed")])
-    ran = measure.result(case("2x8"), [trial("b", 11991.94)])
-    assert [each.speedup for each in measure.compared([failed, ran])] == [None, None]
-    good = measure.result(case("1x1"), [trial("a", 802.9)])
-    lost = measure.result(case("2x8"), [trial("b", None, "infra-lost")])
-    assert [each.speedup for each in measure.compared([good, lost])] == [1.0, None]
+    failed = medians.result(case("1x1"), [trial("a", None, "failed")])
+    ran = medians.result(case("2x8"), [trial("b", 11991.94)])
+    assert [each.speedup for each in medians.compared([failed, ran])] == [None, None]
+    good = medians.result(case("1x1"), [trial("a", 802.9)])
+    lost = medians.result(case("2x8"), [trial("b", None, "infra-lost")])
+    assert [each.speedup for each in medians.compared([good, lost])] == [1.0, None]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_speedup_is_absent_if_the_case_of_one_rank_gave_nothing() -> None:
 )
 def test_speedup_is_never_over_another_kind_of_case(other: Case) -> None:
     """Upstream mixes precisions and batch sizes under one key; here both keep to themselves."""
-    one = measure.result(case("1x1"), [trial("a", 802.9)])
-    found = measure.compared([one, measure.result(other, [trial("b", 5716.79)])])
+    one = medians.result(case("1x1"), [trial("a", 802.9)])
+    found = medians.compared([one, medians.result(other, [trial("b", 5716.79)])])
     assert found[1].speedup is None
 
 
@@ -60,7 +60,7 @@ def test_more_than_the_ranks_can_give_is_marked_and_not_hidden(
     factor: float, *, marked: bool
 ) -> None:
     """Efficiency over 105 %: the number stays, with IMPLAUSIBLE beside it."""
-    found = measure.compared(results({"1x1": (800.0,), "2x8": (800.0 * factor,)}))[1]
+    found = medians.compared(results({"1x1": (800.0,), "2x8": (800.0 * factor,)}))[1]
     assert found.speedup == pytest.approx(factor)
     assert [mark.code for mark in found.marks] == (["IMPLAUSIBLE"] if marked else [])
     if marked:
@@ -92,7 +92,7 @@ def test_more_than_the_ranks_can_give_is_marked_and_not_hidden(
 def test_interval_is_the_tables_own(n: int, low: int, high: int, coverage: float) -> None:
     """Narrowest symmetric one that covers 95 %; with fewer values, what [min, max] does cover."""
     values = [float(value * value) for value in range(n, 0, -1)]
-    found = measure.summary(values).interval
+    found = medians.summary(values).interval
     assert found is not None
     assert (found.low, found.high) == (low * low, high * high)
     assert found.coverage == pytest.approx(coverage, abs=0.0006)
@@ -100,7 +100,7 @@ def test_interval_is_the_tables_own(n: int, low: int, high: int, coverage: float
 
 def test_summary_of_the_seeds_largest_case_is_complete() -> None:
     """Five values: the interval is [min, max] and covers the median with 93.75 %."""
-    found = measure.summary(SEED_AMP["4x8"])
+    found = medians.summary(SEED_AMP["4x8"])
     assert (found.n, found.median, found.low, found.high) == (5, 22551.16, 22053.98, 23049.75)
     assert found.spread == (23049.75 - 22053.98) / 22551.16
     assert found.interval == Interval(22053.98, 23049.75, 0.9375)
@@ -108,28 +108,28 @@ def test_summary_of_the_seeds_largest_case_is_complete() -> None:
 
 def test_a_single_trial_has_no_spread_and_no_interval() -> None:
     """One number says nothing of how numbers scatter."""
-    found = measure.summary([6098.37])
+    found = medians.summary([6098.37])
     assert (found.n, found.median, found.spread, found.interval) == (1, 6098.37, None, None)
 
 
 def test_median_of_an_even_number_lies_between_the_two_in_the_middle() -> None:
     """As numpy's, which upstream uses."""
-    assert measure.summary([4.0, 1.0, 2.0, 3.0]).median == 2.5
+    assert medians.summary([4.0, 1.0, 2.0, 3.0]).median == 2.5
 
 
 def test_only_valid_trials_are_counted() -> None:
     """What failed, was invalid or never ran is shown with the result and is in no number."""
     states = ("valid", "failed", "invalid", "infra-lost", "interrupted", "planned", "valid")
     trials = [trial(f"t{at}", 100.0 * at, state) for at, state in enumerate(states, 1)]
-    found = measure.result(case(), trials)
+    found = medians.result(case(), trials)
     assert found.trials == tuple(trials)
-    assert found.statistics == measure.summary([100.0, 700.0])
+    assert found.statistics == medians.summary([100.0, 700.0])
 
 
 def test_case_without_a_valid_trial_has_no_number() -> None:
     """Neither 0 nor NaN."""
-    assert measure.result(case(), [trial("t1", None, "failed")]).statistics is None
-    assert measure.result(case(), []).statistics is None
+    assert medians.result(case(), [trial("t1", None, "failed")]).statistics is None
+    assert medians.result(case(), []).statistics is None
 
 
 def test_trials_of_another_provenance_share_no_median() -> None:
@@ -144,23 +144,23 @@ def test_trials_of_another_provenance_share_no_median() -> None:
         replace(trial("t2", 900.0), provenance=after),
         replace(trial("t3", 802.0), provenance=before),
     ]
-    found = measure.result(case(), trials)
+    found = medians.result(case(), trials)
     assert [each.state for each in found.trials] == ["failed", "valid", "invalid", "valid"]
     assert found.trials[2].problems == (
         Problem("PROVENANCE", "driver is 450.80.02, in t1 440.33.01"),
     )
-    assert found.statistics == measure.summary([800.0, 802.0])
+    assert found.statistics == medians.summary([800.0, 802.0])
 
 
 def test_trials_of_another_transport_share_no_median() -> None:
     """A repeat that fell back to sockets does not count beside one over InfiniBand."""
     fast = replace(trial("t1", 11991.94), transport="IB mlx5_0")
     slow = replace(trial("t2", 9000.0), transport="Socket ib0")
-    found = measure.result(case(), [fast, slow])
+    found = medians.result(case(), [fast, slow])
     assert found.trials[1].problems == (
         Problem("PROVENANCE", "transport is Socket ib0, in t1 IB mlx5_0"),
     )
-    assert found.statistics == measure.summary([11991.94])
+    assert found.statistics == medians.summary([11991.94])
     assert found.transport == "IB mlx5_0"
 
 
@@ -168,16 +168,16 @@ def test_provenance_that_one_trial_lacks_is_named() -> None:
     """Whichever of the two knows more."""
     known = replace(trial("t1", 800.0), provenance={"driver": "440.33.01"})
     unknown = trial("t2", 900.0)
-    found = measure.result(case(), [known, unknown]).trials[1]
+    found = medians.result(case(), [known, unknown]).trials[1]
     assert found.problems[0].message == "driver is None, in t1 440.33.01"
-    found = measure.result(case(), [unknown, known]).trials[1]
+    found = medians.result(case(), [unknown, known]).trials[1]
     assert found.problems[0].message == "driver is 440.33.01, in t2 None"
 
 
 def test_same_bytes_in_two_trials_make_both_invalid() -> None:
     """A log copied to another name measured one run, and it is not known of which."""
     trials = [backed("t1", sha256="aa"), backed("t2", sha256="bb"), backed("t3", sha256="aa")]
-    found = measure.same_evidence(trials)
+    found = validity.same_evidence(trials)
     assert [each.state for each in found] == ["invalid", "valid", "invalid"]
     assert found[0].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t3"),)
     assert found[2].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t1"),)
@@ -192,7 +192,7 @@ def test_same_steps_under_another_header_make_both_invalid() -> None:
         backed("2n8g", digest=two.digest, sha256=two.sha256),
         backed("4n8g", digest=four.digest, sha256=four.sha256),
     ]
-    found = measure.same_evidence(trials)
+    found = validity.same_evidence(trials)
     assert [each.problems for each in found] == [
         (Problem("SAME-EVIDENCE", "the same steps also serve 4n8g"),),
         (Problem("SAME-EVIDENCE", "the same steps also serve 2n8g"),),
@@ -202,13 +202,13 @@ def test_same_steps_under_another_header_make_both_invalid() -> None:
 def test_trials_without_evidence_are_not_the_same() -> None:
     """Two logs without a window have no steps in common, and two failures no log."""
     trials = [backed("t1", sha256="aa"), backed("t2", sha256="bb"), trial("t3", None, "failed")]
-    assert measure.same_evidence(trials) == tuple(trials)
+    assert validity.same_evidence(trials) == tuple(trials)
 
 
 def test_copied_log_of_a_failed_trial_keeps_its_state() -> None:
     """What had failed before is not called invalid, and still says whose log it shares."""
     failed = replace(backed("t1", sha256="aa"), state="failed", problems=(Problem("A", "b"),))
-    found = measure.same_evidence([failed, backed("t2", sha256="aa"), backed("t3", sha256="aa")])
+    found = validity.same_evidence([failed, backed("t2", sha256="aa"), backed("t3", sha256="aa")])
     assert found[0].state == "failed"
     assert found[0].problems == (
         Problem("A", "b"),
@@ -219,7 +219,7 @@ def test_copied_log_of_a_failed_trial_keeps_its_state() -> None:
 def test_speedup_over_a_case_measured_otherwise_is_not_given() -> None:
     """Another driver behind the 1x1 case: a mark with both, and no number."""
     one, two = (
-        measure.result(
+        medians.result(
             case(placement),
             [
                 replace(
@@ -230,7 +230,7 @@ def test_speedup_over_a_case_measured_otherwise_is_not_given() -> None:
         )
         for placement, value, driver in (("1x1", 100.0, "440"), ("1x4", 390.0, "535"))
     )
-    first, second = measure.compared([one, two])
+    first, second = medians.compared([one, two])
     assert (first.speedup, second.speedup, second.efficiency) == (1.0, None, None)
     (mark,) = second.marks
     assert (mark.code, mark.message) == (
@@ -243,21 +243,21 @@ def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
     """What a reader should know of a median stands beside it."""
     gap = Problem("GAP", "iteration 40 took 3 s")
     trials = [trial("a", 100.0), replace(trial("b", 111.0), marks=(gap, gap)), trial("c", 105.0)]
-    found = measure.result(case("1x1"), trials)
+    found = medians.result(case("1x1"), trials)
     assert [mark.code for mark in found.marks] == ["GAP", "WIDE-SPREAD"]
     assert found.marks[0].message == "in 1 trial"
-    assert measure.result(case("1x1"), trials[::2]).marks == ()
+    assert medians.result(case("1x1"), trials[::2]).marks == ()
 
 
 def test_a_median_over_several_sets_of_nodes_is_marked() -> None:
     """Their order within a set says nothing; a trial that does not count says nothing either."""
     ran = [("vs001", "vs002"), ("vs002", "vs001"), ("vs003", "vs004")]
     trials = [replace(trial(str(at), 100.0), nodes=nodes) for at, nodes in enumerate(ran)]
-    (mark,) = measure.result(case("2x8"), trials).marks
+    (mark,) = medians.result(case("2x8"), trials).marks
     assert mark == Problem("NODE-SETS", "its trials ran on vs[001-002] and on vs[003-004]")
-    assert measure.result(case("2x8"), trials[:2]).marks == ()
+    assert medians.result(case("2x8"), trials[:2]).marks == ()
     failed = replace(trials[2], state="failed")
-    assert measure.result(case("2x8"), [*trials[:2], failed]).marks == ()
+    assert medians.result(case("2x8"), [*trials[:2], failed]).marks == ()
 
 
 def test_transports_are_compared_without_the_names_of_nodes() -> None:
@@ -273,7 +273,7 @@ def test_transports_are_compared_without_the_names_of_nodes() -> None:
             (other, ("vs003", "vs004")),
         )
     )
-    found = measure.result(case("2x8"), [one, two, three])
+    found = medians.result(case("2x8"), [one, two, three])
     assert [each.state for each in found.trials] == ["valid", "valid", "invalid"]
 
 
@@ -281,11 +281,11 @@ def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
     """A valid outcome whose log is gone must not throw out the trials that are there."""
     gone = replace(trial("a", None), provenance={})
     there = replace(trial("b", 100.0), provenance={"driver": "440"})
-    assert [each.state for each in measure.result(case("1x1"), [gone, there]).trials][1] == "valid"
+    assert [each.state for each in medians.result(case("1x1"), [gone, there]).trials][1] == "valid"
 
 
 def test_two_empty_logs_are_no_copies_of_each_other() -> None:
     """Nothing is no evidence."""
-    empty = Evidence("a.log", None, measure.NOTHING, "")
+    empty = Evidence("a.log", None, validity.NOTHING, "")
     trials = [replace(trial(name, None, "invalid"), evidence=empty) for name in ("a", "b")]
-    assert [each.problems for each in measure.same_evidence(trials)] == [(), ()]
+    assert [each.problems for each in validity.same_evidence(trials)] == [(), ()]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.measuring import measure
+from orchestrator.measuring import medians
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Moment, TrainingLog
@@ -85,7 +85,7 @@ def trial(name: str, throughput: float | None, state: str = "valid") -> Measurem
 def results(values: Mapping[str, Sequence[float]], micro_batch_size: int = 256) -> list[Result]:
     """A result for each placement over these throughputs."""
     return [
-        measure.result(
+        medians.result(
             case(placement, micro_batch_size=micro_batch_size),
             [trial(f"{placement}_{number}", value) for number, value in enumerate(each, 1)],
         )

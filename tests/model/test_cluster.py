@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.cluster import Cluster, Gpus
 from tests import ROOT
 
@@ -36,15 +36,15 @@ def cluster(nodes: Sequence[Mapping[str, object]] = (A, B), **others: object) ->
     )
 
 
-def complaints(found: Cluster) -> list[tuple[tuple[str | int, ...], str]]:
-    """Path and text of every contradiction, in order."""
-    return [(each.path, each.text) for each in found.contradictions()]
+def mistakes(found: Cluster) -> list[tuple[tuple[str | int, ...], str]]:
+    """Path and text of every conflict, in order."""
+    return [(each.path, each.text) for each in found.conflicts()]
 
 
 def test_shipped_cluster_is_the_one_of_the_seed() -> None:
     """v100x4 has the seed's four addresses in rank order, 8 V100 and one EDR adapter each."""
-    found = load.validated(load.read(SHIPPED / "v100x4.yaml"), Cluster)
-    assert complaints(found) == []
+    found = yaml_reader.validated(yaml_reader.read(SHIPPED / "v100x4.yaml"), Cluster)
+    assert mistakes(found) == []
     assert [node.address for node in found.members] == SEED_ADDRESSES
     for node in found.members:
         assert (node.user, node.port, node.transport, node.runtime) == ("root", 22, "ssh", "docker")
@@ -58,8 +58,8 @@ def test_shipped_cluster_is_the_one_of_the_seed() -> None:
 
 def test_shipped_local_cluster_is_two_processes_on_loopback() -> None:
     """Nodes of this machine may have loopback addresses, for they are the same machine."""
-    found = load.validated(load.read(SHIPPED / "local.yaml"), Cluster)
-    assert complaints(found) == []
+    found = yaml_reader.validated(yaml_reader.read(SHIPPED / "local.yaml"), Cluster)
+    assert mistakes(found) == []
     assert [(node.transport, node.runtime) for node in found.members] == [("local", "process")] * 2
     assert [node.usable_gpus for node in found.members] == [(), ()]
 
@@ -109,7 +109,7 @@ def test_gpus_without_a_count_give_none_to_use() -> None:
 def test_name_or_address_twice_is_refused(second: dict[str, str], field: str, seen: str) -> None:
     """Two entries of one node would be two ranks that fight over its GPUs; case does not count."""
     needed = f"{seen} is also the {field} of nodes[0]; needed one {field} for each node"
-    assert complaints(cluster([A, second])) == [(("nodes", 1, field), needed)]
+    assert mistakes(cluster([A, second])) == [(("nodes", 1, field), needed)]
 
 
 def test_one_ipv6_address_in_two_spellings_is_one_address() -> None:
@@ -118,20 +118,20 @@ def test_one_ipv6_address_in_two_spellings_is_one_address() -> None:
     needed = (
         "'FD00:0:0:0:0:0:0:1' is also the address of nodes[0]; needed one address for each node"
     )
-    assert complaints(cluster(nodes)) == [(("nodes", 1, "address"), needed)]
+    assert mistakes(cluster(nodes)) == [(("nodes", 1, "address"), needed)]
 
 
 def test_host_names_in_two_cases_are_one_address() -> None:
     """DNS does not tell Gpu1.lab from gpu1.lab."""
     nodes = [{**A, "address": "gpu1.lab"}, {**B, "address": "Gpu1.lab"}]
-    assert [path for path, _ in complaints(cluster(nodes))] == [("nodes", 1, "address")]
+    assert [path for path, _ in mistakes(cluster(nodes))] == [("nodes", 1, "address")]
 
 
 def test_ipv4_beside_ipv6_is_refused_once() -> None:
     """Ranks of two address families cannot meet; host names are left to the resolver."""
     nodes = [A, {**B, "address": "fd00::2"}, {"name": "n3", "address": "fd00::3"}]
     named = {"name": "n4", "address": "gpu4.lab"}
-    assert complaints(cluster([*nodes, named])) == [
+    assert mistakes(cluster([*nodes, named])) == [
         (
             ("nodes", 1, "address"),
             "IPv6 beside IPv4; needed one address family, or ranks cannot meet",
@@ -146,37 +146,37 @@ def test_loopback_among_remote_nodes_is_refused(address: str) -> None:
         f"{address} is this machine for every node; needed an address that the other nodes"
         " can reach, or transport: local for all of them"
     )
-    found = complaints(cluster([{**A, "address": address}, B]))
+    found = mistakes(cluster([{**A, "address": address}, B]))
     assert (("nodes", 0, "address"), needed) in found
 
 
 def test_local_leader_on_loopback_is_refused_beside_a_remote_node() -> None:
     """The remote node would look for the leader on itself, and wait until the deadline."""
     nodes = [{**ALONE, "transport": "local"}, B]
-    assert [path for path, _ in complaints(cluster(nodes))] == [("nodes", 0, "address")]
+    assert [path for path, _ in mistakes(cluster(nodes))] == [("nodes", 0, "address")]
 
 
 def test_loopback_is_fine_for_one_node_and_for_local_ones() -> None:
     """A single node is reached by ssh to itself, and local nodes share the machine."""
-    assert complaints(cluster([ALONE])) == []
+    assert mistakes(cluster([ALONE])) == []
     local = [ALONE, {"name": "n2", "address": "127.0.0.2"}]
-    assert complaints(cluster(local, defaults=LOCAL)) == []
+    assert mistakes(cluster(local, defaults=LOCAL)) == []
 
 
 def test_privileged_containers_need_a_reason() -> None:
     """Least privilege unless a reason is given; with one, nothing is said."""
-    assert complaints(cluster(container={"privileged": True})) == [
+    assert mistakes(cluster(container={"privileged": True})) == [
         (
             ("container", "privileged"),
             "privileged containers without a reason; needed `reason:` beside it",
         )
     ]
-    assert complaints(cluster(container={"privileged": True, "reason": "old driver"})) == []
+    assert mistakes(cluster(container={"privileged": True, "reason": "old driver"})) == []
 
 
 def test_one_cluster_has_one_runtime() -> None:
     """A gang is one program: in containers everywhere, or as plain processes everywhere."""
-    assert complaints(cluster([A, {**B, "runtime": "process"}])) == [
+    assert mistakes(cluster([A, {**B, "runtime": "process"}])) == [
         (
             ("nodes", 1),
             "node n2 has runtime process, node n1 docker; needed one runtime on all nodes",
@@ -187,7 +187,7 @@ def test_one_cluster_has_one_runtime() -> None:
 def test_plain_processes_are_reached_in_one_way() -> None:
     """What runs from a folder must lie at the same path on every node."""
     process = {"runtime": "process"}
-    assert complaints(cluster([A, {**B, "transport": "local"}], defaults=process)) == [
+    assert mistakes(cluster([A, {**B, "transport": "local"}], defaults=process)) == [
         (
             ("nodes", 1),
             "node n2 has transport local, node n1 ssh; needed one way to all nodes that run"
@@ -198,7 +198,7 @@ def test_plain_processes_are_reached_in_one_way() -> None:
 
 def test_a_nodes_folder_begins_at_the_root() -> None:
     """It is mounted into containers, where no home is the same."""
-    assert complaints(cluster([{**A, "folder": "~/dlperf"}])) == [
+    assert mistakes(cluster([{**A, "folder": "~/dlperf"}])) == [
         (("nodes", 0), "node n1 has folder ~/dlperf; needed an absolute path")
     ]
 
@@ -215,31 +215,31 @@ def test_a_nodes_folder_begins_at_the_root() -> None:
 )
 def test_gpus_to_use_must_be_there_and_each_once(gpus: dict[str, object], text: str) -> None:
     """Indices that the node cannot have are refused before anything is started."""
-    assert complaints(cluster([{**A, "gpus": gpus}])) == [(("nodes", 0, "gpus"), text)]
+    assert mistakes(cluster([{**A, "gpus": gpus}])) == [(("nodes", 0, "gpus"), text)]
 
 
 @pytest.mark.parametrize("gpus", [{"count": 8, "use": [0, 7]}, {"use": [63]}])
 def test_gpus_to_use_up_to_the_last_are_fine(gpus: dict[str, object]) -> None:
     """The borders themselves are allowed."""
-    assert complaints(cluster([{**A, "gpus": gpus}])) == []
+    assert mistakes(cluster([{**A, "gpus": gpus}])) == []
 
 
 def test_wrong_gpus_of_the_defaults_are_complained_about_at_each_node() -> None:
     """A node without a word of its own on GPUs is named as a whole."""
-    found = complaints(cluster(defaults={"gpus": {"count": 1, "use": [1]}}))
+    found = mistakes(cluster(defaults={"gpus": {"count": 1, "use": [1]}}))
     assert found == [
         (("nodes", index), "gpus.use has [1]; needed indices from 0 to 0") for index in (0, 1)
     ]
 
 
 def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
-    """One reading of the complaints is enough to mend the file."""
+    """One reading of the mistakes is enough to mend the file."""
     nodes: list[dict[str, object]] = [
         {**A, "gpus": {"count": 2, "use": [0, 0, 5]}},
         {"name": "N1", "address": "10.0.0.1"},
         {"name": "n3", "address": "::1", "transport": "local"},
     ]
-    paths = [path for path, _ in complaints(cluster(nodes, container={"privileged": True}))]
+    paths = [path for path, _ in mistakes(cluster(nodes, container={"privileged": True}))]
     assert paths == [
         ("nodes", 1, "name"),
         ("nodes", 1, "address"),
@@ -287,7 +287,7 @@ def test_value_that_no_node_can_have_is_refused(said: dict[str, object], needed:
 
 
 def test_long_value_is_shown_cut() -> None:
-    """A complaint stays one line of a terminal, whatever was pasted into the file."""
+    """A mistake stays one line of a terminal, whatever was pasted into the file."""
     with pytest.raises(ValidationError, match=r"got 'n{56}\.\.\.; needed"):
         cluster([{**A, "name": "n" * 200}])
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import is_name, nodes_and_gpus
 from tests import ROOT
@@ -22,9 +22,9 @@ def experiment(**said: object) -> Experiment:
     return Experiment.model_validate_json(json.dumps({**PLAIN, **said}))
 
 
-def complaints(found: Experiment) -> list[tuple[tuple[str | int, ...], str]]:
-    """Path and text of every contradiction."""
-    return [(each.path, each.text) for each in found.contradictions()]
+def mistakes(found: Experiment) -> list[tuple[tuple[str | int, ...], str]]:
+    """Path and text of every conflict."""
+    return [(each.path, each.text) for each in found.conflicts()]
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_shipped_playbook_measures_as_the_seed_did(
     name: str, iterations: int, window: tuple[int, int]
 ) -> None:
     """Five repeats over upstream's own window, which the iterations asked for just cover."""
-    found = load.validated(load.read(PLAYBOOKS / f"{name}.yaml"), Experiment)
-    assert complaints(found) == []
+    found = yaml_reader.validated(yaml_reader.read(PLAYBOOKS / f"{name}.yaml"), Experiment)
+    assert mistakes(found) == []
     assert (found.method.repeats, found.method.iterations, found.method.window) == (
         5,
         iterations,
@@ -53,14 +53,14 @@ def test_shipped_playbook_measures_as_the_seed_did(
 @pytest.mark.parametrize("window", [[1, 2], [1, 120], [119, 120]])
 def test_window_up_to_the_last_logged_iteration_is_fine(window: list[int]) -> None:
     """Of --prof 121 the iterations 1 to 120 are logged, and both ends may be measured."""
-    assert complaints(experiment(method={**METHOD, "window": window}, grid=GRID)) == []
+    assert mistakes(experiment(method={**METHOD, "window": window}, grid=GRID)) == []
 
 
 @pytest.mark.parametrize("window", [[0, 100], [-5, 100], [100, 100], [100, 20]])
 def test_window_that_runs_nowhere_is_refused(window: list[int]) -> None:
     """A window begins at iteration 1 or later, and its end comes after its beginning."""
     needed = f"{window}; needed two iterations from 1 on, the first before the last"
-    assert complaints(experiment(method={**METHOD, "window": window}, grid=GRID)) == [
+    assert mistakes(experiment(method={**METHOD, "window": window}, grid=GRID)) == [
         (("method", "window"), needed)
     ]
 
@@ -68,11 +68,11 @@ def test_window_that_runs_nowhere_is_refused(window: list[int]) -> None:
 def test_window_is_needed_unless_the_program_reports_its_own_result() -> None:
     """`rule: reported` takes what the program says of its whole run; a window would mislead."""
     bare = {name: value for name, value in METHOD.items() if name != "window"}
-    assert complaints(experiment(method=bare, grid=GRID)) == [
+    assert mistakes(experiment(method=bare, grid=GRID)) == [
         (("method",), "no window; needed `window: [FIRST, LAST]`")
     ]
-    assert complaints(experiment(method={**bare, "rule": "reported"}, grid=GRID)) == []
-    (found,) = complaints(experiment(method={**METHOD, "rule": "reported"}, grid=GRID))
+    assert mistakes(experiment(method={**bare, "rule": "reported"}, grid=GRID)) == []
+    (found,) = mistakes(experiment(method={**METHOD, "rule": "reported"}, grid=GRID))
     assert found[0] == ("method", "window")
     assert "needed one of them" in found[1]
 
@@ -80,13 +80,13 @@ def test_window_is_needed_unless_the_program_reports_its_own_result() -> None:
 def test_playbook_without_cases_or_with_both_kinds_is_refused() -> None:
     """Cases come from a grid or from a list; two sources would hide what is run."""
     case = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 128}
-    assert complaints(experiment()) == [
+    assert mistakes(experiment()) == [
         ((), "neither `grid` nor `cases`; needed exactly one of them")
     ]
-    assert complaints(experiment(grid=GRID, cases=[case])) == [
+    assert mistakes(experiment(grid=GRID, cases=[case])) == [
         ((), "both `grid` and `cases`; needed exactly one of them")
     ]
-    assert complaints(experiment(cases=[case])) == []
+    assert mistakes(experiment(cases=[case])) == []
 
 
 @pytest.mark.parametrize(

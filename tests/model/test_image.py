@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
 from orchestrator.model.image import Image, derived_tag, file_name
@@ -37,12 +37,14 @@ def read(folder: Path, text: str) -> Image:
     """The image that a file with this text defines."""
     path = folder / "image.yaml"
     path.write_text(text)
-    return load.validated(load.read(path), Image)
+    return yaml_reader.validated(yaml_reader.read(path), Image)
 
 
 def test_shipped_image_is_that_of_the_published_runs() -> None:
     """Base, OFED, its dependencies and the code's commit are those of DLPerf's report."""
-    found = load.validated(load.read(SHIPPED / "ngc-pytorch-20.03" / "image.yaml"), Image)
+    found = yaml_reader.validated(
+        yaml_reader.read(SHIPPED / "ngc-pytorch-20.03" / "image.yaml"), Image
+    )
     assert found.base == "nvcr.io/nvidia/pytorch:20.03-py3"
     assert found.ofed is not None
     assert (found.infiniband, found.ofed.version) == ("mlnx_ofed", "4.9-0.1.7.0")
@@ -54,7 +56,7 @@ def test_shipped_image_is_that_of_the_published_runs() -> None:
     assert found.source is not None
     assert found.source.commit == "5cc03caa153faab7a2c3b1b5b5d63663f06ce1b4"
     assert (found.source.path, found.code) == ("PyTorch/Classification/ConvNets", "/workspace/rn50")
-    assert not list(found.contradictions())
+    assert not list(found.conflicts())
 
 
 GPT_WHEEL = (
@@ -107,17 +109,17 @@ def test_shipped_images_are_those_of_the_reports(
     name: str, base: str, url: str, commit: str, wheels: tuple[str, ...]
 ) -> None:
     """Base, code and wheel of each; none contradicts itself."""
-    found = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+    found = yaml_reader.validated(yaml_reader.read(SHIPPED / name / "image.yaml"), Image)
     assert found.source is not None
     assert (found.name, found.base, found.wheels) == (name, base, wheels)
     assert (found.source.url, found.source.commit) == (url, commit)
-    assert not list(found.contradictions())
+    assert not list(found.conflicts())
 
 
 def test_what_nobody_could_say_is_left_to_the_user() -> None:
     """OneFlow's old wheels: their images say what must be given, and where, before a build."""
     for name, open_keys in (("oneflow-0.1.9", 1), ("oneflow-0.2.0", 1), ("oneflow-gpt-0.3.5", 0)):
-        found = load.validated(load.read(SHIPPED / name / "image.yaml"), Image)
+        found = yaml_reader.validated(yaml_reader.read(SHIPPED / name / "image.yaml"), Image)
         told = [(each.path, each.text) for each in found.unsaid()]
         assert len(told) == open_keys
         for path, text in told:
@@ -133,7 +135,9 @@ def test_key_that_was_left_open_and_is_given_is_no_longer_open(tmp_path: Path) -
 
 def test_base_may_come_as_a_file() -> None:
     """Its archive is fetched, and is no part of the build."""
-    found = load.validated(load.read(SHIPPED / "oneflow-gpt-0.3.5" / "image.yaml"), Image)
+    found = yaml_reader.validated(
+        yaml_reader.read(SHIPPED / "oneflow-gpt-0.3.5" / "image.yaml"), Image
+    )
     assert found.parts == (GPT_WHEEL,)
     assert found.downloads == (GPT_WHEEL, GPT_ARCHIVE)
     assert found.driver == "450.80.02"
@@ -153,7 +157,7 @@ def test_two_parts_of_one_file_name_are_refused(tmp_path: Path) -> None:
         "http://one.example/a%2Bb-1-py3-none-any.whl",
         "http://two.example/a+b-1-py3-none-any.whl",
     ]
-    (found,) = read(tmp_path, f"{IMAGE}wheels: {json.dumps(urls)}\n").contradictions()
+    (found,) = read(tmp_path, f"{IMAGE}wheels: {json.dumps(urls)}\n").conflicts()
     assert found.path == ("wheels",)
     assert "'a+b-1-py3-none-any.whl' is the name of http://one.example/" in found.text
 
@@ -172,7 +176,7 @@ def test_image_that_says_little_has_nothing_put_in(tmp_path: Path) -> None:
     """Every key but name and base may be left out."""
     plain = read(tmp_path, "name: mine\nbase: registry.example/base:1\n")
     assert (plain.packages, plain.downloads, plain.pip, plain.source) == ((), (), (), None)
-    assert not list(plain.contradictions())
+    assert not list(plain.conflicts())
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,7 @@ def test_image_that_contradicts_itself_is_refused(
     tmp_path: Path, old: str, new: str, path: tuple[str], words: str
 ) -> None:
     """Values that are each right and cannot hold together are named at the one to change."""
-    (found,) = read(tmp_path, IMAGE.replace(old, new)).contradictions()
+    (found,) = read(tmp_path, IMAGE.replace(old, new)).conflicts()
     assert found.path == path
     assert words in found.text
 
@@ -236,7 +240,7 @@ BAD = (
 
 @pytest.mark.parametrize(("old", "new", "words"), BAD)
 def test_bad_value_never_gets_near_a_shell(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """Only plain words go into a build; the complaint says what was needed and hides passwords."""
+    """Only plain words go into a build; the mistake says what was needed and hides passwords."""
     assert old in IMAGE
     with pytest.raises(errors.ConfigError, match=r"image\.yaml:") as refused:
         read(tmp_path, IMAGE.replace(old, new, 1))
@@ -250,7 +254,7 @@ def test_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / lock.file_name("v100x4.yaml")
     path.write_text(written.text())
     assert path.name == "v100x4.lock.json"
-    assert load.validated(load.read(path), LockFile) == written
+    assert yaml_reader.validated(yaml_reader.read(path), LockFile) == written
 
 
 def test_lock_says_what_it_lacks(tmp_path: Path) -> None:
@@ -274,11 +278,11 @@ def test_lock_says_what_it_lacks(tmp_path: Path) -> None:
     ],
 )
 def test_bad_lock_is_refused_at_its_place(tmp_path: Path, text: str, words: str) -> None:
-    """B22: a lock that was edited wrongly is a complaint about its line, and never half used."""
+    """B22: a lock that was edited wrongly is a mistake about its line, and never half used."""
     path = tmp_path / "lab.lock.json"
     path.write_text(text)
     with pytest.raises(errors.ConfigError) as refused:
-        load.validated(load.read(path), LockFile)
+        yaml_reader.validated(yaml_reader.read(path), LockFile)
     assert "lab.lock.json:1:" in str(refused.value)
     assert words in str(refused.value)
 
@@ -308,7 +312,7 @@ def test_bundle_says_what_lies_in_it() -> None:
     assert image.id == ZEROS
     assert found.image("dlperf/mine:0") is None
     assert found.bases == {"registry.example/base:1": ZEROS}
-    assert not list(found.contradictions())
+    assert not list(found.conflicts())
     assert found.files == {
         "images/mine.tar": FileSeen(ONES, 10),
         "downloads/ofed.tar": FileSeen(ZEROS, 20),
@@ -332,7 +336,7 @@ def test_bundle_that_contradicts_itself_is_refused() -> None:
     parts = bundle_parts()
     parts["images"].append({**parts["images"][0], "inputs": ZEROS})
     parts["downloads"] *= 2
-    told = [(found.path, found.text) for found in bundle(parts).contradictions()]
+    told = [(found.path, found.text) for found in bundle(parts).conflicts()]
     assert [path for path, _ in told] == [
         ("images", 1, "tag"),
         ("images", 1, "file"),

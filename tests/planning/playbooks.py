@@ -31,8 +31,8 @@ def cluster(nodes: int, **defaults: object) -> Cluster:
     return Cluster.model_validate_json(json.dumps(said))
 
 
-def complaints(
+def mistakes(
     found: Experiment, where: Cluster | None = None
 ) -> list[tuple[tuple[str | int, ...], str]]:
-    """Path and text of every contradiction."""
-    return [(each.path, each.text) for each in matrix.contradictions(found, RN50, where)]
+    """Path and text of every conflict."""
+    return [(each.path, each.text) for each in matrix.conflicts(found, RN50, where)]

@@ -3,7 +3,7 @@
 import json
 
 from orchestrator import workloads
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
@@ -22,8 +22,12 @@ GRID = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
 
 def shipped(playbook: str, inventory: str, program: Program) -> Recipe:
     """A shipped playbook on a shipped inventory, its program at a fixed place."""
-    experiment = load.validated(load.read(ROOT / "playbooks" / f"{playbook}.yaml"), Experiment)
-    cluster = load.validated(load.read(ROOT / "inventory" / f"{inventory}.yaml"), Cluster)
+    experiment = yaml_reader.validated(
+        yaml_reader.read(ROOT / "playbooks" / f"{playbook}.yaml"), Experiment
+    )
+    cluster = yaml_reader.validated(
+        yaml_reader.read(ROOT / "inventory" / f"{inventory}.yaml"), Cluster
+    )
     workload = workloads.find(experiment.workload)
     assert workload is not None
     return Recipe(playbook, experiment, workload, cluster, program)

@@ -11,7 +11,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.planning import matrix
 from orchestrator.workloads import ngc_pytorch_rn50, reference_rn50
-from tests.planning.playbooks import CASE, GRID, RN50, cluster, complaints, experiment
+from tests.planning.playbooks import CASE, GRID, RN50, cluster, experiment, mistakes
 
 # A workload that can split its model and gather gradients, as GPT can.
 GPT = replace(RN50, axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}))
@@ -73,7 +73,7 @@ def test_every_printed_gpt_case_gives_its_data_parallel_and_global_batch(line: s
         "data_parallel": data,
     }
     found = experiment(cases=[entry])
-    assert matrix.contradictions(found, GPT, None) == ()
+    assert matrix.conflicts(found, GPT, None) == ()
     (case,) = matrix.cases(found)
     assert (case.world_size, case.data_parallel, case.global_batch_size) == (
         nodes * gpus,
@@ -88,7 +88,7 @@ def test_ranks_are_always_data_times_tensor_times_pipeline() -> None:
     for nodes, gpus, tensor, pipeline in itertools.product(*sizes):
         said = {"tensor_parallel": tensor, "pipeline_parallel": pipeline, "accumulation_steps": 3}
         found = experiment(cases=[{**CASE, **said, "placement": f"{nodes}x{gpus}"}])
-        refused = matrix.contradictions(found, GPT, None)
+        refused = matrix.conflicts(found, GPT, None)
         (case,) = matrix.cases(found)
         exact = case.data_parallel * tensor * pipeline == nodes * gpus
         assert exact == (not refused)
@@ -121,7 +121,7 @@ def test_cases_are_comparable_if_only_their_placement_differs() -> None:
 def test_impossible_split_says_what_does_not_divide() -> None:
     """32 ranks into tensor 8 x pipeline 3, in the words of the message that a user reads."""
     case = {**CASE, "placement": "4x8", "tensor_parallel": 8, "pipeline_parallel": 3}
-    found = matrix.contradictions(experiment(cases=[case]), GPT, None)
+    found = matrix.conflicts(experiment(cases=[case]), GPT, None)
     assert [(each.path, each.text) for each in found] == [
         (("cases", 0), "4x8: 32 ranks cannot be split into tensor 8 x pipeline 3")
     ]
@@ -130,7 +130,7 @@ def test_impossible_split_says_what_does_not_divide() -> None:
 def test_written_data_parallel_is_checked() -> None:
     """It may be left out; where it stands, it must be what the other sizes leave."""
     case = {**CASE, "placement": "1x8", "tensor_parallel": 2, "data_parallel": 8}
-    found = matrix.contradictions(experiment(cases=[case]), GPT, None)
+    found = matrix.conflicts(experiment(cases=[case]), GPT, None)
     assert [(each.path, each.text) for each in found] == [
         (
             ("cases", 0, "data_parallel"),
@@ -144,14 +144,14 @@ def test_axis_that_the_workload_cannot_do_is_refused(axis: str) -> None:
     """A program that ignores an axis would be measured as something that it is not."""
     workload = replace(RN50, axes=frozenset())
     case = {**CASE, "placement": "1x2", axis: 2}
-    found = matrix.contradictions(experiment(cases=[case]), workload, None)
+    found = matrix.conflicts(experiment(cases=[case]), workload, None)
     assert [each.text for each in found] == [
         f"1x2: {axis} 2; workload reference_rn50 can only do 1"
     ]
 
 
 def test_every_impossible_case_is_reported_at_once() -> None:
-    """A playbook with seven mistakes gets seven complaints, each at its own place."""
+    """A playbook with seven mistakes gets seven mistakes, each at its own place."""
     cases = [
         {**CASE, "placement": "3x1"},
         {**CASE, "placement": "1x8"},
@@ -161,7 +161,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
         CASE,
         CASE,
     ]
-    found = complaints(
+    found = mistakes(
         experiment(cases=cases, exclude=[{"precision": "amp"}]),
         cluster(2, gpus={"count": 4}),
     )
@@ -190,7 +190,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
 def test_window_and_cases_are_judged_together() -> None:
     """A wrong method does not hide a wrong case."""
     method = {"repeats": 1, "iterations": 21, "window": [5, 50]}
-    found = complaints(experiment(method=method, cases=[{**CASE, "tensor_parallel": 2}]))
+    found = mistakes(experiment(method=method, cases=[{**CASE, "tensor_parallel": 2}]))
     assert [path for path, _ in found] == [("method", "window"), ("cases", 0), ("cases", 0)]
 
 
@@ -198,20 +198,20 @@ def test_a_rule_that_the_logs_do_not_serve_is_refused() -> None:
     """Every trial would run and give no number."""
     method = {"repeats": 1, "iterations": 121, "rule": "reported"}
     needed = "reported; logs of reference_rn50 can be measured by clock or rates"
-    assert complaints(experiment(method=method, cases=[CASE])) == [(("method", "rule"), needed)]
+    assert mistakes(experiment(method=method, cases=[CASE])) == [(("method", "rule"), needed)]
 
 
 def test_what_the_workload_cannot_do_is_said_at_its_case() -> None:
     """In the workload's own words; asked only where its parameters are in order."""
     picky = replace(
-        reference_rn50.WORKLOAD, misfits=lambda case, _: (f"{case.nodes} nodes; needed 9",)
+        reference_rn50.WORKLOAD, unsupported=lambda case, _: (f"{case.nodes} nodes; needed 9",)
     )
-    found = matrix.contradictions(experiment(cases=[CASE]), picky, None)
+    found = matrix.conflicts(experiment(cases=[CASE]), picky, None)
     assert [(each.path, each.text) for each in found] == [
         (("cases", 0), f"{CASE['placement']}: {str(CASE['placement'])[0]} nodes; needed 9")
     ]
     wrong = experiment(cases=[{**CASE, "params": {"image_size": "big"}}])
-    texts = [each.text for each in matrix.contradictions(wrong, picky, None)]
+    texts = [each.text for each in matrix.conflicts(wrong, picky, None)]
     assert not any("needed 9" in text for text in texts)
 
 
@@ -222,7 +222,7 @@ def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
         "[20, 121] with iterations: 121, of which reference_rn50 logs up to 120;"
         " needed a window that ends by then"
     )
-    assert complaints(experiment(method=method, cases=[CASE])) == [(("method", "window"), needed)]
+    assert mistakes(experiment(method=method, cases=[CASE])) == [(("method", "window"), needed)]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_window_beyond_the_last_logged_iteration_is_refused() -> None:
 )
 def test_placement_must_fit_into_the_cluster(placement: str, *, fits: bool) -> None:
     """As many nodes and GPUs as there are can be taken, and not one more."""
-    found = complaints(
+    found = mistakes(
         experiment(cases=[{**CASE, "placement": placement}]), cluster(2, gpus={"count": 4})
     )
     assert (found == []) == fits
@@ -240,7 +240,7 @@ def test_placement_must_fit_into_the_cluster(placement: str, *, fits: bool) -> N
 def test_impossible_case_of_a_grid_is_complained_about_at_its_placement() -> None:
     """Once, however many precisions and batch sizes it would have been run with."""
     grid = {"placement": ["1x1", "3x1"], "precision": ["amp", "fp32"], "micro_batch_size": [4, 8]}
-    assert complaints(experiment(grid=grid), cluster(2, gpus={"count": 4})) == [
+    assert mistakes(experiment(grid=grid), cluster(2, gpus={"count": 4})) == [
         (("grid", "placement", 1), "3x1 asks for 3 nodes; inventory testers has 2")
     ]
 
@@ -248,8 +248,8 @@ def test_impossible_case_of_a_grid_is_complained_about_at_its_placement() -> Non
 def test_gpus_that_may_not_be_used_are_not_counted() -> None:
     """Of 8 GPUs the inventory lets us use three: a case of four does not fit."""
     where = cluster(1, gpus={"count": 8, "use": [1, 3, 5]})
-    assert complaints(experiment(cases=[{**CASE, "placement": "1x3"}]), where) == []
-    assert complaints(experiment(cases=[{**CASE, "placement": "1x4"}]), where) == [
+    assert mistakes(experiment(cases=[{**CASE, "placement": "1x3"}]), where) == []
+    assert mistakes(experiment(cases=[{**CASE, "placement": "1x4"}]), where) == [
         (("cases", 0), "1x4 asks for 4 GPUs on node n1; inventory testers lets it use 3")
     ]
 
@@ -264,8 +264,8 @@ def test_a_case_needs_as_many_nodes_that_fit_wherever_they_stand() -> None:
         for n, count in ((1, 2), (2, 4), (3, 2), (4, 4))
     ]
     where = Cluster.model_validate_json(json.dumps({"name": "testers", "nodes": nodes}))
-    assert complaints(experiment(cases=[{**CASE, "placement": "2x4"}]), where) == []
-    assert complaints(experiment(cases=[{**CASE, "placement": "3x4"}]), where) == [
+    assert mistakes(experiment(cases=[{**CASE, "placement": "2x4"}]), where) == []
+    assert mistakes(experiment(cases=[{**CASE, "placement": "3x4"}]), where) == [
         (("cases", 0), "3x4 asks for 4 GPUs on node n1; inventory testers lets it use 2")
     ]
 
@@ -273,17 +273,17 @@ def test_a_case_needs_as_many_nodes_that_fit_wherever_they_stand() -> None:
 def test_ranks_on_cpus_need_no_gpus() -> None:
     """A CPU case may have more ranks per node than there are GPUs."""
     found = experiment(cases=[{**CASE, "placement": "2x16"}], device="cpu")
-    assert complaints(found, cluster(2)) == []
+    assert mistakes(found, cluster(2)) == []
 
 
 def test_local_nodes_need_the_device_said() -> None:
     """On this machine it is not plain whether a number is one of CPUs or of GPUs."""
     where = cluster(2, transport="local", runtime="process", gpus={"count": 4})
     text = "node n1 is local and no device is named; needed `device: cpu` or `device: cuda`"
-    assert complaints(experiment(grid=GRID, device=None), where) == [((), text)]
-    assert complaints(experiment(grid=GRID, device="cpu"), where) == []
-    assert complaints(experiment(grid=GRID, device="cuda"), where) == []
-    assert complaints(experiment(grid=GRID, device=None), cluster(2, gpus={"count": 4})) == []
+    assert mistakes(experiment(grid=GRID, device=None), where) == [((), text)]
+    assert mistakes(experiment(grid=GRID, device="cpu"), where) == []
+    assert mistakes(experiment(grid=GRID, device="cuda"), where) == []
+    assert mistakes(experiment(grid=GRID, device=None), cluster(2, gpus={"count": 4})) == []
 
 
 def test_data_set_that_the_workload_reads_must_be_there() -> None:
@@ -293,14 +293,14 @@ def test_data_set_that_the_workload_reads_must_be_there() -> None:
         cases=[{**CASE, "placement": "2x1"}, {**CASE, "placement": "1x1"}],
     )
     where = cluster(3, gpus={"count": 1})
-    texts = [each.text for each in matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, where)]
+    texts = [each.text for each in matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, where)]
     assert texts == [
         "workload ngc_pytorch_rn50 reads the data set 'imagenet';"
         f" needed data.imagenet for node {node} in inventory testers"
         for node in ("n1", "n2")
     ]
     where = cluster(3, gpus={"count": 1}, data={"imagenet": "/data/image"})
-    assert matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, where) == ()
+    assert matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, where) == ()
 
 
 def test_grid_of_a_million_cases_is_refused_without_expanding_it() -> None:
@@ -310,7 +310,7 @@ def test_grid_of_a_million_cases_is_refused_without_expanding_it() -> None:
     params = {"image_size": list(range(100, 200))}
     found = experiment(grid={**grid, "placement": ["1x1"], "params": params})
     begin = time.perf_counter()
-    assert complaints(found, cluster(1)) == [
+    assert mistakes(found, cluster(1)) == [
         (("grid",), "1000000 trials; needed at most 10000"),
     ]
     assert time.perf_counter() - begin < 1.0
@@ -321,22 +321,22 @@ def test_trials_are_counted_with_their_repeats(repeats: int, *, allowed: bool) -
     """2,000 cases of 5 repeats are the most; one repeat more is refused."""
     grid = {**GRID, "placement": ["1x1"], "micro_batch_size": list(range(1, 2001))}
     method = {"repeats": repeats, "iterations": 21, "window": [5, 20]}
-    found = complaints(experiment(grid=grid, method=method))
+    found = mistakes(experiment(grid=grid, method=method))
     assert found == ([] if allowed else [(("grid",), "12000 trials; needed at most 10000")])
 
 
 def test_too_many_written_cases_are_refused_at_their_list() -> None:
-    """The complaint stands where the cases do."""
+    """The mistake stands where the cases do."""
     method = {"repeats": 1000, "iterations": 21, "window": [5, 20]}
     cases = [{**CASE, "micro_batch_size": size} for size in range(1, 12)]
-    assert complaints(experiment(cases=cases, method=method)) == [
+    assert mistakes(experiment(cases=cases, method=method)) == [
         (("cases",), "11000 trials; needed at most 10000")
     ]
 
 
 def test_playbook_without_cases_is_refused_only_for_that() -> None:
-    """No complaint follows from another one."""
-    assert complaints(experiment()) == [
+    """No mistake follows from another one."""
+    assert mistakes(experiment()) == [
         ((), "neither `grid` nor `cases`; needed exactly one of them")
     ]
 
@@ -346,8 +346,8 @@ def test_device_that_the_program_cannot_use_is_refused() -> None:
     grid = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
     for device in (None, "cuda", "cpu"):
         asked = experiment(workload="ngc_pytorch_rn50", grid=grid, device=device)
-        found = matrix.contradictions(asked, ngc_pytorch_rn50.WORKLOAD, None)
+        found = matrix.conflicts(asked, ngc_pytorch_rn50.WORKLOAD, None)
         assert [each.path for each in found] == ([("device",)] if device == "cpu" else [])
     only_cpu = replace(RN50, devices=frozenset({"cpu"}))
-    (refused,) = matrix.contradictions(experiment(grid=grid, device=None), only_cpu, None)
+    (refused,) = matrix.conflicts(experiment(grid=grid, device=None), only_cpu, None)
     assert refused.text == "workload reference_rn50 cannot compute on cuda; needed `device: cpu`"

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.model.text import Noun
 from orchestrator.planning import matrix
 from orchestrator.workloads import ngc_pytorch_rn50
-from tests.planning.playbooks import CASE, GRID, RN50, complaints, experiment
+from tests.planning.playbooks import CASE, GRID, RN50, experiment, mistakes
 
 
 def test_exclude_leaves_out_what_agrees_with_every_value() -> None:
@@ -19,7 +19,7 @@ def test_exclude_leaves_out_what_agrees_with_every_value() -> None:
     }
     exclude = [{"placement": "2x2", "precision": "amp"}, {"placement": "1x2"}]
     found = experiment(grid=grid, exclude=exclude)
-    assert complaints(found) == []
+    assert mistakes(found) == []
     assert [(case.placement, case.precision) for case in matrix.cases(found)] == [
         ("1x1", "fp32"),
         ("2x2", "fp32"),
@@ -33,14 +33,14 @@ def test_exclude_knows_parameters_of_the_grid_and_of_the_playbook() -> None:
     found = experiment(
         grid=grid, params={"image_size": 64}, exclude=[{"params": {"threads": 2, "image_size": 64}}]
     )
-    assert complaints(found) == []
+    assert mistakes(found) == []
     assert [case.given["threads"] for case in matrix.cases(found)] == [1]
 
 
 def test_exclude_that_matches_nothing_is_refused() -> None:
     """It was meant to leave something out, and what it meant would run."""
     exclude = [{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]
-    assert complaints(experiment(grid=GRID, exclude=exclude)) == [
+    assert mistakes(experiment(grid=GRID, exclude=exclude)) == [
         (("exclude", 1), "no case matches it; needed one that does"),
         (("exclude", 2), "no case matches it; needed one that does"),
     ]
@@ -48,7 +48,7 @@ def test_exclude_that_matches_nothing_is_refused() -> None:
 
 def test_exclude_that_leaves_nothing_is_refused() -> None:
     """A sweep of no case would end well and say nothing."""
-    assert complaints(experiment(grid=GRID, exclude=[{"precision": "fp32"}])) == [
+    assert mistakes(experiment(grid=GRID, exclude=[{"precision": "fp32"}])) == [
         (("exclude",), "every case is left out; needed at least one")
     ]
 
@@ -56,12 +56,12 @@ def test_exclude_that_leaves_nothing_is_refused() -> None:
 def test_case_that_is_there_twice_is_refused() -> None:
     """A value twice in an axis, or 128 beside 128.0, is one case under two trials."""
     twice = {**GRID, "placement": ["1x1", "1x2", "1x1"], "params": {"threads": [2, 2]}}
-    assert complaints(experiment(grid=twice)) == [
+    assert mistakes(experiment(grid=twice)) == [
         (("grid", "placement", 2), "'1x1' is there twice; needed each value once"),
         (("grid", "params", "threads", 1), "2 is there twice; needed each value once"),
     ]
     cases = [{**CASE, "params": {"loss_scale": scale}} for scale in (128, 128.0, 64)]
-    assert complaints(experiment(cases=cases)) == [
+    assert mistakes(experiment(cases=cases)) == [
         (("cases", 1), "the case 1x1 is there twice; needed each case once")
     ]
 
@@ -81,16 +81,16 @@ def test_wrong_parameter_is_found_wherever_it_is_given(name: str, value: object,
     """For all cases, for one case, and as an axis of the grid, each at its own place."""
     grid = {**GRID, "params": {name: [value]}}
     cases = [{**CASE, "params": {name: value}}]
-    assert complaints(experiment(grid=GRID, params={name: value})) == [(("params", name), text)]
-    assert complaints(experiment(cases=cases)) == [(("cases", 0, "params", name), text)]
-    assert complaints(experiment(grid=grid)) == [(("grid", "params", name, 0), text)]
+    assert mistakes(experiment(grid=GRID, params={name: value})) == [(("params", name), text)]
+    assert mistakes(experiment(cases=cases)) == [(("cases", 0, "params", name), text)]
+    assert mistakes(experiment(grid=grid)) == [(("grid", "params", name, 0), text)]
 
 
 def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
     """The workload's own parameters are named beside it."""
     text = "unknown parameter 'epochs'; this workload has: data_backend, loss_scale"
     found = experiment(grid={**GRID, "params": {"epochs": [1, 2]}}, params={"epochs": 1})
-    judged = matrix.contradictions(found, ngc_pytorch_rn50.WORKLOAD, None)
+    judged = matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, None)
     assert [(each.path, each.text) for each in judged] == [
         (("params", "epochs"), text),
         (("grid", "params", "epochs", 0), text),
@@ -100,7 +100,7 @@ def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
 
 def test_secret_among_the_parameters_is_refused_as_one() -> None:
     """Playbooks are shown, copied and kept; a password in one is not a misspelt parameter."""
-    (found,) = complaints(experiment(grid=GRID, params={"password": "x"}))
+    (found,) = mistakes(experiment(grid=GRID, params={"password": "x"}))
     assert found[0] == ("params", "password")
     assert "secrets do not belong" in found[1]
 
@@ -108,7 +108,7 @@ def test_secret_among_the_parameters_is_refused_as_one() -> None:
 def test_axis_of_parameters_without_a_value_is_refused() -> None:
     """An empty list would make the whole grid empty."""
     found = experiment(grid={**GRID, "params": {"threads": []}})
-    assert complaints(found) == [(("grid", "params", "threads"), "an empty list; needed a value")]
+    assert mistakes(found) == [(("grid", "params", "threads"), "an empty list; needed a value")]
 
 
 class Required(Noun):
@@ -121,9 +121,9 @@ def test_parameter_that_the_workload_needs_may_come_from_anywhere_but_must_come(
     """Half of the cases give it themselves; the others have it from nowhere."""
     workload = replace(RN50, params=Required)
     cases = [CASE, {**CASE, "placement": "1x2", "params": {"layers": 2}}]
-    found = matrix.contradictions(experiment(cases=cases), workload, None)
+    found = matrix.conflicts(experiment(cases=cases), workload, None)
     assert [(each.path, each.text) for each in found] == [
         (("cases", 0), "1x1: the workload needs params.layers")
     ]
     given = experiment(cases=[CASE], params={"layers": 2})
-    assert matrix.contradictions(given, workload, None) == ()
+    assert matrix.conflicts(given, workload, None) == ()

@@ -32,7 +32,7 @@ def ask(asked: Sequence[Section]) -> sections.Answers:
 
 
 def test_each_answer_comes_back_byte_for_byte() -> None:
-    """Output, complaints and exit status belong to the question that brought them."""
+    """Output, mistakes and exit status belong to the question that brought them."""
     answers = ask(
         [
             shell("one", r"printf 'a\n\n b'; printf 'oh' >&2; exit 3"),

@@ -16,7 +16,7 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.lock import EMPTY
-from orchestrator.provisioning.carry import carry
+from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import ImageOptions, Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.image import Image
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def dllogger() -> Path:
 
 def shipped(name: str) -> Image:
     """A shipped image."""
-    return load.validated(load.read(ROOT / "images" / name / "image.yaml"), Image)
+    return yaml_reader.validated(yaml_reader.read(ROOT / "images" / name / "image.yaml"), Image)
 
 
 @contextmanager

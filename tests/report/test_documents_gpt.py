@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator import report
-from orchestrator.measuring import measure
+from orchestrator.measuring import medians, throughputs
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Evidence, Result
@@ -78,14 +78,14 @@ def gpt() -> tuple[Result, ...]:
         )
         milliseconds, memory = said.split()[:2]
         log = replace(LOG, latency_s=float(milliseconds) / 1000, window=(60, 100))
-        samples_per_s = measure.throughput(log, case.global_batch_size, "latency")
+        samples_per_s = throughputs.of_log(log, case.global_batch_size, "latency")
         once = replace(
             trial(case, 1, samples_per_s),
             latency_s=log.latency_s,
             memory_mib=int(memory),
             evidence=Evidence(f"logs/{oneflow_gpt.stem(case)}_1.log", None, SHA256, ""),
         )
-        found.append(measure.result(case, [once]))
+        found.append(medians.result(case, [once]))
     return tuple(found)
 
 
@@ -171,7 +171,7 @@ def test_gpt_groups_without_names_or_numbers_stay_readable() -> None:
     said = gpt_report()
     one, *_, last = said.results
     bare = replace(one.case, params=())
-    failed = measure.result(last.case, [trial(last.case, 1, None)])
+    failed = medians.result(last.case, [trial(last.case, 1, None)])
     unnamed = replace(one, case=bare)
     named = replace(last.case, params=())
     found = replace(

@@ -12,7 +12,7 @@ from orchestrator import report
 from orchestrator.model.layout import Layout
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.report import page, words
+from orchestrator.report import markdown_page, phrases
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -68,8 +68,8 @@ def observed(found: Report) -> set[str]:
 
 
 def test_every_text_is_there_in_both_languages() -> None:
-    """With the same values in it, and Chinese wherever there are words."""
-    for key, (english, chinese) in words.TEXTS.items():
+    """With the same values in it, and Chinese wherever there are phrases."""
+    for key, (english, chinese) in phrases.TEXTS.items():
         fields = [
             {field for _, field, _, _ in string.Formatter().parse(text) if field}
             for text in (english, chinese)
@@ -152,7 +152,7 @@ def test_no_english_is_left_but_names(kind: Literal["placements", "groups", "gpu
     layout = replace(found.layout, kind=kind)
     text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=125.0), "zh")
     for seen in sorted(observed(found), key=len, reverse=True):
-        text = text.replace(page.escaped(seen), "")
+        text = text.replace(markdown_page.escaped(seen), "")
     text = re.sub("[A-Z][A-Z0-9-]+（[^（）]*[\u4e00-\u9fff][^（）]*）", "", text)
     text = re.sub("`[^`\n]+`", "", text)
     assert set(re.findall(r"(?<!\w)[A-Za-z][\w/-]*", text, re.ASCII)) - NAMES == set()

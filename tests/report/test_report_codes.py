@@ -21,7 +21,7 @@ REFUSALS = {
 }
 STARTING = (
     *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "state/store.py"),
-    "sweeping/services.py",
+    "sweeping/service_files.py",
 )
 # Answers of nodes, data sets and `inspect`, and images that are made before any trial.
 NO_REPORT = ("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py")

@@ -13,7 +13,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import TaskEnd
 from orchestrator.runtimes._files import script
-from orchestrator.sweeping import gather, services
+from orchestrator.sweeping import gather, service_files
 from tests.sweeping.elsewhere import LOG, TASK, attempt, elsewhere, end, sweep_in
 from tests.waiting import wait_for
 
@@ -80,7 +80,7 @@ def test_a_node_that_has_another_name_by_now_is_asked_for_nothing(tmp_path: Path
     renamed = replace(TASK, node="renamed", node_rank=1, files=("id",))
     both = replace(one, tasks=(TASK, renamed), folders={**one.folders, "renamed": "/elsewhere"})
     gather.bring(sweep, nodes, one, (end(LOG),))
-    services.forget(nodes, both)
+    service_files.forget(nodes, both)
     gather.forget(sweep, nodes, both)
     assert not there.exists()
 

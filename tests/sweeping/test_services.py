@@ -15,7 +15,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout, places
-from orchestrator.sweeping import services
+from orchestrator.sweeping import service_files
 from orchestrator.transports.local import LocalTransport
 from tests.sshd import free_port
 
@@ -61,7 +61,7 @@ class Pair:
 
     def run(self, attempt: Attempt, *, before: Callable[[], object] = lambda: None) -> GangEnd:
         """The attempt, from its keys to its end."""
-        services.bring(self.scheduler, attempt)
+        service_files.bring(self.scheduler, attempt)
         before()
         try:
             assert self.scheduler.launch(attempt, LIMITS)
@@ -145,13 +145,13 @@ def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
     kept = []
     for _ in range(2):
         attempt = pair.attempt("true")
-        services.bring(pair.scheduler, attempt)
+        service_files.bring(pair.scheduler, attempt)
         folder = Path(attempt.folder(attempt.tasks[0]))
         names = {*mpirun.LEADER_FILES, *SERVICE_FILES}
         assert {path.name for path in folder.iterdir()} == names
         assert {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()} == {"600"}
         kept.append((folder / "id").read_text())
-        services.forget(pair.scheduler, attempt)
+        service_files.forget(pair.scheduler, attempt)
         assert not (folder / "id").exists()
         assert not (folder / "r1.host_key").exists()
     assert kept[0] != kept[1]
@@ -162,7 +162,7 @@ def test_different_folders_are_refused(pair: Pair) -> None:
     attempt = pair.attempt("true")
     moved = replace(attempt, folders={**attempt.folders, "n2": "/elsewhere"})
     with pytest.raises(errors.UnfitError, match="/elsewhere") as raised:
-        services.bring(pair.scheduler, moved)
+        service_files.bring(pair.scheduler, moved)
     assert raised.value.code == "FOLDERS"
 
 

@@ -25,7 +25,7 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat, Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers import Seen
+from orchestrator.schedulers import Seen, choice
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
@@ -211,7 +211,7 @@ class Tiny(Gangs):
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> schedulers.Scheduler:  # noqa: ARG001 - nothing is kept there
-    """Stands where ``orchestrator.schedulers.reach`` stood."""
+    """Stands where ``orchestrator.schedulers.choice.reach`` stood."""
     return Tiny(cluster, stopping)
 
 
@@ -230,7 +230,7 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:  # noqa: ARG001 - 
 
 def install() -> None:
     """Take the place of what the program reaches nodes by."""
-    schedulers.reach, schedulers.seats = reach, seats
+    choice.reach, choice.seats = reach, seats
 
 
 def _shared() -> Path:

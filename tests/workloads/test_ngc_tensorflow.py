@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator import logs, workloads
-from orchestrator.measuring import measure
+from orchestrator.measuring import throughputs, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Mount, Placement, Seat
@@ -178,7 +178,7 @@ def test_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
 )
 def test_what_the_program_can_do_is_not_refused(of: Case, method: Method) -> None:
     """Both procedures, and what lies between them."""
-    assert tuple(WORKLOAD.misfits(of, method)) == ()
+    assert tuple(WORKLOAD.unsupported(of, method)) == ()
 
 
 @pytest.mark.parametrize(
@@ -214,19 +214,21 @@ def test_what_the_program_can_do_is_not_refused(of: Case, method: Method) -> Non
     ],
 )
 def test_what_the_program_cannot_do_is_refused(of: Case, method: Method, seen: str) -> None:
-    """Each contradiction in one sentence that says what was needed."""
-    (said,) = WORKLOAD.misfits(of, method)
+    """Each conflict in one sentence that says what was needed."""
+    (said,) = WORKLOAD.unsupported(of, method)
     assert seen in said
     assert "; needed" in said or "; this program" in said
 
 
 def test_both_modes_report_a_result_of_their_own() -> None:
     """The real program ends a training, too, with the mean of the rates that it printed."""
-    assert list(WORKLOAD.misfits(case(), Method(repeats=1, iterations=45, rule="reported"))) == []
+    assert (
+        list(WORKLOAD.unsupported(case(), Method(repeats=1, iterations=45, rule="reported"))) == []
+    )
     content = (REAL / "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log").read_bytes()
     log = logs.reader(logs.TENSORFLOW)([content], None)
-    assert measure.throughput(log, None, "reported") == 0.6804357877819132
-    assert measure.rate_problem(log, 1, "reported") is None
+    assert throughputs.of_log(log, None, "reported") == 0.6804357877819132
+    assert validity.rate_problem(log, 1, "reported") is None
 
 
 def test_names_of_logs_tell_xla_and_mode() -> None:
@@ -315,8 +317,8 @@ def test_log_of_another_case_is_told_by_its_header() -> None:
     )
     log = logs.reader(logs.TENSORFLOW)([header], None)
     same = case("amp", xla=True, mode="training_benchmark", warmup_steps=200, loss_scale=128)
-    assert measure.mismatches(log, same, BENCHMARK) == ()
+    assert validity.mismatches(log, same, BENCHMARK) == ()
     other = case("amp", xla=False, mode="training_benchmark")
-    (problem,) = measure.mismatches(log, other, BENCHMARK)
+    (problem,) = validity.mismatches(log, other, BENCHMARK)
     assert problem.message == "xla is True in the log and False in the case"
-    assert measure.mismatches(log, case("amp", mode="train"), BENCHMARK) != ()
+    assert validity.mismatches(log, case("amp", mode="train"), BENCHMARK) != ()

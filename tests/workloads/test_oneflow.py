@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
@@ -46,8 +46,10 @@ MP_PP_1x8x4_512_2304x24 4x8 16 512 24 24 19196.65 26.67 25.18
 
 def recipe(playbook: str, workload: Workload, code: str = CODE) -> Recipe:
     """A shipped playbook on the cluster of the documents."""
-    experiment = load.validated(load.read(ROOT / f"playbooks/{playbook}.yaml"), Experiment)
-    cluster = load.validated(load.read(ROOT / "inventory/v100x4.yaml"), Cluster)
+    experiment = yaml_reader.validated(
+        yaml_reader.read(ROOT / f"playbooks/{playbook}.yaml"), Experiment
+    )
+    cluster = yaml_reader.validated(yaml_reader.read(ROOT / "inventory/v100x4.yaml"), Cluster)
     return Recipe(playbook, experiment, workload, cluster, Program(code, "python3", ""))
 
 
@@ -294,7 +296,7 @@ def test_what_the_program_cannot_do_is_refused(
     workload: Workload, refused: Case, method: Method, said: str
 ) -> None:
     """Before a GPU is touched, and with the numbers."""
-    assert list(workload.misfits(refused, method)) == [said]
+    assert list(workload.unsupported(refused, method)) == [said]
 
 
 def test_a_reported_result_needs_no_window() -> None:
@@ -305,7 +307,7 @@ def test_a_reported_result_needs_no_window() -> None:
         (oneflow_bert.WORKLOAD, case()),
         (oneflow_gpt.WORKLOAD, gpt_case()),
     ):
-        assert list(workload.misfits(found, method)) == []
+        assert list(workload.unsupported(found, method)) == []
 
 
 def called(workload: Workload, found: Case) -> Published:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator import workloads
-from orchestrator.files import load
+from orchestrator.files import yaml_reader
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image, Program
@@ -32,7 +32,7 @@ UPSTREAM = [name for name in PLAYBOOKS if name != "smoke"]  # it runs a program 
 
 def image(name: str) -> Image:
     """A shipped image."""
-    return load.validated(load.read(ROOT / "images" / name / "image.yaml"), Image)
+    return yaml_reader.validated(yaml_reader.read(ROOT / "images" / name / "image.yaml"), Image)
 
 
 def parser(workload: str, of: Image) -> argparse.ArgumentParser:
@@ -46,8 +46,10 @@ def parser(workload: str, of: Image) -> argparse.ArgumentParser:
 
 def planned(playbook: str) -> Iterator[tuple[Experiment, list[str]]]:
     """Every different command line of a shipped playbook, from the program's own options on."""
-    experiment = load.validated(load.read(ROOT / f"playbooks/{playbook}.yaml"), Experiment)
-    cluster = load.validated(load.read(ROOT / "inventory/v100x4.yaml"), Cluster)
+    experiment = yaml_reader.validated(
+        yaml_reader.read(ROOT / f"playbooks/{playbook}.yaml"), Experiment
+    )
+    cluster = yaml_reader.validated(yaml_reader.read(ROOT / "inventory/v100x4.yaml"), Cluster)
     workload = workloads.find(experiment.workload)
     assert workload is not None
     program = Program("/workspace/code", "python3", "")

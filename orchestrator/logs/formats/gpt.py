@@ -84,7 +84,7 @@ def _broken(line: bytes) -> bool:
 def _config(run: Run) -> dict[str, Value]:
     """What the header says, with what follows from it; what contradicts itself is withdrawn."""
     header = run.header
-    for names, seen in list(_contradictions(header)):
+    for names, seen in list(_conflicts(header)):
         run.notes.add("MIXED-CONFIG", f"header: {seen}", sort=names[0])
         header.withdraw(*names)
     config = {name: it for name, it in header.values.items() if name not in ("fp16", "padded")}
@@ -97,7 +97,7 @@ def _config(run: Run) -> dict[str, Value]:
     return config
 
 
-def _contradictions(header: Header) -> Iterator[tuple[tuple[str, ...], str]]:
+def _conflicts(header: Header) -> Iterator[tuple[tuple[str, ...], str]]:
     """Names of arguments that do not fit together, and why."""
     if numbers := header.numbers(*_RANKS):
         nodes, gpus, *parallel = numbers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.report import codes, words
+from orchestrator.report import codes, phrases
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -16,15 +16,15 @@ class Page:
     """One report in one language."""
 
     report: Report
-    language: words.Language
+    language: phrases.Language
 
     def say(self, key: str, **values: str | int | float) -> str:
         """The text of a key in this page's language."""
-        return words.text(self.language, key, **values)
+        return phrases.text(self.language, key, **values)
 
     def say_or(self, key: str, otherwise: str) -> str:
         """The text of a key, or ``otherwise`` where there is no such key."""
-        return words.text_or(self.language, key, otherwise)
+        return phrases.text_or(self.language, key, otherwise)
 
     def codes(self, problems: Iterable[Problem]) -> str:
         """The codes of problems or marks, each explained in this page's language."""

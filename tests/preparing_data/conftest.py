@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Place
-from tests.preparing.nodes import Nodes
+from tests.preparing_data.nodes import Nodes
 from tests.sshd import Sshd
 
 

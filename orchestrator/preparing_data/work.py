@@ -11,12 +11,12 @@ from orchestrator.datasets import SOURCE, Tool, Way, judge, progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
-from orchestrator.preparing import held, plan
-from orchestrator.preparing.plan import DataRequest, Planned
-from orchestrator.preparing.watch import RunningAttempt, Watch
+from orchestrator.preparing_data import held, plan
+from orchestrator.preparing_data.plan import DataRequest, Planned
+from orchestrator.preparing_data.watch import RunningAttempt, Watch
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.runtimes.settings import ContainerSettings
@@ -174,7 +174,7 @@ def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAtte
 
 def _in_container(work: Work, planned: Planned, way: Way, tool: Tool) -> Task:
     node = planned.node
-    code = yaml_files.image(tool.image)[0].code
+    code = user_files.image(tool.image)[0].code
     places = tuple(place.format(code=code) for place in tool.places)
     argv = (
         *("sh", "-c", script(way.script), way.script, tool.target, str(tool.total)),

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator import errors, words
 from orchestrator.documents import field_errors, syntax
-from orchestrator.documents.document import START, Document, Mark, Tree, Where, complaint
+from orchestrator.documents.document import START, Document, Mark, Tree, Where, mistake
 from orchestrator.files import scalars, source
 
-__all__ = ["Document", "Mark", "Tree", "Where", "complaints", "read", "validated"]
+__all__ = ["Document", "Mark", "Tree", "Where", "mistakes", "read", "validated"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -62,16 +62,14 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     """
     if at not in document.marks:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
-        raise errors.ConfigError([document.complaint(at[:-1], text)])
+        raise errors.ConfigError([document.mistake(at[:-1], text)])
     empty = [
-        document.complaint(path, _EMPTY)
-        for path in document.empty(at)
-        if path not in document.broken
+        document.mistake(path, _EMPTY) for path in document.empty(at) if path not in document.broken
     ]
     try:
         instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
-        from_fields = complaints(document, err, model, at)
+        from_fields = mistakes(document, err, model, at)
         reported = {item.path for item in from_fields}
         rest = [item for item in empty if item.path not in reported]
         field_problems = field_errors.messages(err, document.value(at), model, at)
@@ -84,20 +82,20 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     return instance
 
 
-def complaints(
+def mistakes(
     document: Document, error: ValidationError, model: type[BaseModel], at: Where = ()
-) -> tuple[errors.Complaint, ...]:
+) -> tuple[errors.Mistake, ...]:
     """Pydantic's errors about the part at ``at``, in plain words; one for each value."""
     return tuple(
-        document.complaint(at + path, text, key=about_key)
+        document.mistake(at + path, text, key=about_key)
         for path, text, about_key in field_errors.messages(error, document.value(at), model, at)
         if not any((at + path)[: len(broken)] == broken for broken in document.broken)
     )
 
 
 def _with_needs(
-    problems: Iterable[errors.Complaint], field_problems: Iterable[tuple[Where, str]]
-) -> Iterator[errors.Complaint]:
+    problems: Iterable[errors.Mistake], field_problems: Iterable[tuple[Where, str]]
+) -> Iterator[errors.Mistake]:
     """The problems; one about a YAML 1.1 word such as ``yes`` names the type that the key needs.
 
     Args:
@@ -117,7 +115,7 @@ class _GivenUp(Exception):
 class _Composer:
     """Builds plain data from YAML events, and collects problems."""
 
-    def __init__(self, file: str, text: str, problems: list[errors.Complaint]) -> None:
+    def __init__(self, file: str, text: str, problems: list[errors.Mistake]) -> None:
         self.marks: dict[Where, Mark] = {}
         self.key_marks: dict[Where, Mark] = {}
         self.broken: set[Where] = set()
@@ -160,7 +158,7 @@ class _Composer:
 
     def _complain(self, mark: Mark, path: Where, text: str) -> None:
         self.broken.add(path)
-        self._problems.append(complaint(self._file, mark, path, text))
+        self._problems.append(mistake(self._file, mark, path, text))
 
     def _value(self, event: Any, path: Where) -> Tree:
         self.marks[path] = _mark(event)

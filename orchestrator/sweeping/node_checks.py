@@ -4,14 +4,19 @@ from dataclasses import replace
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.fleet import folded
+from orchestrator.deadlines import PREPARING_S
+from orchestrator.fleet import folded, settled
 from orchestrator.inputs import sites
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding, Site
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
-from orchestrator.sweeping import preflight, programs
+from orchestrator.sweeping import program_folders
 from orchestrator.sweeping.requested import Requested
+
+# Exit 0 if some process belongs to the preparation of a data set.
+PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q ."
 
 
 def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -28,8 +33,8 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     if not cluster.in_containers:
         store.keep_site(cluster.name, sites.SITE.dump_json(observed, indent=1))
         code = requested.recipe.program.code
-        scheduler.push(programs.files(playbook.image_folder), code)
-    preflight.no_preparation(cluster, scheduler)
+        scheduler.push(program_folders.files(playbook.image_folder), code)
+    _refuse_preparing(cluster, scheduler)
     _say_findings(observed, requested.known, voice)
     wrong = [finding for finding in observed.findings if finding.severity == "error"]
     if wrong:
@@ -95,3 +100,22 @@ def _provisioned(requested: Requested) -> tuple[Finding, ...]:
         for finding in findings
         if finding.node in names or finding.node == "all"
     )
+
+
+def _refuse_preparing(cluster: Cluster, scheduler: Scheduler) -> None:
+    """Refuse nodes where a data set is being prepared, by any controller.
+
+    Raises:
+        UnfitError: PREPARING; measuring at the same time would give a wrong number.
+    """
+    argv = {node.name: ("sh", "-c", PREPARING) for node in cluster.members}
+    answers = scheduler.ask(argv, PREPARING_S)
+    settled(answers)
+    busy = [answer.node for answer in answers if answer.checked().exit_code == 0]
+    if busy:
+        raise errors.UnfitError(
+            "a data set is being prepared on the node",
+            code="PREPARING",
+            node=nodeset.fold(busy),
+            fix="wait for `dlperf-orch data prepare` to end, or run it again and press Ctrl-C",
+        )

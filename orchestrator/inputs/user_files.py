@@ -13,23 +13,23 @@ from typing import TypeVar
 
 from orchestrator import errors, words, workloads
 from orchestrator.documents import salvage
-from orchestrator.files import load, shipped
+from orchestrator.files import shipped, yaml_reader
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
-from orchestrator.model.text import Contradiction, Noun, is_name
+from orchestrator.model.text import Conflict, Noun, is_name
 from orchestrator.planning import matrix
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
 
 # What stands for keys that a file must have, while the rest of a bad one is judged.
-_NODES: Mapping[load.Where, load.Tree] = {
+_NODES: Mapping[yaml_reader.Where, yaml_reader.Tree] = {
     ("name",): "stand-in",
     ("nodes", "*", "name"): "stand-in-{}",
     ("nodes", "*", "address"): "stand-in-{}",
 }
-_STAND_INS: Mapping[load.Where, load.Tree] = {
+_STAND_INS: Mapping[yaml_reader.Where, yaml_reader.Tree] = {
     ("workload",): "none",
     ("image",): "none",
     ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
@@ -46,7 +46,7 @@ class Playbook:
     """A valid playbook with the workload and image that it names."""
 
     name: str
-    document: load.Document
+    document: yaml_reader.Document
     experiment: Experiment
     workload: Workload
     image: Image
@@ -61,10 +61,10 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: NO-FILE.
     """
     path = _found("inventory", name)
-    return judged_cluster(load.draft(path)), path
+    return judged_cluster(yaml_reader.draft(path)), path
 
 
-def judged_cluster(document: load.Document) -> Cluster:
+def judged_cluster(document: yaml_reader.Document) -> Cluster:
     """The inventory in a document.
 
     Raises:
@@ -73,7 +73,7 @@ def judged_cluster(document: load.Document) -> Cluster:
     return _judged(
         document,
         Cluster,
-        lambda inventory: (*inventory.contradictions(), *_open_keys(inventory)),
+        lambda inventory: (*inventory.conflicts(), *_open_keys(inventory)),
         _NODES,
     )
 
@@ -86,10 +86,10 @@ def playbook(name: str) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
-    return judged_playbook(load.draft(path), path.stem)
+    return judged_playbook(yaml_reader.draft(path), path.stem)
 
 
-def judged_playbook(document: load.Document, name: str) -> Playbook:
+def judged_playbook(document: yaml_reader.Document, name: str) -> Playbook:
     """The playbook in a document.
 
     Raises:
@@ -98,7 +98,7 @@ def judged_playbook(document: load.Document, name: str) -> Playbook:
     experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
     workload = workloads.find(experiment.workload)
     if workload is None:
-        raise AssertionError("an unknown workload is a complaint")
+        raise AssertionError("an unknown workload is a mistake")
     image_, folder = image(experiment.image)
     refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
     return Playbook(name, document, experiment, workload, image_, folder)
@@ -110,12 +110,10 @@ def refuse_on(playbook: Playbook, cluster: Cluster) -> None:
     Raises:
         ConfigError: every case that the cluster cannot run.
     """
-    refuse(
-        playbook.document, matrix.contradictions(playbook.experiment, playbook.workload, cluster)
-    )
+    refuse(playbook.document, matrix.conflicts(playbook.experiment, playbook.workload, cluster))
 
 
-def judged_image(document: load.Document) -> Image:
+def judged_image(document: yaml_reader.Document) -> Image:
     """The image definition in a document.
 
     Raises:
@@ -124,7 +122,7 @@ def judged_image(document: load.Document) -> Image:
     return _judged(
         document,
         Image,
-        lambda definition: (*definition.contradictions(), *_no_workloads(definition)),
+        lambda definition: (*definition.conflicts(), *_no_workloads(definition)),
         {},
     )
 
@@ -138,7 +136,7 @@ def image(choice: str) -> tuple[Image, Path]:
     """
     name, _, tag = choice.partition("@")
     path = _found("images", name)
-    definition = judged_image(load.draft(path))
+    definition = judged_image(yaml_reader.draft(path))
     if tag and definition.archive is not None:
         raise errors.UsageError(
             f"the base of {name} comes as a file, {definition.archive}; it has no other tag",
@@ -151,18 +149,15 @@ def image(choice: str) -> tuple[Image, Path]:
     return definition, path.parent.resolve()
 
 
-def refuse(document: load.Document, contradictions: Iterable[Contradiction]) -> None:
+def refuse(document: yaml_reader.Document, conflicts: Iterable[Conflict]) -> None:
     """Raise all problems of a document at once, each with its line and column.
 
     Raises:
         ConfigError: there is at least one.
     """
-    complaints = [
-        document.complaint(contradiction.path, contradiction.text)
-        for contradiction in contradictions
-    ]
-    if complaints:
-        raise errors.ConfigError(complaints)
+    mistakes = [document.mistake(conflict.path, conflict.text) for conflict in conflicts]
+    if mistakes:
+        raise errors.ConfigError(mistakes)
 
 
 def workload(name: str) -> Workload:
@@ -195,10 +190,10 @@ def folder_digest(folder: Path) -> str:
 
 
 def _judged(
-    document: load.Document,
+    document: yaml_reader.Document,
     model: type[N],
-    wrong: Callable[[N], Iterable[Contradiction]],
-    stand_ins: Mapping[load.Where, load.Tree],
+    wrong: Callable[[N], Iterable[Conflict]],
+    stand_ins: Mapping[yaml_reader.Where, yaml_reader.Tree],
 ) -> N:
     """The document as a model; if it is not valid, the valid part is judged too.
 
@@ -210,31 +205,29 @@ def _judged(
         ConfigError: all that is wrong with it.
     """
     try:
-        noun = load.validated(document, model)
+        noun = yaml_reader.validated(document, model)
     except errors.ConfigError as error:
         rest = salvage.salvaged(document, model, stand_ins)
         also = rest.sure(wrong(rest.model)) if rest else ()
-        more = [
-            document.complaint(contradiction.path, contradiction.text) for contradiction in also
-        ]
-        raise errors.ConfigError([*error.complaints, *more]) from error
+        more = [document.mistake(conflict.path, conflict.text) for conflict in also]
+        raise errors.ConfigError([*error.mistakes, *more]) from error
     refuse(document, wrong(noun))
     return noun
 
 
-def _impossible(name: str, experiment: Experiment) -> Iterator[Contradiction]:
+def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
     """Everything wrong with a playbook that does not need its image to be seen."""
     yield from _unfit_name(name)
     yield from _unknown(experiment)
     workload = workloads.find(experiment.workload)
     if workload is None:
-        yield from experiment.contradictions()
+        yield from experiment.conflicts()
         yield from matrix.doubled_values(experiment.grid)
     else:
-        yield from matrix.contradictions(experiment, workload, None)
+        yield from matrix.conflicts(experiment, workload, None)
 
 
-def _open_keys(inventory: Cluster) -> Iterator[Contradiction]:
+def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
     """Private SSH keys that other users of this machine may read."""
     entries = [
         (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
@@ -246,23 +239,23 @@ def _open_keys(inventory: Cluster) -> Iterator[Contradiction]:
             continue
         if mode & 0o077:
             seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
-            yield Contradiction(path, f"{seen}; needed chmod 600")
+            yield Conflict(path, f"{seen}; needed chmod 600")
 
 
-def _no_workloads(definition: Image) -> Iterator[Contradiction]:
+def _no_workloads(definition: Image) -> Iterator[Conflict]:
     installed = workloads.names()
     for index, name in enumerate(definition.workloads):
         if name not in installed:
-            yield Contradiction(("workloads", index), _is_none("workload", name, installed))
+            yield Conflict(("workloads", index), _is_none("workload", name, installed))
 
 
-def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Contradiction]:
+def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
     """An image without the workload's program, where another image has it."""
     name = experiment.workload
     serving = [] if name in chosen.workloads or not chosen.workloads else _serving(name)
     if serving:
         text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
-        yield Contradiction(("image",), f"{text}; needed {' or '.join(serving)}")
+        yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
 
 
 def _serving(workload_name: str) -> list[str]:
@@ -270,20 +263,18 @@ def _serving(workload_name: str) -> list[str]:
     serving = []
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
-            if workload_name in load.validated(load.read(path), Image).workloads:
+            if workload_name in yaml_reader.validated(yaml_reader.read(path), Image).workloads:
                 serving.append(name)
     return serving
 
 
-def _unfit_image(
-    experiment: Experiment, workload: Workload, chosen: Image
-) -> Iterator[Contradiction]:
+def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
     """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
     for case in matrix.cases(experiment):
         params = workload.params.model_validate(dict(case.given)).model_dump()
         for name, value in chosen.params.items():
             if name in params and params[name] != value:
-                yield Contradiction(
+                yield Conflict(
                     ("image",),
                     f"{chosen.name} is for {name}: {value}; {case.placement} has {params[name]}."
                     f" needed another image, or `params: {{{name}: {value!r}}}`",
@@ -291,14 +282,14 @@ def _unfit_image(
                 return
 
 
-def _unfit_name(name: str) -> Iterator[Contradiction]:
+def _unfit_name(name: str) -> Iterator[Conflict]:
     """A playbook's file name becomes part of folders and of names on the nodes."""
     if not is_name(name):
         needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
-        yield Contradiction((), f"the file's name is {words.shown(name)}; {needed}")
+        yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")
 
 
-def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
+def _unknown(experiment: Experiment) -> Iterator[Conflict]:
     places = (
         ("workload", experiment.workload, workloads.names()),
         ("image", experiment.image.partition("@")[0], tuple(shipped.names("images"))),
@@ -306,7 +297,7 @@ def _unknown(experiment: Experiment) -> Iterator[Contradiction]:
     )
     for key, name, choices in places:
         if name is not None and name not in choices:
-            yield Contradiction((key,), _is_none(key, name, choices))
+            yield Conflict((key,), _is_none(key, name, choices))
 
 
 def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:

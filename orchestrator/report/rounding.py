@@ -2,24 +2,24 @@
 
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import words
+from orchestrator.report import phrases
 
 NONE = "n/a"
 
 
-def counted(report: Report, result: Result, language: words.Language = "en") -> str:
+def counted(report: Report, result: Result, language: phrases.Language = "en") -> str:
     """Valid and planned trials of a median, such as ``median of 3/5``."""
     valid = result.statistics.n if result.statistics else 0
-    return words.text(language, "counted", valid=valid, planned=report.planned(result))
+    return phrases.text(language, "counted", valid=valid, planned=report.planned(result))
 
 
-def interval_words(statistics: Statistics, language: words.Language = "en") -> str:
+def interval_words(statistics: Statistics, language: phrases.Language = "en") -> str:
     """The interval and its coverage."""
     interval = statistics.interval
     if interval is None:
         return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
-    return words.text(language, "interval", low=low, high=high, coverage=coverage)
+    return phrases.text(language, "interval", low=low, high=high, coverage=coverage)
 
 
 def fixed(value: float | None, decimals: int) -> str:

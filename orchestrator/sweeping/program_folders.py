@@ -4,27 +4,27 @@ import sys
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.inputs import yaml_files
+from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.site import ImageRecord, Site
 
 
-def of(playbook: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
+def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
     """The program as plans and provenance name it; its digest is empty until it is provisioned."""
     if cluster.in_containers:
         record = site.images.get(playbook.image.name) if site else None
         if record is None:
             return Program(playbook.image.code, playbook.image.python, "")
         return Program(record.code, record.python, record.id)
-    digest = yaml_files.folder_digest(playbook.image_folder)
+    digest = user_files.folder_digest(playbook.image_folder)
     if cluster.is_here:
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
 
 
-def record(playbook: yaml_files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
+def record(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
     """The playbook's image as provisioning prepared it.
 
     Raises:

@@ -1,4 +1,8 @@
-"""Downloads that go into an image, and the digest of its base."""
+"""Which digest of an image's base is believed, and which sha256 of what else goes in.
+
+Of a base: with ``--lock`` what the registry or the archive says now; else the lock beside the
+inventory (a bundle adds to it), else what the last provisioning used, else again the registry.
+"""
 
 import zipfile
 from collections.abc import Mapping
@@ -7,8 +11,26 @@ from pathlib import Path
 from orchestrator import errors, images
 from orchestrator.images import ImageRecipe
 from orchestrator.model.image import Image
+from orchestrator.model.site import ImageRecord
 from orchestrator.provisioning import archive, saved_image
 from orchestrator.provisioning.materials import Preparing
+
+
+def known_base(preparing: Preparing, image: Image, record: ImageRecord | None) -> str | None:
+    """The digest of an image's base by lock, bundle or the last provisioning, as ``sha256:...``.
+
+    Args:
+        record: what the last provisioning kept of this image.
+
+    Returns:
+        None where the registry or the archive must be asked (``base_digest``).
+    """
+    if preparing.options.relock:
+        return None
+    digest = preparing.lock.images.get(image.base)
+    if digest is None and record is not None and record.base == image.base:
+        return record.base_digest
+    return digest
 
 
 def learnt(preparing: Preparing, image: Image, url: str) -> str:

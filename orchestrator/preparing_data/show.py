@@ -8,10 +8,10 @@ from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
-from orchestrator.preparing import held, plan
-from orchestrator.preparing.held import Holdings
-from orchestrator.preparing.plan import DataRequest, Planned, Plans
-from orchestrator.preparing.run import NodeOutcome
+from orchestrator.preparing_data import held, plan
+from orchestrator.preparing_data.held import Holdings
+from orchestrator.preparing_data.plan import DataRequest, Planned, Plans
+from orchestrator.preparing_data.run import NodeOutcome
 
 HELD = ("path", "files", "size", "digest", "parts")
 

@@ -7,7 +7,7 @@ from orchestrator.datasets import labels
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
 from orchestrator.model.site import Finding
-from orchestrator.preparing.plan import DataRequest, Planned
+from orchestrator.preparing_data.plan import DataRequest, Planned
 from orchestrator.transports import Transport
 
 MOST_BYTES = 64 << 20

@@ -12,7 +12,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.site import Finding, ImageRecord
-from orchestrator.preparing import held
+from orchestrator.preparing_data import held
 
 State = Literal["there", "ready", "refused"]
 

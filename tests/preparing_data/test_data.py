@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.preparing.nodes import Nodes, codes
+from tests.preparing_data.nodes import Nodes, codes
 from tests.small_sets import CLASSES, imagenet_tars, jpeg, parts, tfrecords, valprep
 from tests.sshd import Sshd
 from tests.waiting import wait_for

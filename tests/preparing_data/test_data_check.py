@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.preparing.nodes import Nodes, codes
+from tests.preparing_data.nodes import Nodes, codes
 from tests.small_sets import parts, tfrecords
 from tests.sshd import Sshd
 

@@ -1,0 +1,270 @@
+"""Speaking to a person, or to a program that asked for JSON: lines, results, tables, errors."""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from orchestrator import errors, nodeset, words
+from orchestrator.console import tables
+from orchestrator.console.view import View
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Plan
+from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.result import Result
+from orchestrator.model.site import Finding
+
+WORKING_EVERY_S = 10.0
+PLAIN_COLUMNS = 200
+# Columns of the results that a narrow terminal goes without, in this order.
+SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
+# Control characters, and those that turn the direction of text around.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """The text with control characters escaped; it may come from a node or a log."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+class _Quiet(io.TextIOWrapper):
+    """Standard error whose reader may be gone, which must not stop a sweep."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().flush()
+
+
+class _Out(Console):
+    """Standard output; a reader that has gone away is an error of ours to handle, not rich's."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class Voice:
+    """Writes to the user, or to a program that requested JSON.
+
+    Results go to standard output, progress and errors to standard error; with ``as_json``
+    standard output holds one JSON document and nothing else.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out = _Out(highlight=False, soft_wrap=True)
+        if not self._out.is_terminal:  # a file or a pipe has no width to fold to
+            self._out = _Out(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
+        quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
+        self._err = Console(file=quiet, highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._worked = time.monotonic()
+        self._on_terminal = sys.stdout.isatty()
+
+    def is_unheard(self, error: OSError) -> bool:
+        """Whether the error means that standard output has lost its reader or its terminal."""
+        hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
+        return isinstance(error, BrokenPipeError) or hung_up
+
+    def line(self, text: str) -> None:
+        """Print one line on standard error."""
+        self._err.print(Text(harmless(text)))
+
+    def working(self, text: str) -> None:
+        """Show the progress of a long step: a live line on a terminal, else one every 10 s."""
+        if self._err.is_terminal and not self.as_json:
+            if self._status is None:
+                self._status = self._err.status("")
+                self._status.start()
+            self._status.update(Text(harmless(text)))
+        elif time.monotonic() - self._worked > WORKING_EVERY_S:
+            self._worked = time.monotonic()
+            self.line(text)
+
+    def rested(self) -> None:
+        """Remove the live line: the long step is over."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def result(self, text: str) -> None:
+        """Print lines of a result on standard output; nothing with ``as_json``."""
+        if not self.as_json:
+            self._out.print(Text(harmless(text)))
+
+    def document(self, document: object) -> None:
+        """Print the one JSON document, with ``as_json`` only."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+            sys.stdout.flush()
+
+    def error(self, error: errors.DlperfError) -> None:
+        """Print an error on standard error, and with ``as_json`` as the document too."""
+        for line in str(error).splitlines():
+            self._err.print(Text(harmless(line)))
+        self.document({"exit_code": error.exit_code, "errors": error.documents()})
+
+    def table(
+        self,
+        title: str,
+        head: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        spare: Sequence[str] = (),
+    ) -> None:
+        """Print a table as a result; nothing without rows; empty columns are left out.
+
+        Args:
+            spare: columns that may be hidden on a narrow terminal, in that order.
+        """
+        if self.as_json or not rows:
+            return
+        cells = [[harmless(cell) for cell in row] for row in rows]
+        table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
+        fitting = tables.fitting(table, self._out.width, spare)
+        self._out.print(Text(table.title))
+        if fitting is None:
+            for line in tables.records(table):
+                self._out.print(Text(line))
+            return
+        self._out.print(tables.drawn(fitting), soft_wrap=False)
+        if gone := [name for name in table.head if name not in fitting.head]:
+            self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """Print a table of findings, equal ones of several nodes in one row."""
+        folded: dict[tuple[str, ...], list[str]] = {}
+        for finding in findings:
+            key = (finding.severity, finding.code, finding.seen, finding.expected, finding.fix)
+            folded.setdefault(key, []).append(finding.node)
+        rows = [
+            (severity, code, nodeset.fold(nodes), seen, expected, fix)
+            for (severity, code, seen, expected, fix), nodes in folded.items()
+        ]
+        head = ("severity", "code", "node", "seen", "expected", "what to do")
+        self.table("Findings", head, rows)
+
+    def plan(self, plan: Plan, attempts: Iterable[Attempt]) -> None:
+        """Print every trial's first attempt: command lines, environments, mounts, node ranks."""
+        self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
+        locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
+        self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
+        self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")
+        for trial, attempt in zip(plan.trials, attempts, strict=True):
+            self.result(f"\ntrial {trial.name} -> logs/{trial.log}")
+            for line in _tasks(attempt):
+                self.result(line)
+
+    def results(self, report: Report) -> None:
+        """Print the table of medians and speedups, the one of published results, that of logs."""
+        if report.results:
+            head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
+            more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
+            rows = [_row(report, result) for result in report.results]
+            self.table(report.source, (*head, *more), rows, spare=SPARE)
+            self._published(report)
+        if report.lone:
+            columns = ("world size", "batch", "precision", report.unit, "mean of printed")
+            logs = [
+                (
+                    str(lone.log.config.get("world_size", "?")),
+                    str(lone.log.config.get("micro_batch_size", "?")),
+                    str(lone.log.config.get("precision", "?")),
+                    _number(lone.throughput),
+                    _number(lone.log.rate.mean if lone.log.rate else None),
+                    " ".join(problem.code for problem in lone.problems),
+                    words.printable(lone.path),
+                )
+                for lone in report.lone
+            ]
+            self.table(f"Logs in {report.source}", (*columns, "problems", "log"), logs)
+
+    def _published(self, report: Report) -> None:
+        """Of each case that has one, the published result to compare with first."""
+        rows = [
+            _published(first, result, len(report.published_for(result)) - 1)
+            for result in report.results
+            for first in report.published_for(result)[:1]
+        ]
+        head = ("published by", "case", "precision", report.unit, "difference", "source")
+        if rows:
+            self.table("Published results of these cases", head, rows, spare=("source",))
+
+    def view(self, name: str, total: int, done: int) -> "View":
+        """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
+        live = self._err.is_terminal and not self.as_json
+        return View(self.line, self._err if live else None, name, total, done)
+
+
+def _tasks(attempt: Attempt) -> Iterable[str]:
+    for task in attempt.tasks:
+        yield f"  node {task.node}, node_rank {task.node_rank}, gpus {list(task.gpus) or 'none'}"
+        yield f"    argv   {json.dumps(list(task.argv))}"
+        for name, value in task.env.items():
+            yield f"    env    {name}={value}"
+        for mount in task.mounts:
+            mode = "ro" if mount.read_only else "rw"
+            yield f"    mount  {mount.source} -> {mount.target} ({mode})"
+
+
+def _method(method: Method) -> str:
+    """How trials are measured, by the keys of a playbook's ``method:``."""
+    values = method.model_dump(exclude_none=True)
+    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
+    return ", ".join(f"{key}: {value}" for key, value in shown.items())
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+def _distinct_params(report: Report, result: Result) -> Iterable[str]:
+    """The parameters of a case that are not the same in every case."""
+    for name, value in result.case.params:
+        if any(dict(other.case.params).get(name) != value for other in report.results):
+            yield f"{name}={value}"
+
+
+def _row(report: Report, result: Result) -> tuple[str, ...]:
+    statistics, case = result.statistics, result.case
+    interval = statistics.interval if statistics else None
+    return (
+        " ".join(filter(None, (case.placement, report.names.get(case)))),
+        str(case.micro_batch_size),
+        " ".join([case.precision, *_distinct_params(report, result)]),
+        _number(statistics.median if statistics else None),
+        _number(result.speedup),
+        f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
+        f"{statistics.n if statistics else 0}/{report.planned(result)}",
+        f"{statistics.spread:.1%}" if statistics and statistics.spread is not None else "",
+        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
+        f"{interval.coverage:.1%}" if interval else "",
+        result.transport.removeprefix("-"),
+        " ".join(mark.code for mark in result.marks),
+    )
+
+
+def _published(first: PublishedResult, result: Result, others: int) -> tuple[str, ...]:
+    batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
+    difference = first.difference(result)
+    return (
+        first.framework,
+        f"{first.placement} {batch}",
+        first.precision,
+        str(first.throughput),
+        "n/a" if difference is None else f"{difference:+z.1%}",
+        first.source + (f" (and {others} more in the report)" if others else ""),
+    )

@@ -1,0 +1,101 @@
+"""The throughput of one trial, from its log, by each of the rules."""
+
+from orchestrator import errors
+from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
+
+
+def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
+    """Samples per second of the whole gang, taken from its log as ``rule`` says.
+
+    Args:
+        global_batch_size: None where it is unknown; the rules ``rates`` and ``reported`` do not
+            need it.
+
+    Raises:
+        LogError: the log lacks what the rule needs.
+
+    Source:
+        DLPerf: extract_pytorch_logs_time.py and extract_util.py for ``clock``, but by the log's
+        own iteration numbers; extract_tensorflow_logs.py for ``rates``; training_perf.sh for
+        ``reported``; the report of OneFlow GPT for ``latency``.
+    """
+    if rule == "reported":
+        return _reported(log)
+    if rule == "rates":
+        return _mean_rate(log)
+    if global_batch_size is None:
+        raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
+    if rule == "latency":
+        return global_batch_size / _latency_s(log)
+    return _by_clock(log, global_batch_size)
+
+
+def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
+    """From whole numbers, so that the quotient is the only thing that is rounded."""
+    first, last = _window(log)
+    if log.start is None or log.end is None:
+        raise _lacking(log, first if log.start is None else last)
+    lasted_ns = log.end.clock_ns - log.start.clock_ns
+    if lasted_ns <= 0:
+        raise errors.LogError(
+            f"iterations {first} and {last} are {lasted_ns / SECOND_NS:g} s apart;"
+            " needed a clock that goes on",
+            code="CLOCK-STEP",
+        )
+    return global_batch_size * (last - first) * SECOND_NS / lasted_ns
+
+
+def _reported(log: TrainingLog) -> float:
+    value = log.reported.get("train_throughput")
+    if value is None or value <= 0:
+        raise errors.LogError(
+            "the log does not end with the program's own result; needed a line of train_throughput",
+            code="NO-RESULT",
+        )
+    return value
+
+
+def _mean_rate(log: TrainingLog) -> float:
+    if log.window_mean is None:
+        raise _lacking(log, _window(log)[1 if log.start else 0])
+    return log.window_mean
+
+
+def _latency_s(log: TrainingLog) -> float:
+    if log.latency_s is None:
+        raise _lacking(log, _window(log)[1])
+    if log.latency_s <= 0:
+        raise errors.LogError(
+            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
+        )
+    return log.latency_s
+
+
+def _window(log: TrainingLog) -> tuple[int, int]:
+    if log.window is None:
+        raise errors.LogError(
+            f"no window of its {log.steps} steps to measure; needed more steps, or a window",
+            code="WINDOW",
+        )
+    return log.window
+
+
+def _lacking(log: TrainingLog, iteration: int) -> errors.LogError:
+    first, last = log.window or (iteration, iteration)
+    return errors.LogError(
+        f"the window {first}-{last} needs iteration {iteration}; the log has {log.steps} steps,"
+        f" from {log.first_iteration} to {log.last_iteration}",
+        code="WINDOW",
+    )
+
+
+def global_batch_size(log: TrainingLog) -> int | None:
+    """Samples of one optimizer step by the log's header; None if the header lacks them."""
+    whole = log.config.get("global_batch_size")
+    if isinstance(whole, int):
+        return whole
+    micro, world = log.config.get("micro_batch_size"), log.config.get("world_size")
+    steps = log.config.get("accumulation_steps", 1)
+    if isinstance(micro, int) and isinstance(world, int) and isinstance(steps, int):
+        return micro * world * steps
+    return None

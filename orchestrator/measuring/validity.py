@@ -1,0 +1,199 @@
+"""What makes a trial invalid, and what only marks it: logs against cases, trials against others."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator import errors
+from orchestrator.measuring import throughputs
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import Rule, TrainingLog
+from orchestrator.model.plan import Trial
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Evidence, Measurement
+
+# A log with one of these is measured where that is possible, and shown with the mark.
+MARKS = frozenset({"COARSE-CLOCK", "GAP", "HEADERLESS", "LOSS-NOT-FINITE", "MALFORMED-OUTSIDE"})
+# Between the clock over the window and the rates that the program prints: the nine recorded logs in
+# tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
+RATE_TOLERANCE = 0.03
+NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """The trial that a log is of, and the log's path as reports show it."""
+
+    trial: str
+    repeat: int
+    path: str
+
+
+def judged(log: TrainingLog, trial: Trial, method: Method, path: str) -> Measurement:
+    """The measurement of a trial's log; invalid with problems, or valid, maybe with marks."""
+    return of_case(log, trial.case, method, LogName(trial.name, trial.repeat, path))
+
+
+def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) -> Measurement:
+    """As ``judged``, of a log that belongs to no sweep if ``method`` is None."""
+    marks = tuple(problem for problem in log.problems if not keeps_out(problem))
+    problems = [problem for problem in log.problems if keeps_out(problem)]
+    problems += mismatches(log, case, method)
+    throughput, rate_problems = value(log, case.global_batch_size, method.rule if method else None)
+    if throughputs.global_batch_size(log) not in (None, case.global_batch_size):
+        throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
+    problems += rate_problems
+    return Measurement(
+        trial=name.trial,
+        repeat=name.repeat,
+        attempt=0,
+        state="invalid" if problems else "valid",
+        throughput=throughput,
+        rate=log.rate.mean if log.rate else None,
+        problems=tuple(problems),
+        marks=marks,
+        evidence=Evidence(name.path, log.evidence, log.sha256, log.digest),
+        provenance={},
+        latency_s=log.latency_s,
+        memory_mib=log.memory_mib,
+    )
+
+
+def value(
+    log: TrainingLog, batch: int | None, rule: Rule | None
+) -> tuple[float | None, list[Problem]]:
+    """Throughput in samples/s by a rule, and problems that the log itself does not report yet.
+
+    Args:
+        batch: global batch size; None where neither header nor case has it.
+        rule: None for the log's own.
+    """
+    if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
+        return None, []
+    rule_used = rule or log.rule
+    try:
+        value = throughputs.of_log(log, batch, rule_used)
+    except errors.LogError as error:
+        reported = {problem.code for problem in log.problems}
+        cause = {"NO-CLOCK", "NOT-FINITE"} & reported
+        again = error.code in reported or (error.code == "WINDOW" and cause)
+        return None, [] if again else [Problem(error.code, error.cause)]
+    mismatch = rate_problem(log, batch, rule_used)
+    return value, [mismatch] if mismatch else []
+
+
+def keeps_out(problem: Problem) -> bool:
+    """Whether a trial with this problem stays out of every median; else it is a mark."""
+    return problem.code not in MARKS
+
+
+def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
+    """RATE-MISMATCH where a log contradicts itself; then it is not of this gang, or of one run.
+
+    Printed rates are compared with the clock or latency, or with the result that is reported.
+    """
+    if rule == "reported":
+        source, value = "the program's own result", log.reported.get("train_throughput")
+        rate = log.rate.mean if log.rate else None
+    else:
+        by: Rule = "latency" if rule == "latency" else "clock"
+        source, value = f"the {by}", _by(by, log, global_batch_size)
+        rate = log.window_rate
+    if not value or rate is None or abs(rate / value - 1) <= RATE_TOLERANCE:
+        return None
+    return Problem(
+        "RATE-MISMATCH",
+        f"{source} gives {value:.2f}, the log's own rates {rate:.2f} samples/s;"
+        f" needed agreement within {RATE_TOLERANCE:.0%}",
+    )
+
+
+def _by(rule: Rule, log: TrainingLog, global_batch_size: int | None) -> float | None:
+    try:
+        return throughputs.of_log(log, global_batch_size, rule)
+    except errors.LogError:
+        return None
+
+
+def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:
+    """CASE-MISMATCH with every value of the log's header that differs from its case.
+
+    Args:
+        method: None where the case was read from a file's name.
+    """
+    expected: dict[str, object] = {**case.document(), **case.given}
+    if method is not None:
+        expected["iterations"] = method.iterations
+    if case.precision != "amp" or case.device == "cpu":
+        expected.pop("loss_scale", None)
+    differences = []
+    for key, value in log.config.items():
+        if key in expected and value != expected[key]:
+            differences.append(f"{key} is {value} in the log and {expected[key]} in the case")
+    needed = log.tells if log.config else log.tells & {"world_size"}
+    if case.world_size == 1:
+        needed -= {"world_size"}
+    for key in sorted(needed):
+        if key not in log.config:
+            differences.append(f"the log says nothing of {key}, the case {expected[key]}")
+    return (Problem("CASE-MISMATCH", "; ".join(differences)),) if differences else ()
+
+
+def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """The trials, those invalid whose log has the steps or bytes of another trial's."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for trial in trials:
+        for key in _fingerprints(trial):
+            users[key].append(trial.trial)
+    return tuple(_with_doubles(trial, users) for trial in trials)
+
+
+def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
+    """The trials; where provenance differs, all that differ from the first valid one are out."""
+    valid = next((trial for trial in trials if trial.state == "valid" and trial.throughput), None)
+    for trial in trials:
+        here, there = _circumstances(trial), _circumstances(valid or trial)
+        if valid is None or trial.state != "valid" or here == there:
+            yield trial
+            continue
+        differs = [
+            f"{key} is {here.get(key)}, in {valid.trial} {there.get(key)}"
+            for key in dict.fromkeys((*there, *here))
+            if here.get(key) != there.get(key)
+        ]
+        yield _invalid(trial, Problem("PROVENANCE", "; ".join(differs)))
+
+
+def _circumstances(trial: Measurement) -> Mapping[str, str]:
+    """Provenance and transport, which trials must share to be in one median."""
+    labels = (
+        words.removeprefix(f"{node}: ")
+        for words in trial.transport.split("; ")
+        for node in trial.nodes
+        if words.startswith(f"{node}: ")
+    )
+    transport = "; ".join(sorted(labels)) or trial.transport
+    return {**trial.provenance, "transport": transport}
+
+
+def _fingerprints(trial: Measurement) -> tuple[str, ...]:
+    if trial.evidence is None or trial.evidence.sha256 == NOTHING:
+        return ()
+    return tuple(
+        dict.fromkeys(key for key in (trial.evidence.digest, trial.evidence.sha256) if key)
+    )
+
+
+def _with_doubles(trial: Measurement, users: Mapping[str, list[str]]) -> Measurement:
+    others = {other for key in _fingerprints(trial) for other in users[key] if other != trial.trial}
+    if not others:
+        return trial
+    names = ", ".join(sorted(others))
+    return _invalid(trial, Problem("SAME-EVIDENCE", f"the same steps also serve {names}"))
+
+
+def _invalid(trial: Measurement, problem: Problem) -> Measurement:
+    state = "invalid" if trial.state == "valid" else trial.state
+    return replace(trial, state=state, problems=(*trial.problems, problem))
