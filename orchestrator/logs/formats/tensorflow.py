@@ -24,7 +24,7 @@ BENCHMARK = "total_ips"
 """What the benchmark modes call it."""
 UNSHOWN = 20
 """Steps at the beginning that mode train never prints. Source: utils/hooks/training_hooks.py."""
-_PARAMETERS = "PARAMETER"
+_PARAMETERS = "parameters"
 """Among the keys of a header: whether it has a line of parameters."""
 
 _TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?"
