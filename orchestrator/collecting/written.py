@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from orchestrator import report
-from orchestrator.model import records
 from orchestrator.model.report import Report
 from orchestrator.report import Language
 from orchestrator.report.upstream import NAME
+from orchestrator.state import records
 from orchestrator.state.store import dumps, write
 
 RESULTS = "results.json"

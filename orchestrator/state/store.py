@@ -17,13 +17,14 @@ from typing import BinaryIO, TypeAlias
 
 from orchestrator import __version__, disk, errors, words
 from orchestrator.disk import on_disk
-from orchestrator.model import history, records
+from orchestrator.model import history
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.sweep import SweepRecord
+from orchestrator.state import records
 from orchestrator.state.lock import Lock
 
 PIECE_BYTES = 1 << 20

@@ -39,12 +39,26 @@ def requests_taken() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def children() -> list[int]:
-    task = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-    return [int(pid) for pid in task.read_text().split()]
+class Children:
+    """Processes of this one that were not there before: other tests keep some."""
+
+    def __init__(self) -> None:
+        self._before: set[int] = set()
+        self._before = set(self())
+
+    def __call__(self) -> list[int]:
+        task = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+        return [pid for pid in map(int, task.read_text().split()) if pid not in self._before]
 
 
-def test_all_files_are_read_in_their_order_by_several_processes(paths: list[Path]) -> None:
+@pytest.fixture
+def children() -> Children:
+    return Children()
+
+
+def test_all_files_are_read_in_their_order_by_several_processes(
+    paths: list[Path], children: Children
+) -> None:
     """Each name with the process that read it; none is left."""
     found = read_all(paths, lambda path: (path.read_text(), os.getpid()))
     assert [name for name, _ in found] == [path.name for path in paths]
@@ -71,7 +85,7 @@ def test_what_a_killed_process_read_is_read_again(paths: list[Path]) -> None:
     assert read_all(paths, read) == [path.name for path in paths]
 
 
-def test_an_error_of_a_process_is_raised_here(paths: list[Path]) -> None:
+def test_an_error_of_a_process_is_raised_here(paths: list[Path], children: Children) -> None:
     """With its words, and no process is left."""
 
     def read(path: Path) -> str:
@@ -85,7 +99,7 @@ def test_an_error_of_a_process_is_raised_here(paths: list[Path]) -> None:
 
 
 @pytest.mark.usefixtures("requests_taken")
-def test_ctrl_c_ends_all_processes_at_once(paths: list[Path]) -> None:
+def test_ctrl_c_ends_all_processes_at_once(paths: list[Path], children: Children) -> None:
     """The terminal sends it to all of them; the command ends as told, and nothing goes on."""
     here, began = os.getpid(), time.monotonic()
 

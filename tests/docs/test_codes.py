@@ -29,7 +29,6 @@ OTHER_WORDS = {
     "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",
     "names of Python": "DLLOGGER LANGUAGES NUMBER TAG TENSORFLOW",
-    "words of logs": "PARAMETER",
 }
 
 

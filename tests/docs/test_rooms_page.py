@@ -36,8 +36,8 @@ def test_the_picture_has_the_rooms_of_the_contract() -> None:
     layers = {*" ".join(CONTRACTS[0]["layers"]).replace(":", " ").split()} - {"__main__"}
     folders = {name for name in layers if (ROOT / "orchestrator" / name).is_dir()}
     picture = PAGE.partition("## The life")[0]
-    assert folders <= set(re.findall("([a-z]+)/", picture))
-    assert layers <= set(re.findall("[a-z]+", picture))
+    assert folders <= set(re.findall("([a-z_]+)/", picture))
+    assert layers <= set(re.findall("[a-z_]+", picture))
 
 
 def test_the_page_of_schedulers_has_every_method() -> None:
