@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
@@ -93,12 +92,7 @@ class Fleet:
     def __enter__(self) -> "Fleet":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for engine in self.engines.values():
             engine.close()
         for transport in self.transports.values():

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEFTOVER = 7
@@ -65,12 +65,7 @@ class Signals:
         self._in_order = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._in_order = False
 
     def stopping(self) -> bool:

@@ -1,9 +1,8 @@
-"""Parsers of OFED's output: its version, and packages that failed to install."""
+"""OFED's version, from what its tool prints."""
 
 import re
 
 _VERSION = re.compile(r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA-OFED)-([0-9][0-9.-]*[0-9]):?")
-_FAILED = re.compile(r"Failed to install ([A-Za-z0-9_.+-]+) (?:DEB|RPM)")
 
 
 def version(text: str) -> str | None:
@@ -15,11 +14,3 @@ def version(text: str) -> str | None:
 def order(version: str) -> tuple[int, ...]:
     """Sort key of a version: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
     return tuple(int(number) for number in re.findall("[0-9]+", version))
-
-
-def failed_packages(text: str) -> tuple[str, ...]:
-    """The packages that ``mlnxofedinstall`` named as failed, each once, in its order.
-
-    Its exit status says less: it is 1 for a package that nothing needs.
-    """
-    return tuple(dict.fromkeys(match[1] for match in _FAILED.finditer(text)))

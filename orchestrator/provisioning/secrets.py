@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials
 
 VARIABLE = "DLPERF_REGISTRY_SECRET"
-NGC_USER = "$oauthtoken"  # what NGC calls whoever logs in by an API key
 
 
 def credentials(registry: Registry | None) -> "Credentials | None":

@@ -7,7 +7,6 @@ the inventory says. Nodes have the names of the inventory.
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol
 
 from orchestrator.fleet import Answer
@@ -46,12 +45,7 @@ class Scheduler(Protocol):
     def __enter__(self) -> "Scheduler":
         """Itself."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close connections; gangs go on."""
 
     def held(self) -> AbstractContextManager[None]:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
@@ -63,14 +62,9 @@ class Fanout:
     def __enter__(self) -> "Fanout":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._gangs.close()
-        self._fleet.__exit__(kind, error, trace)
+        self._fleet.__exit__(*error)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

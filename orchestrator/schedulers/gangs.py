@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 from orchestrator import errors
@@ -38,12 +37,7 @@ class Gangs:
     def __enter__(self) -> "Gangs":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
