@@ -160,9 +160,9 @@ def collect(
 
 def _left(shared: Shared) -> LeftoverCheck:
     """The check for leftovers; imported now, since a signal may interrupt a later import."""
-    from orchestrator.sweeping import leftovers
+    from orchestrator.sweeping import orphaned_tasks
 
-    return lambda: leftovers.refuse_left(shared.store)
+    return lambda: orphaned_tasks.refuse_left(shared.store)
 
 
 def _nothing(_: "Sweep") -> None:

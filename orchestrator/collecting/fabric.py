@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from orchestrator.collecting import logs
 from orchestrator.launchers import mpirun
-from orchestrator.measuring import proof
+from orchestrator.measuring import transport_proof
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Task
@@ -47,10 +47,10 @@ def proved(
     measurement: Measurement, attempt: Attempt, fabrics: Mapping[str, Fabric]
 ) -> Measurement:
     """The measurement with its transport; invalid if the requested one is not proved."""
-    problems = proof.problems(proof.requested(attempt.tasks), fabrics)
+    problems = transport_proof.problems(transport_proof.requested(attempt.tasks), fabrics)
     return replace(
         measurement,
-        transport=proof.transport(fabrics) if len(attempt.tasks) > 1 else "-",
+        transport=transport_proof.transport(fabrics) if len(attempt.tasks) > 1 else "-",
         state="invalid" if problems else measurement.state,
         problems=(*measurement.problems, *problems),
     )

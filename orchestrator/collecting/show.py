@@ -1,7 +1,7 @@
 """A report, written into its folder and shown."""
 
 from orchestrator import report, words
-from orchestrator.collecting import written
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.report import Language
@@ -22,7 +22,7 @@ def present(
         names: of the trials that the exit code is about; None for all.
         language: of report.md.
     """
-    written.reports(sweep.folder, measured, language)
+    report_files.reports(sweep.folder, measured, language)
     if measured.shared_machine:
         voice.result(report.SHARED_MACHINE)
     voice.results(measured)

@@ -15,7 +15,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.sweep import SweepRecord
-from orchestrator.report import surroundings
+from orchestrator.report import node_facts
 from orchestrator.state.store import Sweep
 from orchestrator.workloads import Workload
 
@@ -68,9 +68,9 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         image=plan.image,
         image_digest=plan.image_digest,
         shared_machine=site.shared_machine,
-        environment={name: surroundings.rows(facts) for name, facts in site.nodes.items()},
-        topologies=surroundings.topologies(site),
-        peak_tflops=surroundings.peak_tflops(site),
+        environment={name: node_facts.rows(facts) for name, facts in site.nodes.items()},
+        topologies=node_facts.topologies(site),
+        peak_tflops=node_facts.peak_tflops(site),
         results=results,
         lone=(),
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},

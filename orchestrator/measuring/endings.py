@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
-from orchestrator.measuring import proof
+from orchestrator.measuring import transport_proof
 from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric
@@ -84,9 +84,9 @@ def of_program(
         + last_lines[end.node_rank].decode(errors="replace")
         for end in failed
     )
-    library_problems = proof.library_problems(fabric)
+    library_problems = transport_proof.library_problems(fabric)
     if library_problems:
-        state = "infra-lost" if library_problems[0].code in proof.INFRA else "failed"
+        state = "infra-lost" if library_problems[0].code in transport_proof.INFRA else "failed"
         reasons = "; ".join(library_problem.message for library_problem in library_problems)
         return state, Problem(library_problems[0].code, f"{reasons}\n{words}")
     if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):

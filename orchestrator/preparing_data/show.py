@@ -9,9 +9,9 @@ from orchestrator.fleet import folded
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
 from orchestrator.preparing_data import held, plan
+from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
 from orchestrator.preparing_data.plan import DataRequest, Planned, Plans
-from orchestrator.preparing_data.run import NodeOutcome
 
 HELD = ("path", "files", "size", "digest", "parts")
 

@@ -3,7 +3,7 @@
 ``phrases`` has the texts in English and Chinese, ``codes`` the Chinese meaning of codes;
 ``markdown`` puts sections together, ``placements``, ``gpus`` and ``groups`` are its three layouts.
 Another format, such as HTML, is a module beside ``markdown``, and a line in
-``collecting/written``, which writes the files. Pure; messages of programs stay as they are.
+``collecting/report_files``, which writes the files. Pure; messages of programs stay as they are.
 """
 
 from orchestrator.report.markdown import markdown

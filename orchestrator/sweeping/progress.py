@@ -9,7 +9,7 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Result
 from orchestrator.schedulers import Scheduler
-from orchestrator.sweeping.running import Running
+from orchestrator.sweeping.observed_sweep import Running
 
 TAIL_BYTES = 64 << 10
 

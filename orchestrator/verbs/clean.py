@@ -14,7 +14,7 @@ from orchestrator.probes import sections
 from orchestrator.provisioning import in_containers
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
-from orchestrator.sweeping import unfinished
+from orchestrator.sweeping import kept_by_clean
 from orchestrator.transports import Transport
 
 SWEEP_LABEL, IMAGE_LABEL = "dlperf.sweep", "dlperf.image"
@@ -68,7 +68,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
         if not options.dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
-        settled, why = unfinished.split(store, cluster)
+        settled, why = kept_by_clean.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
         def clean_node(name: str) -> _Leftovers | None:
@@ -79,11 +79,11 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
 
         answers = ask_all(list(nodes), clean_node)
         unsettled_answers = ask_all(
-            list(nodes), lambda name: unfinished.look(fleet, nodes[name], [*why])
+            list(nodes), lambda name: kept_by_clean.look(fleet, nodes[name], [*why])
         )
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
-    failures += unfinished.leftovers(why, kept)
+    failures += kept_by_clean.leftovers(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if options.dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import report
-from orchestrator.collecting import publications, written
+from orchestrator.collecting import publications, report_files
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.show import present, say_reasons
@@ -39,7 +39,7 @@ def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out | None) 
     voice.results(measured_logs)
     say_reasons(measured_logs, voice)
     if out is not None:
-        written.reports(out.folder, measured_logs, out.language)
+        report_files.reports(out.folder, measured_logs, out.language)
         voice.result(f"Report: {out.folder / 'report.md'}")
     code = 3 if measured_logs.incomplete else 0
     voice.document({"exit_code": code, **report.document(measured_logs)})

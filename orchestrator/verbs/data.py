@@ -10,12 +10,12 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
-from orchestrator.preparing_data import held, labels, plan, run, show
+from orchestrator.preparing_data import all_nodes, held, labels, plan, show
+from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
+from orchestrator.preparing_data.one_node import Work
 from orchestrator.preparing_data.plan import DataRequest, Plans
-from orchestrator.preparing_data.run import NodeOutcome
 from orchestrator.preparing_data.show import Preparation
-from orchestrator.preparing_data.work import Work
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
 from orchestrator.state.store import Store
@@ -91,7 +91,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         logs = store.root.resolve() / "data" / request.dataset.name
         work = Work(fleet, request, plans.labels, logs, signals.stopping)
         try:
-            outcomes = run.run(work, plans, voice)
+            outcomes = all_nodes.run(work, plans, voice)
             observed = _afterwards(fleet, request, outcomes, signals)
         except Abandoned:
             raise _abandoned(request) from None

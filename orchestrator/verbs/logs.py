@@ -10,7 +10,7 @@ from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.history import History
 from orchestrator.state.store import Store
-from orchestrator.sweeping.running import Running
+from orchestrator.sweeping.observed_sweep import Running
 
 AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20

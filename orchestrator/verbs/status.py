@@ -11,7 +11,7 @@ from orchestrator.model.result import Result
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
 from orchestrator.sweeping import progress
-from orchestrator.sweeping.running import Running
+from orchestrator.sweeping.observed_sweep import Running
 
 
 @dataclass(frozen=True, slots=True)

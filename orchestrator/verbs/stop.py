@@ -9,7 +9,7 @@ from orchestrator.model.event import Ended
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store, Sweep, now
 from orchestrator.sweeping import gather
-from orchestrator.sweeping.running import Running
+from orchestrator.sweeping.observed_sweep import Running
 
 PATIENCE_S = 60.0
 AGAIN_S = 0.1

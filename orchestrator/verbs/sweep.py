@@ -8,7 +8,7 @@ from orchestrator.planning import bind
 from orchestrator.schedulers import choice
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
-from orchestrator.sweeping import leftovers, loop, node_checks, program_folders
+from orchestrator.sweeping import loop, node_checks, orphaned_tasks, program_folders
 from orchestrator.sweeping.campaign import Caller, Campaign
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
 from orchestrator.sweeping.resume import Choice, Opened
@@ -38,9 +38,9 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
         request = requested(store, options, caller.voice)
         return _swept(store, request, caller)
     except (Abandoned, Stopped) as end:
-        left = leftovers.of(store, request)
+        left = orphaned_tasks.of(store, request)
         if left:
-            raise leftovers.leftover(left) from None
+            raise orphaned_tasks.leftover(left) from None
         if isinstance(end, Stopped):
             raise
         raise errors.Interrupted(caller.signals.received) from None
@@ -64,7 +64,7 @@ def _swept(store: Store, request: Requested, caller: Caller) -> int:
                 campaign = Campaign(
                     *(store, opened, request.recipe, site, scheduler, caller), histories=histories
                 )
-                leftovers.clear_others(campaign)
+                orphaned_tasks.clear_others(campaign)
                 loop.run_trials(campaign, request)
             if signals.received:
                 raise errors.Interrupted(signals.received)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.datasets import labels, progress
-from orchestrator.preparing_data.work import script
+from orchestrator.preparing_data.one_node import script
 
 STEM = "train-[0-9]{5}-of-[0-9]{5}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets import SOURCE, find, progress
-from orchestrator.preparing_data.work import script
+from orchestrator.preparing_data.one_node import script
 from tests.datasets.stage import STEM, Stage, _quoted
 from tests.small_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 

@@ -6,7 +6,7 @@ import pytest
 
 import tests
 from orchestrator.logs import DLLOGGER, nccl, reader, text
-from orchestrator.measuring import proof
+from orchestrator.measuring import transport_proof
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.plan import Task
 
@@ -73,7 +73,7 @@ def task(node_rank: int, **env: str) -> Task:
 def codes(seen: Mapping[str, Fabric], *nodes: str) -> list[str]:
     """Codes of what lacks where these nodes are asked for mlx5_0."""
     wanted = dict.fromkeys(nodes or seen, ("mlx5_0",))
-    return [problem.code for problem in proof.problems(wanted, seen)]
+    return [problem.code for problem in transport_proof.problems(wanted, seen)]
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -250,12 +250,12 @@ def test_words_glued_to_every_step_are_heard() -> None:
 def test_gang_asks_for_what_its_plan_sets() -> None:
     """The HCAs of NCCL_IB_HCA, by node; a single node and a node without HCAs ask for none."""
     told = {"NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
-    assert proof.requested([task(0, **told), task(1, **told)]) == {
+    assert transport_proof.requested([task(0, **told), task(1, **told)]) == {
         "vs001": ("mlx5_0", "mlx5_1"),
         "vs002": ("mlx5_0", "mlx5_1"),
     }
-    assert proof.requested([task(0, **told)]) == {}
-    assert proof.requested([task(0), task(1)]) == {}
+    assert transport_proof.requested([task(0, **told)]) == {}
+    assert transport_proof.requested([task(0), task(1)]) == {}
 
 
 def test_infiniband_on_every_node_is_proof() -> None:
@@ -266,12 +266,12 @@ def test_infiniband_on_every_node_is_proof() -> None:
 
 def test_nobody_asked_nothing_lacks() -> None:
     """Without HCAs in the inventory, sockets are recorded and never a fault."""
-    assert proof.problems({}, {"vs001": SOCKET, "vs002": SOCKET}) == ()
+    assert transport_proof.problems({}, {"vs001": SOCKET, "vs002": SOCKET}) == ()
 
 
 def test_sockets_where_infiniband_was_asked_are_named() -> None:
     """One node of two that fell back makes the trial invalid, with node, wish, finding, lines."""
-    (problem,) = proof.problems(
+    (problem,) = transport_proof.problems(
         {"vs001": ["mlx5_0"], "vs002": ["mlx5_0"]}, {"vs001": IB, "vs002": SOCKET}
     )
     assert problem.code == "TRANSPORT"
@@ -301,11 +301,11 @@ def test_recorded_log_without_proof_says_what_lacks(name: str, expected: list[st
 def test_process_without_a_device_spoils_the_proof() -> None:
     """A rank that found no HCA is not covered by its neighbours that did."""
     log = sample("ib_2.19.3_one_hca") + b"testgpu2:1:2 [2] NCCL INFO NET/IB : No device found.\n"
-    (problem,) = proof.problems({"vs001": ["mlx5_0"]}, {"vs001": read(log)})
+    (problem,) = transport_proof.problems({"vs001": ["mlx5_0"]}, {"vs001": read(log)})
     assert problem.code == "TRANSPORT"
     assert problem.message.endswith("NCCL found no device (line 12) and took IB mlx5_0")
     alone = read(b"h:1:2 [2] NCCL INFO NET/IB : No device found.\n")
-    (problem,) = proof.problems({"vs001": ["mlx5_0"]}, {"vs001": alone})
+    (problem,) = transport_proof.problems({"vs001": ["mlx5_0"]}, {"vs001": alone})
     assert problem.message.endswith("; NCCL found no device (line 1)")
 
 
@@ -317,14 +317,19 @@ def test_missing_proof_is_no_proof() -> None:
 
 def test_gangs_transport_is_one_word_if_its_nodes_agree() -> None:
     """What a report shows: the common label, or each node's."""
-    assert proof.transport({"vs001": IB, "vs002": IB}) == "IB mlx5_0"
-    assert proof.transport({"vs001": IB, "vs002": SOCKET}) == "vs001: IB mlx5_0; vs002: Socket eno2"
-    assert proof.transport({"vs001": Fabric()}) == "-"
-    assert proof.transport({}) == "-"
+    assert transport_proof.transport({"vs001": IB, "vs002": IB}) == "IB mlx5_0"
+    assert (
+        transport_proof.transport({"vs001": IB, "vs002": SOCKET})
+        == "vs001: IB mlx5_0; vs002: Socket eno2"
+    )
+    assert transport_proof.transport({"vs001": Fabric()}) == "-"
+    assert transport_proof.transport({}) == "-"
 
 
 def test_troubles_name_their_node() -> None:
     """What a gang's libraries complain of is told with the node that it came from."""
-    (problem,) = proof.library_problems({"vs001": IB, "vs002": read(sample("shm_small_2.5"))})
+    (problem,) = transport_proof.library_problems(
+        {"vs001": IB, "vs002": read(sample("shm_small_2.5"))}
+    )
     assert problem.code == "SHM-SMALL"
     assert problem.message.startswith("node vs002: line 3: gpu2-ru7:2143:2561 [1] include/shm.h:28")

@@ -14,7 +14,7 @@ from orchestrator.model.site import (
     Site,
     TopologySummary,
 )
-from orchestrator.report import surroundings
+from orchestrator.report import node_facts
 from tests.checks import facts
 from tests.reported import results, sweep
 
@@ -40,7 +40,7 @@ def gpt(report: Report, workload: str = "oneflow_gpt") -> Report:
 
 def test_nodes_are_said_as_in_the_documents() -> None:
     """GPUs with their number, the adapter with its rate, then the rest in the documents' order."""
-    assert surroundings.rows(NODE) == {
+    assert node_facts.rows(NODE) == {
         "hostname": "VS002",
         "GPUs": "Tesla V100-SXM2-16GB x 8",
         "HCA mlx5_0:1": "100 Gb/s InfiniBand, MT4115, 12.27.1016",
@@ -59,23 +59,23 @@ def test_what_a_node_does_not_say_is_left_out() -> None:
     """No None among the facts; an adapter keeps its row with what is known of it."""
     down = HcaSummary("mlx5_1", 1, None, None, "Down", None, None)
     bare = replace(NODE, gpu=GpuSummary(None, None, ()), infiniband=(down,), ofed=None)
-    rows = surroundings.rows(bare)
+    rows = node_facts.rows(bare)
     assert not {"GPUs", "driver", "CUDA", "OFED", "HCA mlx5_1:1"} & rows.keys()
     assert not any("None" in value for value in rows.values())
 
 
 def test_topologies_are_those_that_provisioning_kept() -> None:
     """A node without one is not mentioned."""
-    found = surroundings.topologies(site(vs001=NODE, vs002=replace(NODE, topology=None)))
+    found = node_facts.topologies(site(vs001=NODE, vs002=replace(NODE, topology=None)))
     assert found == {"vs001": "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X"}
 
 
 def test_peak_is_that_of_the_only_model_that_is_known() -> None:
     """125 TFLOP/s for V100-SXM2 alone: neither for a PCIe card, nor among others, nor for none."""
     pcie = replace(NODE, gpu=GpuSummary("440.33.01", "10.2", ("Tesla V100-PCIE-16GB",)))
-    assert surroundings.peak_tflops(site(vs001=NODE)) == 125.0
-    assert surroundings.peak_tflops(site(vs001=NODE, vs002=pcie)) is None
-    assert surroundings.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
+    assert node_facts.peak_tflops(site(vs001=NODE)) == 125.0
+    assert node_facts.peak_tflops(site(vs001=NODE, vs002=pcie)) is None
+    assert node_facts.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
 
 
 def test_more_than_a_gpu_can_give_is_marked() -> None:

@@ -1,10 +1,10 @@
-"""What sweeps whose controllers are gone may have left running."""
+"""What sweeps whose controllers are gone may have left observed_sweep."""
 
 import contextlib
 
 from orchestrator import errors
 from orchestrator.state.store import Store, Sweep
-from orchestrator.sweeping import attempts, running
+from orchestrator.sweeping import attempts, observed_sweep
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.requested import Requested
 
@@ -24,7 +24,7 @@ def clear_others(campaign: Campaign) -> None:
         if other.id == campaign.sweep.id:
             continue
         try:
-            left = running.Running.from_sweep(other).open_attempts()
+            left = observed_sweep.Running.from_sweep(other).open_attempts()
         except errors.DlperfError as error:
             unreadable[other.id] = error
         else:
@@ -67,7 +67,7 @@ def of(store: Store, requested: Requested | None) -> list[str]:
     for sweep in sweeps:
         with contextlib.suppress(errors.StoreError):  # of a damaged one nobody knows
             if sweep.lock().holder() is None:
-                open_attempts = running.Running.from_sweep(sweep).open_attempts()
+                open_attempts = observed_sweep.Running.from_sweep(sweep).open_attempts()
                 left += [
                     f"{attempt.token(task)} on {task.node}"
                     for attempt in open_attempts

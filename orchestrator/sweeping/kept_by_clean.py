@@ -9,7 +9,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.schedulers import strays
 from orchestrator.state.store import Store
-from orchestrator.sweeping.running import Running
+from orchestrator.sweeping.observed_sweep import Running
 
 # $1: the node's folder; then sweeps. Prints those that have a folder in it.
 FOLDERS = (
