@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
 from typing import NamedTuple
 
 from orchestrator.logs.format import Format, Step
@@ -48,7 +47,7 @@ class Block:
     def goes_on(self, before: Step) -> bool:
         """Whether the writer of another step went on with these, in the order of time."""
         last, stamps = self.last, self.stamps
-        if tuple(sorted(stamps)) != tuple(stamps):  # of one form, they sort by their bytes
+        if sorted(stamps) != list(stamps):  # of one form, they sort by their bytes
             return False
         if self.form.goes_back(stamps[0] if stamps else b"", before.stamp):
             return False
@@ -88,36 +87,37 @@ class Block:
 
     def evidence(self, rows: slice) -> bytes:
         """What copies of these steps have in common, where that is their numbers and times."""
-        printed = zip(self.numbers[rows], self.stamps[rows], strict=True)
-        return b"".join(map(b"%d %s\n".__mod__, printed))
+        numbers = printed(self.numbers[rows]).split()
+        words = [b"", b" ", b"", b"\n"] * len(numbers)
+        words[::4], words[2::4] = numbers, self.stamps[rows]
+        return b"".join(words)
 
 
 def by_pattern(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:
     """The steps that these lines are, whatever their widths; None if one is none, or astray."""
-    found = form.rows.findall(text)
-    if not found or len(found) != len(lines):
+    for rows in form.rows(course.last):
+        if fields := rows.fields(text, len(lines)):
+            return _block(form, text, lines[rows.height - 1 :: rows.height], fields, course)
+    return None
+
+
+def _block(
+    form: Format,
+    text: bytes,
+    lines: Sequence[int],
+    fields: Mapping[str, Sequence[bytes]],
+    course: Course,
+) -> Block | None:
+    numbers = course.numbers(len(lines))
+    if b" ".join(fields["iteration"]) != printed(numbers):
         return None
-    columns = tuple(zip(*found, strict=True))
-    fields = {name: columns[place - 1] for name, place in form.rows.groupindex.items()}
-    if not _are_alike(fields):
-        return None
-    numbers = course.numbers(len(found))
-    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1])
-    if last is None or b" ".join(fields["iteration"]) != printed(numbers):
-        return None
-    stamps = fields.get("clock", ()) if last.stamp else ()
+    stamps = fields.get("clock", ())
     rates, latencies_s = (list(map(float, fields.get(name, ()))) for name in ("rate", "latency"))
+    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1]) or course.last._replace(
+        stamp=stamps[-1], number=numbers[-1], rate=rates[-1], line=lines[-1]
+    )
     block = Block(form, text, lines, numbers, stamps, rates, latencies_s, last)
     return block if block.goes_on(course.last) else None
-
-
-def _are_alike(fields: Mapping[str, Sequence[bytes]]) -> bool:
-    """Whether one writer printed all lines, and all times in one form, or none."""
-    for name in ("rank", "series", "epoch"):
-        if len(set(fields.get(name, ()))) > 1:
-            return False
-    stamps = fields.get("clock", ())
-    return len(set(map(bytes.find, stamps, repeat(b".")))) <= 1
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from orchestrator.model.log import TrainingLog
 RESULT = "train_throughput"
 """What a program's own result is called in ``TrainingLog.reported``."""
 
-_FEW_BYTES, _SOME_BYTES, _MOST_BYTES = 256, 2048, 64 * 1024
+_FEW_BYTES, _SOME_BYTES, _MOST_BYTES = 256, 2048, 256 * 1024
 _MOST_PATIENCE = 31
 
 
@@ -71,8 +71,11 @@ class Reader:
 
         As many as have lately been in order; where they are not, a few, one by one.
         """
-        size = self._bytes if course else _FEW_BYTES
+        size = self._bytes if course else 0 if self.half else _FEW_BYTES
         end = text.rfind(b"\n", at, at + size) + 1 or text.find(b"\n", at) + 1 or len(text)
+        last = text.rfind(b"\n", at, end - 1) + 1
+        if at < last and self.form.is_half(text[last:end]):
+            end = last
         some = text[at:end]
         next_line = self.line + some.count(b"\n")
         lines: list[Line] = []
@@ -80,8 +83,9 @@ class Reader:
             self.line, self._bytes = next_line, min(2 * size, _MOST_BYTES)
             return end
         lines = lines_that(self.form.concerns, some, self.line)
-        if course and self._takes_those(lines, course):
-            lines, self._bytes = [], min(2 * size, _MOST_BYTES)
+        left = self._left(lines, course) if course else None
+        if left is not None:
+            lines, self._bytes = left, min(2 * size, _MOST_BYTES)
         elif course and size > _SOME_BYTES:
             self._bytes = _SOME_BYTES
             return at
@@ -102,22 +106,23 @@ class Reader:
         self._is_pure = block is not None and self.run.add_block(block)
         return self._is_pure
 
-    def _takes_those(self, lines: Sequence[Line], course: Course) -> bool:
-        """Whether lines that had others between them were taken as a block.
+    def _left(self, lines: list[Line], course: Course) -> list[Line] | None:
+        """What is left of lines that had others between them once a block is taken; None if none.
 
-        Where that fails, it is tried less and less often.
+        Where none is, it is tried less and less often.
         """
         if self._pause or not lines:
             self._pause -= bool(self._pause)
-            return False
-        text = b"".join([line + b"\n" for _, line in lines])
-        block = by_pattern(self.form, text, [number for number, _ in lines], course)
+            return None
+        whole = lines[:-1] if self.form.is_half(lines[-1][1]) else lines
+        text = b"".join([line + b"\n" for _, line in whole])
+        block = by_pattern(self.form, text, [number for number, _ in whole], course)
         if block and self.run.add_block(block):
             self._patience = 0
             self._is_pure = lines[-1][0] - lines[0][0] == len(lines) - 1
-            return True
+            return lines[len(whole) :]
         self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
-        return False
+        return None
 
     def _see(self, line: bytes) -> None:
         """Read one line without its end."""

@@ -67,7 +67,7 @@ class Window:
 
     def _clocks_ns(self, block: Block, rows: slice) -> list[int] | None:
         """The times of steps by the block; None where each step must be looked at."""
-        if block.last.words or not self._form.clock:
+        if block.last.words or not (self._form.clock and block.stamps):
             return None
         clocks_ns = [self._form.clock(stamp) for stamp in block.stamps[rows]]
         known_ns = [clock_ns for clock_ns in clocks_ns if clock_ns is not None]

@@ -23,6 +23,8 @@ FORMATS = {
     "gpt": ONEFLOW_GPT,
     "training": TENSORFLOW,
     "benchmark": TENSORFLOW,
+    "nvlog": TENSORFLOW,
+    "tagged nvlog": TENSORFLOW,
 }
 STEPS = 600
 
@@ -33,6 +35,10 @@ def line(name: str, row: int, dice: random.Random) -> str:
     rate = dice.choice((9.5, 99.25, 1024.5)) + dice.random()
     stamp = f"2020-12-16 {row // 600 % 24:02}:{row // 10 % 60:02}:{row % 10 * 6:02}.{row % 997:06}"
     latency = dice.uniform(0.5, 0.6)
+    seconds = f"16219{row // 10 + 36200}.{row % 10}30357"
+    number, printed = (
+        f":::NVLOGv0.2.3 resnet {seconds}{end} (benchmark_hooks.py:60)" for end in (231, 958)
+    )
     return {
         "dllogger": f"DLL {stamp} - Epoch: 0 Iteration: {row}  train.loss : 7.1"
         f"  train.total_ips : {rate:.2f} img/s",
@@ -42,6 +48,9 @@ def line(name: str, row: int, dice: random.Random) -> str:
         f" {dice.uniform(7, 12):.5f} |",
         "training": f"DLL {stamp} - (0, {row + 20}) imgs_per_sec : {rate!r}  l2_loss : 0.{row}",
         "benchmark": f"DLL {stamp} - (0, {row + 20}) total_ips : {rate!r} ",
+        "nvlog": f"{number} iteration: {row + 20}\n{printed} total_ips: {rate!r}",
+        "tagged nvlog": f"[1,0]<stdout>:{number} iteration: {row + 20}\n"
+        f"[1,0]<stdout>:{printed} imgs_per_sec: {rate!r}",
     }[name]
 
 

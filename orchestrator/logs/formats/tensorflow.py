@@ -10,10 +10,11 @@ the variants are those of the logs in PaddlePaddle/Perf, 2020 to 2022.
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import LOST, NUMBER, Format, Promise, Step
+from orchestrator.logs.format import LOST, NUMBER, Format, Pair, Promise, Step
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, real, switch, whole
 from orchestrator.logs.run import Run
@@ -27,8 +28,8 @@ UNSHOWN = 20
 _PARAMETERS = "parameters"
 """Among the keys of a header: whether it has a line of parameters."""
 
-_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?"
-_RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?=\s|$)"
+_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?+"
+_RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?!\S)"
 _STEP = rb"DLL (?P<clock>" + _TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
 _SEALED = re.compile(
     _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + _TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
@@ -41,16 +42,28 @@ _OTHER = re.compile(
 )
 _NVLOG = re.compile(
     rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-    rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<second>\d{1,10})\.(?P<part>\d{6,9})"
+    rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9})"
     rb" \([\w.]{1,80}:\d{1,9}\) (?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total)(?P<text>.*))"
 )
+_HEAD = rb":::NVLOGv\d[\d.]{0,20} [a-z_]{1,80} %s \([a-z_.]{1,80}:\d{1,9}\) "
 _LOSS = re.compile(rb"(?:cross_entropy|l2_loss|total_loss) ?: (?:" + LOST[1:] + rb")")
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
 )
+
+
+def _stamp(seconds: bytes) -> bytes:
+    """Seconds since 1970 as a date and time in UTC, with the decimals that are printed."""
+    whole, _, decimals = seconds.partition(b".")
+    return b"%s.%s" % (_second(whole), decimals)
+
+
+@lru_cache(maxsize=16)
+def _second(text: bytes) -> bytes:
+    return f"{datetime.fromtimestamp(int(text), UTC):%Y-%m-%d %H:%M:%S}".encode()
 
 
 def _word(text: str) -> str:
@@ -130,9 +143,8 @@ def _nvlog(reader: Reader, line: bytes) -> bool:
     elif found["iteration"]:
         if half:
             reader.run.damage(reader.line)
-        second = datetime.fromtimestamp(int(found["second"]), UTC)
-        stamp = f"{second:%Y-%m-%d %H:%M:%S}.".encode() + found["part"]
-        reader.half = Step(rank, b"", stamp, 0, int(found["iteration"]), nan, b"", b"", 0)
+        stamp, number = _stamp(found["clock"]), int(found["iteration"])
+        reader.half = Step(rank, b"", stamp, 0, number, nan, b"", b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
@@ -269,6 +281,12 @@ def _begins(run: Run, every: int | None) -> int | None:
 TENSORFLOW = Format(
     unit="images/s",
     step=_STEP + rb"(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*+",
+    pair=Pair(
+        b") iteration: ",
+        _HEAD % rb"(?P<clock>\d{1,10}\.\d{6,9})" + rb"iteration: (?P<iteration>\d{1,15})",
+        _HEAD % rb"\d{1,10}\.\d{6,9}" + _RATE,
+        _stamp,
+    ),
     marks=(
         *(b"DLL", b":::NVLOG", b"_ips", b"imgs_per", b"throughput"),
         *(b"Num GPUs", b"Per-GPU", b"Total Steps", b"Starting Model Training"),
