@@ -182,6 +182,11 @@ class Format:
     config: Callable[["Run"], dict[str, Value]]
     promise: Callable[["Run"], Promise]
 
+    def __post_init__(self) -> None:
+        named = self.step.count(b"(?P<series>") + self.step.count(b"(?P<epoch>")
+        if len(_WRITER.findall(self.step)) != named:
+            raise ValueError("series or epoch has groups in it")
+
     @cached_property
     def _named(self) -> bytes:
         """The pattern with all groups; one that the program does not print matches nothing."""

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -154,6 +155,13 @@ def test_blocks_say_what_their_lines_say_whatever_is_damaged(name: str) -> None:
         window = random.Random(seed).choice((None, (40, 400), (1, 2), (100, 300)))
         log = engine.read(FORMATS[name], [raw], window)
         assert log == one_by_one.read(FORMATS[name], raw, window), seed
+
+
+def test_format_whose_epoch_has_groups_in_it_is_refused() -> None:
+    """A block of one writer is told by the words in their places, which such groups would hide."""
+    step = DLLOGGER.step.replace(rb"(?P<epoch>\d{1,9})", rb"(?P<epoch>(?:\d|x){1,9})")
+    with pytest.raises(ValueError, match="groups"):
+        replace(DLLOGGER, step=step)
 
 
 @pytest.mark.parametrize(
