@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from orchestrator.logs import nccl
 from orchestrator.logs.block import Block, Course, printed
-from orchestrator.logs.format import ZEROS, Format
+from orchestrator.logs.format import Format
 
 _UNIT = 16
 """Lines that are cut at a time; fewer are no block."""
 _LANE, _LANES = 8, 8192
 """Bytes for a number, and how many numbers are reckoned at a time."""
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 class _Layout(NamedTuple):
@@ -49,7 +50,7 @@ class Columns:
         width = self._text.find(b"\n", at) + 1 - at
         if width < 1 or self._text[at + width - 1 : at + _UNIT * width : width] != b"\n" * _UNIT:
             return None
-        self._shapes = self._shapes or self._text.translate(ZEROS)
+        self._shapes = self._shapes or self._text.translate(_ZEROS)
         shape = self._shapes[at : at + width]
         if not self._shapes.startswith(shape * (_UNIT - 1), at + width):
             return None

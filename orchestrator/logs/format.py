@@ -24,8 +24,6 @@ TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
 _DATE = rb"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
 _RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
 _WRITER = re.compile(rb"\(\?P<(series|epoch)>[^()]*\)")
-ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
-"""Makes lines equal that differ in their digits alone."""
 _GROUPS = ("rank", "series", "clock", "epoch", "iteration", "rate", "latency", "words")
 
 
@@ -123,7 +121,7 @@ class Rows(NamedTuple):
         if None in stamps:
             fields["clock"] = []
             return None if any(stamps) else fields
-        if not _are_alike(stamps):
+        if stamps and not _are_alike(stamps):
             return None
         if self.stamp:
             fields["clock"] = list(map(self.stamp, stamps))
@@ -260,9 +258,10 @@ class Format:
 
 
 def _are_alike(stamps: Sequence[bytes]) -> bool:
-    """Whether times have one form; those of one length are compared at once, in a third of time."""
-    shapes = b" ".join([*stamps, b""]).translate(ZEROS)
-    if shapes == shapes[: shapes.find(b" ") + 1] * len(stamps):
+    """Whether times have one form; those of one length are compared at once, in less time."""
+    text, width, count = b"\n".join(stamps), len(stamps[0]) + 1, len(stamps)
+    ends, dots = text[width - 1 :: width], text[stamps[0].find(b".") :: width]
+    if ends == b"\n" * (count - 1) and dots == b"." * count:
         return True
     return len(set(map(bytes.find, stamps, repeat(b".")))) == 1
 
