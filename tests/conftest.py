@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             rank = next((at for at, names in enumerate(DEAR) if names & needs), len(DEAR))
             dear[item.path] = min(rank, dear.get(item.path, rank))
     items.sort(key=lambda item: dear.get(item.path, len(DEAR)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Workers take whole files, and no more than two of them those of the virtual cluster."""
+    from tests.side_by_side import ByFile  # xdist is not there for the lowest versions
+
+    return ByFile(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
