@@ -1,5 +1,6 @@
 """Real sshds on loopback, each with host keys, a configuration and a port of its own."""
 
+import contextlib
 import getpass
 import os
 import signal
@@ -111,6 +112,12 @@ class Sshd:
     def sessions(self) -> list[int]:
         """Process ids of the sshds that serve a connection each."""
         return [] if self.process is None else _children(self.process.pid)
+
+    def kill_sessions(self) -> None:
+        """End every connection as a crash would; one ends by itself when its parent is gone."""
+        for pid in self.sessions():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def host_key(self, kind: str = "ed25519") -> Path:
         """Path of its private host key."""

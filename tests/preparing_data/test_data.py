@@ -314,8 +314,7 @@ def test_a_lost_connection_does_not_end_the_work(
     )
     train = nodes.folder / "image.partial/set/train"
     wait_for(lambda: train.is_dir() and len(list(train.iterdir())) > 3, "a few classes")
-    for pid in server.sessions():
-        os.kill(pid, signal.SIGKILL)
+    server.kill_sessions()
     assert running.wait(90) == 0, running.stderr.read() if running.stderr else ""
     image = nodes.folder / "image"
     assert files(image) == len(MANY) + 5

@@ -107,8 +107,8 @@ def test_a_damaged_record_is_exit_6_and_nobodys_new_sweep(swept: Place) -> None:
         assert "ERROR STORE-DAMAGED" in err or "ERROR STORE-RIGHTS" in err
         assert f"{name}/sweep.json" in err
         if words[0] == "sweep":
-            assert f"sweep {name} may be the one to go on with" in err
-            assert "sweep --new" in err
+            assert f"sweep {name} may be the one to resume" in err
+            assert "start a new sweep with --new" in err
     listed = warm.run(swept, [("list", "sweeps", "--json", "--state", state) for state in states])
     for _, out, _ in listed:
         (row,) = json.loads(out)

@@ -72,7 +72,7 @@ def test_a_name_that_means_another_machine_now_is_an_error(place: Place) -> None
     refused = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
     assert refused.returncode == 5
     assert "ERROR NODE-MOVED node=right" in refused.stderr
-    assert "at 127.0.0.3, and the inventory has 127.0.0.9" in refused.stderr
+    assert "at 127.0.0.3; the inventory gives that node the address 127.0.0.9" in refused.stderr
     stopped = place.run("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert place.pids() == []

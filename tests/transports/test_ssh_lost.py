@@ -177,8 +177,7 @@ def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:
     stream = reach(server.target()).open(("sh", "-c", "echo half; sleep 61.5"))
     stream.settimeout(10)
     assert stream.recv(100) == b"half\n"
-    for pid in server.sessions():
-        os.kill(pid, signal.SIGKILL)
+    server.kill_sessions()
     with pytest.raises(errors.NodeUnreachable):
         stream.recv(100)
     stream.close()
