@@ -43,6 +43,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return programs
 
 
+@pytest.mark.usefixtures("machine")  # nobody prepares a data set on it meanwhile
 def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> None:
     """`sweep smoke` in an empty folder says what to install and starts nothing, exit 5."""
     done = run(installed / "dlperf-orch", "sweep", "smoke", cwd=tmp_path)
