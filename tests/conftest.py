@@ -137,6 +137,11 @@ class Place:
         root = self.files or self.state / "sweeps"
         return list(root.glob(f"*/attempts/*/*/r{rank}.go"))
 
+    def stepping(self) -> int:
+        """Leader logs with a first step: those gangs have met, and their handlers are there."""
+        root = self.files or self.state / "sweeps"
+        return sum(b"Iteration" in log.read_bytes() for log in root.glob("*/attempts/*/*/r0.log"))
+
     def rewrite(self, **values: str) -> None:
         """Give keys of the toy playbook, by their first word on a line, another line."""
         path = self.folder / "playbooks" / "toy.yaml"

@@ -17,8 +17,10 @@ INHERITED = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TM
 
 # Processes of a task are identified by the environment variable DLPERF_TASK, its supervisor by
 # DLPERF_SUPERVISOR: torchrun's workers leave every process group, and pids are used again.
+# The kernel takes back a GPU's memory before a killed process is gone: 20 s, not 1 s.
 KILL = """
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+tries=0
+while [ $((tries += 1)) -le 200 ]; do
     left=$(grep -lzxF -e "DLPERF_TASK=$1" -e "DLPERF_SUPERVISOR=$1" /proc/[0-9]*/environ \
         2>/dev/null | sed 's,/proc/\\([0-9]*\\)/environ,\\1,')
     [ -n "$left" ] || exit 0
@@ -103,7 +105,7 @@ class ProcessRuntime:
         """Kill every process whose DLPERF_TASK or DLPERF_SUPERVISOR is the task's token.
 
         Raises:
-            LeftoverError: some did not end within a second.
+            LeftoverError: some did not end within 20 s.
         """
         token = attempt.token(task)
         done = self._transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)

@@ -18,6 +18,7 @@ from orchestrator.schedulers import Watch
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
+PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 ENGINE_SILENT = ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-LOST")
 
@@ -61,6 +62,7 @@ class Wait:
         self._served = False
         self._first: TaskEnd | None = None
         self._insisted_at = self._began
+        self._asks_at: float | None = None  # when to ask what still runs to end
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
         """Poll every task until all have ended."""
@@ -142,7 +144,10 @@ class Wait:
 
     def _judge(self, stopping: Callable[[], bool]) -> None:
         now = time.monotonic()
-        if self._reason or self._served:
+        if self._asks_at is not None:
+            if now >= self._asks_at or stopping():
+                self._ask_to_end()
+        elif self._reason or self._served:
             self._insist(now)
         elif all(watched.end or watched.task.service for watched in self._watched):
             self._served = True  # only services are left, and nobody uses them
@@ -156,10 +161,10 @@ class Wait:
 
     def _stop(self, reason: str) -> None:
         self._reason = reason
-        self._ask_to_end()
+        self._asks_at = time.monotonic() + (PEERS_S if reason == "failed" else 0.0)
 
     def _ask_to_end(self) -> None:
-        self._insisted_at = time.monotonic()
+        self._asks_at, self._insisted_at = None, time.monotonic()
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
 
     def _insist(self, now: float) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import ROOT
 
 HOOK = "from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport\n"
@@ -39,3 +41,45 @@ def test_a_failure_names_its_test_and_shows_its_logs(tmp_path: Path) -> None:
     assert "\nfirst\n" not in done.stdout
     assert "CUDA error: out of memory" in done.stdout
     assert "1 failed" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("count", "second", "code", "words"),
+    [
+        (1, "assert Path('first').exists()", 0, "1 passed"),
+        (1, "assert not Path('first').exists()", 1, "1 failed"),
+        (6, "", 1, "6 tests failed; at most 5 are run once more"),
+    ],
+    ids=("passes alone", "fails again", "too many"),
+)
+def test_failed_tests_are_run_once_more_by_name(
+    tmp_path: Path, count: int, second: str, code: int, words: str
+) -> None:
+    """Only a handful, and what fails again is a failure."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    test = tmp_path / "test_it.py"
+    names = [f"test_{number}" for number in range(count)]
+    test.write_text("".join(f"def {name}(): assert 0\n" for name in names))
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    first = subprocess.run(
+        (sys.executable, "-m", "pytest", "-q"),
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        timeout=60,
+    )
+    assert first.returncode == 1
+    (tmp_path / "first").touch()
+    rewritten = "".join(f"def {name}():\n    {second or 'pass'}\n" for name in names)
+    test.write_text(f"from pathlib import Path\n{rewritten}")
+    again = subprocess.run(
+        (sys.executable, "-B", "-m", "tests.once_more"),
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert again.returncode == code, again.stdout
+    assert words in again.stdout

@@ -41,12 +41,11 @@ def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> N
     """Exit 7 names the attempt; the next sweep ends what is left of it."""
     place.rewrite(params="params: {behaviour: deaf}")
     process = place.start("sweep", "toy", "--case", "1x1")
-    wait_for(lambda: running(place), "a task runs")
-    time.sleep(0.3)
+    wait_for(place.stepping, "its ranks do not hear SIGTERM any more")
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 7
+    assert process.wait(60) == 7
     assert process.stderr is not None
     assert "ERROR LEFTOVER" in process.stderr.read()
     assert place.pids() != []

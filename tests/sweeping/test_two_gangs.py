@@ -118,3 +118,19 @@ def test_the_first_question_to_a_silent_node_holds_up_no_other_node(gangs: Gangs
     assert made[0].is_alive()
     gangs.nodes["n1"].answers.set()
     made[0].join(60)
+
+
+def test_a_peer_that_fails_after_the_first_still_says_so(gangs: Gangs, tmp_path: Path) -> None:
+    """What the first failure brings down may be the cause: it is not stopped at once."""
+    ends = "until [ -e r0.end ]; do sleep 0.01; done; sleep 0.2; exit 3"
+    tasks = (
+        Task("n1", 0, ("sh", "-c", "exit 1"), {}, (), ()),
+        Task("n2", 1, ("sh", "-c", ends), {}, (), ()),
+    )
+    folders = dict.fromkeys(("n1", "n2"), str(tmp_path / "peers"))
+    attempt = Attempt(f"s{os.getpid()}", "peers", 1, folders, 29500, tasks)
+    with Scheduled(gangs.runtimes, lambda: False) as fanout:
+        gangs.run(fanout, attempt)
+    end = gangs.ends["peers"]
+    assert end.reason == "failed"
+    assert [(task.why, task.status) for task in end.ends] == [("exited", 1), ("exited", 3)]

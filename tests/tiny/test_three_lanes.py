@@ -273,12 +273,11 @@ def test_a_second_ctrl_c_leaves_at_once_and_names_what_may_run(lanes: Place) -> 
     rewrite(lanes, repeats=4, placements="2x1")
     lanes.rewrite(params="params: {behaviour: deaf}")
     process = lanes.start("sweep", "toy")
-    wait_for(lambda: len(opened_trials(lanes)) == 3, "three trials run")
-    time.sleep(0.5)  # a task's own handler is there a little after its gate
+    wait_for(lambda: lanes.stepping() == 3, "three trials' ranks do not hear SIGTERM any more")
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 7
+    assert process.wait(60) == 7
     assert process.stderr is not None
     said = process.stderr.read()
     assert "ERROR LEFTOVER" in said
