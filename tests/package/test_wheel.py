@@ -91,6 +91,7 @@ def test_every_playbook_resolves_in_an_empty_folder(installed: Path, tmp_path: P
     assert "seed" not in json.dumps(known)
 
 
+@pytest.mark.long  # downloads PyTorch
 @pytest.mark.usefixtures("machine")
 def test_with_the_extra_the_training_runs(installed: Path, tmp_path: Path) -> None:
     """`sweep smoke` trains for real and gives a number."""

@@ -48,4 +48,4 @@ from tests.sweeping.test_sweep import (  # noqa: F401 - run here again
     test_two_controllers_cannot_share_a_cluster,
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]

@@ -339,6 +339,7 @@ def has_bound_more(place: Place, before: int) -> bool:
     return bound_so_far(place) > before or place.started[-1].poll() is not None
 
 
+@pytest.mark.long
 def test_kills_at_random_moments_lose_and_double_nothing(lanes: Place) -> None:
     """SIGKILL of the sweep, some rounds: each trial valid once, no number twice, nothing left."""
     seed = random.SystemRandom().randrange(1 << 32)
