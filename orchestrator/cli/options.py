@@ -97,5 +97,9 @@ Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autoco
 Nodes = Annotated[
     str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
 ]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Do not count trials that the state of a node marks."),
+]
 DataSet = Annotated[str, typer.Argument(help="Its name in inventories, such as imagenet.")]
 Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]

@@ -23,6 +23,7 @@ from orchestrator.cli.options import (
     WHICH,
     WORKLOADS,
     Nodes,
+    Strict,
     Which,
     Window,
     window,
@@ -67,6 +68,7 @@ def sweep(
         typer.Option(min=1, help="Start no trial after this many without a valid outcome."),
     ] = None,
     nodes: Nodes = None,
+    strict: Strict = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Continue in the background once a trial runs.")
     ] = False,
@@ -81,7 +83,7 @@ def sweep(
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        options = SweepOptions(playbook, inventory, cases, repeats, new, max_fail, nodes)
+        options = SweepOptions(playbook, inventory, cases, repeats, new, max_fail, nodes, strict)
         if dry_run:
             return verb.dry_run(shared.store, options, voice)
         return verb.sweep(shared.store, options, Caller(voice, SIGNALS, begun))
@@ -140,6 +142,7 @@ def collect(
         Literal["en", "zh"] | None,
         typer.Option("--lang", help="Language of report.md; default: en."),
     ] = None,
+    strict: Strict = False,
 ) -> int:
     """Turn logs into medians, speedups, tables and reports."""
     from orchestrator.collecting.logs import Reading
@@ -152,10 +155,12 @@ def collect(
         raise typer.BadParameter("either a sweep or --logs DIR")
     if logs is not None and language and out is None:
         raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
+    if logs is not None and strict:
+        raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
     if logs is not None and workload is not None:
         where = verb.Out(out, language or "en") if out else None
         return verb.collect_logs(logs, Reading(workload, span, rule), face.voice, where)
-    return verb.collect_sweep(face.store, sweep_id, face.voice, language or "en")
+    return verb.collect_sweep(face.store, sweep_id, face.voice, language or "en", strict=strict)
 
 
 def _left(shared: Shared) -> LeftoverCheck:

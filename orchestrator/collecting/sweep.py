@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator import errors, workloads
-from orchestrator.collecting import evidence, fabric, logs, publications
+from orchestrator.collecting import evidence, fabric, logs, publications, telemetry
 from orchestrator.measuring import case_facts, medians, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -22,8 +22,11 @@ from orchestrator.workloads import Workload
 NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
 
 
-def measured(sweep: Sweep) -> Report:
+def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     """The report on a sweep, measured from the raw logs in its folder.
+
+    Args:
+        strict: trials that the state of their nodes marks do not count.
 
     Raises:
         StoreError: STORE-DAMAGED; or NO-WORKLOAD, its workload is not installed.
@@ -37,12 +40,13 @@ def measured(sweep: Sweep) -> Report:
             code="NO-WORKLOAD",
         )
     histories = sweep.histories()
-    trials = validity.same_evidence(
-        [
-            _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
-            for trial in plan.trials
-        ]
-    )
+    measurements = [
+        _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        for trial in plan.trials
+    ]
+    if strict:
+        measurements = [telemetry.strict(measurement) for measurement in measurements]
+    trials = validity.same_evidence(measurements)
     by_case: dict[Case, list[Measurement]] = {}
     for trial, measurement in zip(plan.trials, trials, strict=True):
         by_case.setdefault(trial.case, []).append(measurement)
@@ -102,6 +106,8 @@ def _trial(
     measurement = validity.judged(log, trial, method, str(path.relative_to(sweep.folder)))
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         measurement = _proved(sweep, measurement, workload, outcome)
+    folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
+    measurement = telemetry.recorded(measurement, log, folder, outcome)
     later_problems = (
         *kept.problems,
         *(problem for problem in outcome.problems if problem.code in NOT_IN_LOGS),

@@ -271,6 +271,7 @@ class Reader:
             latency_s=window.latency_s if window else None,
             memory_mib=run.memory_mib,
             lines=window.lines if window else None,
+            origin_ns=window.origin_ns if window else None,
             tells=promise.tells,
         )
 

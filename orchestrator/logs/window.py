@@ -200,6 +200,11 @@ class Window:
         return Moment(step.number, clock_ns - (self._origin_ns or 0), step.line)
 
     @property
+    def origin_ns(self) -> int | None:
+        """When the first step of all was printed, by the log's own clock."""
+        return self._origin_ns
+
+    @property
     def rate(self) -> float | None:
         """Harmonic mean of the rates after the first iteration up to the last."""
         return self._rated / self._times if self._is_whole and self._times > 0 else None

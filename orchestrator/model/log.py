@@ -138,6 +138,8 @@ class TrainingLog:
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
         lines: of the first and the last record that the window stands on, where no clock tells.
+        origin_ns: when the first step was printed, by the log's own clock read as UTC, in
+            nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
     """
 
@@ -163,6 +165,7 @@ class TrainingLog:
     latency_s: float | None = None
     memory_mib: int | None = None
     lines: tuple[int, int] | None = None
+    origin_ns: int | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
 
     @property

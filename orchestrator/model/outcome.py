@@ -1,7 +1,7 @@
 """The outcome of an attempt, as the file beside its log has it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.problem import Problem
@@ -21,6 +21,8 @@ class Outcome:
         provenance: must agree within a case before its trials share a median.
         start_skew_s: between the first and the last opened gate; None unless all opened.
         tasks: how each ended, with the sha256 of its raw log.
+        observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
+        marks: of the state of its nodes; they do not keep it from being valid.
     """
 
     trial: str
@@ -35,3 +37,5 @@ class Outcome:
     port: int
     start_skew_s: float | None
     tasks: tuple[TaskEnd, ...]
+    observed: Mapping[str, str] = field(default_factory=dict)
+    marks: tuple[Problem, ...] = ()

@@ -6,6 +6,7 @@ from statistics import median
 
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
+from orchestrator.model.telemetry import Energy, MachineState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Measurement:
         latency_s: seconds per optimizer step, where the log says them.
         memory_mib: the largest use of any GPU that the log shows, in MiB.
         nodes: that it ran on, leader first; empty where that is not known.
+        machines: the state of each of them meanwhile; empty where nothing was seen of it.
+        energy: of its GPUs over the window; None where it is not known of all.
     """
 
     trial: str
@@ -49,6 +52,8 @@ class Measurement:
     latency_s: float | None = None
     memory_mib: int | None = None
     nodes: tuple[str, ...] = ()
+    machines: tuple[MachineState, ...] = ()
+    energy: Energy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,26 @@ class Result:
             if trial.state == "valid" and trial.latency_s is not None
         ]
         return median(latencies) if latencies else None
+
+    @property
+    def energy_per_sample(self) -> float | None:
+        """Median joules per sample over the valid trials; None where none tells it."""
+        known = [
+            trial.energy.per_sample
+            for trial in self.trials
+            if trial.state == "valid" and trial.energy is not None
+        ]
+        return median(known) if known else None
+
+    @property
+    def energy_source(self) -> str | None:
+        """Whether the valid trials' joules are of ``counter``, ``power``, or some of each."""
+        sources = {
+            trial.energy.source
+            for trial in self.trials
+            if trial.state == "valid" and trial.energy is not None
+        }
+        return " ".join(sorted(sources)) or None
 
     @property
     def memory_mib(self) -> int | None:

@@ -12,7 +12,7 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
-from orchestrator.runtimes import TaskState
+from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
@@ -42,6 +42,7 @@ class DockerRuntime:
         self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
         self._pids: dict[str, str] = {}
         self._fresh: dict[str, float] = {}
+        self._unobserved: dict[str, Limits] = {}
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
@@ -72,6 +73,7 @@ class DockerRuntime:
         except errors.UnfitError:
             self._containers.remove(attempt.token(task))
             raise
+        self._unobserved[attempt.token(task)] = limits
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
@@ -102,6 +104,7 @@ class DockerRuntime:
         if supervisor is None:
             return TaskState("absent")
         self._pids[attempt.token(task)] = str(container.pid)
+        self._observe(attempt, task, container.pid)
         return TaskState("running" if files.let_through() else "waiting")
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
@@ -113,11 +116,24 @@ class DockerRuntime:
         self._containers.signal(attempt.token(task), "SIGTERM")
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """End and remove the task's container, and see that it is gone.
+        """End and remove the task's container and its observer, and see that it is gone.
 
         Raises:
             LeftoverError: UNKILLABLE.
         """
+        self._unobserved.pop(attempt.token(task), None)
+        self._remove(attempt, task)
+        observer.end(self._transport, attempt, task)
+
+    def _observe(self, attempt: Attempt, task: Task, pid: int) -> None:
+        """Start the observer of a task that this runtime has created, once."""
+        limits = self._unobserved.pop(attempt.token(task), None)
+        if limits is not None:
+            observer.start(
+                self._transport, observer.arguments(attempt, task, limits, pid)
+            )
+
+    def _remove(self, attempt: Attempt, task: Task) -> None:
         name = attempt.token(task)
         self._fresh.pop(name, None)
         began = time.monotonic()

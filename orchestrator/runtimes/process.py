@@ -7,7 +7,7 @@ from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState
+from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.once import Once
 from orchestrator.transports import Transport
@@ -16,13 +16,14 @@ from orchestrator.transports import Transport
 INHERITED = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER")
 
 # Processes of a task are identified by the environment variable DLPERF_TASK, its supervisor by
-# DLPERF_SUPERVISOR: torchrun's workers leave every process group, and pids are used again.
-# The kernel takes back a GPU's memory before a killed process is gone: 20 s, not 1 s.
+# DLPERF_SUPERVISOR, its observer by DLPERF_OBSERVER: torchrun's workers leave every process group,
+# and pids are used again. The kernel takes back a GPU's memory before a killed process is gone:
+# 20 s, not 1 s.
 KILL = """
 tries=0
 while [ $((tries += 1)) -le 200 ]; do
-    left=$(grep -lzxF -e "DLPERF_TASK=$1" -e "DLPERF_SUPERVISOR=$1" /proc/[0-9]*/environ \
-        2>/dev/null | sed 's,/proc/\\([0-9]*\\)/environ,\\1,')
+    left=$(grep -lzxF -e "DLPERF_TASK=$1" -e "DLPERF_SUPERVISOR=$1" -e "DLPERF_OBSERVER=$1" \
+        /proc/[0-9]*/environ 2>/dev/null | sed 's,/proc/\\([0-9]*\\)/environ,\\1,')
     [ -n "$left" ] || exit 0
     for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
     sleep 0.1
@@ -54,9 +55,10 @@ class ProcessRuntime:
         path = f"{attempt.folder(task)}/supervise.sh"
         self._transport.put(script(), path)
         env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": token}
-        detached = 'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
+        detached = f'{observer.START}exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
         words = (
             *("sh", "-c", detached, self._files(attempt, task).path("err")),
+            *observer.arguments(attempt, task, limits),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
             *("sh", path, attempt.folder(task), str(task.node_rank), token),
             *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
@@ -102,7 +104,7 @@ class ProcessRuntime:
             self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """Kill every process whose DLPERF_TASK or DLPERF_SUPERVISOR is the task's token.
+        """Kill every process whose DLPERF_TASK, _SUPERVISOR or _OBSERVER is the task's token.
 
         Raises:
             LeftoverError: some did not end within 20 s.

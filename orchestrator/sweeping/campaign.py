@@ -38,6 +38,7 @@ class Campaign:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
+        strict: trials that the state of their nodes marks do not count.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class Campaign:
     histories: dict[str, History] = field(default_factory=dict)
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
+    strict: bool = False
 
     @property
     def voice(self) -> Voice:

@@ -15,6 +15,8 @@ from orchestrator.state.store import Sweep, replacing, write
 from orchestrator.sweeping.campaign import Campaign
 
 SMALL = ("err", "exit", "end", "go")
+OBSERVED = ("state", "gpus")
+MOST_OBSERVED_BYTES = 64 << 20  # of one file; the observer itself writes no more
 
 
 class _Torn(Exception):
@@ -100,6 +102,7 @@ class _Copy:
                 write(self._target / f"{self._name}.{name}", content)
         if end is None and self._read("log") is None:
             return  # its program never started
+        self._bring_observed()
         if not any(self._fetch(end) for _ in range(LOG_COPIES)):
             raise errors.NodeError(
                 f"{self._attempt.folder(self._task)}/{self._name}.log was copied {LOG_COPIES}"
@@ -107,6 +110,15 @@ class _Copy:
                 code="LOG-COPY",
                 node=self._task.node,
             )
+
+    def _bring_observed(self) -> None:
+        """Copy what was seen of the node; a trial without it is a trial all the same."""
+        for name in OBSERVED:
+            pieces: list[bytes] = []
+            while piece := self._read(name, size := sum(map(len, pieces))) or b"":
+                pieces.append(piece[: MOST_OBSERVED_BYTES - size])
+            if pieces:
+                write(self._target / f"{self._name}.{name}", b"".join(pieces))
 
     def _read(self, name: str, offset: int = 0) -> bytes | None:
         path = f"{self._name}.{name}"

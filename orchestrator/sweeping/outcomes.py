@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.collecting import causes, evidence, fabric, logs
+from orchestrator.collecting import causes, evidence, fabric, logs, telemetry
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
@@ -40,18 +40,25 @@ class Verdict:
 
 def is_done(campaign: Campaign, trial: Trial) -> bool:
     """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
-    return _kept(campaign, trial).valid
+    kept = _kept(campaign, trial)
+    return kept.valid and not _marked(campaign, kept)
 
 
 def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
     """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
-        for problem in _kept(campaign, trial).problems:
+        kept = _kept(campaign, trial)
+        for problem in (*kept.problems, *_marked(campaign, kept)):
             campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
 
 
 def _kept(campaign: Campaign, trial: Trial) -> KeptOutcome:
     return evidence.kept(campaign.sweep, trial, campaign.history(trial))
+
+
+def _marked(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
+    """What a strict sweep does not let pass of an outcome that is valid else."""
+    return kept.outcome.marks if campaign.strict and kept.outcome else ()
 
 
 def supervisor_errors(campaign: Campaign, attempt: Attempt) -> str:
@@ -93,6 +100,9 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
         )
     if len(attempt.tasks) > 1:
         measurement = fabric.proved(measurement, attempt, _seen(campaign, attempt))
+    measurement = telemetry.stated(measurement, log, folder, ends)
+    if campaign.strict:
+        measurement = telemetry.strict(measurement)
     campaign.sweep.keep_log(trial.log, source)
     return Verdict(measurement.state, measurement.problems, gang, measurement)
 
@@ -140,6 +150,8 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdic
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
         tasks=evidence.taken(folder, gang.ends) if gang else (),
+        observed=telemetry.digests(folder, gang.ends) if gang else {},
+        marks=telemetry.of_machines(measurement) if measurement else (),
     )
 
 

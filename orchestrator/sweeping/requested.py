@@ -26,6 +26,7 @@ class SweepOptions:
         new: start a new sweep although one could be resumed.
         max_fail: trials without a valid outcome after which no further one is started.
         nodes: names and globs of the nodes to use; None for all.
+        strict: trials that the state of their nodes marks do not count.
     """
 
     playbook: str
@@ -35,6 +36,7 @@ class SweepOptions:
     new: bool
     max_fail: int | None
     nodes: str | None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,20 @@ class Out:
 
 
 def collect_sweep(
-    store: Store, sweep_id: str | None, voice: Voice, language: Language = "en"
+    store: Store,
+    sweep_id: str | None,
+    voice: Voice,
+    language: Language = "en",
+    *,
+    strict: bool = False,
 ) -> int:
-    """Measure a sweep again from its logs, write its reports, show the table; exit code."""
+    """Measure a sweep again from its logs, write its reports, show the table; exit code.
+
+    Args:
+        strict: trials that the state of their nodes marks do not count.
+    """
     sweep = store.sweep(sweep_id) if sweep_id else store.newest()
-    return present(sweep, measured(sweep), voice, language=language)
+    return present(sweep, measured(sweep, strict=strict), voice, language=language)
 
 
 def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out | None) -> int:

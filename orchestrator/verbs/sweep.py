@@ -62,11 +62,14 @@ def _swept(store: Store, request: Requested, caller: Caller) -> int:
             with signals:
                 histories = opened.histories()
                 campaign = Campaign(
-                    *(store, opened, request.recipe, site, scheduler, caller), histories=histories
+                    *(store, opened, request.recipe, site, scheduler, caller),
+                    histories=histories,
+                    strict=request.options.strict,
                 )
                 orphaned_tasks.clear_others(campaign)
                 loop.run_trials(campaign, request)
             if signals.received:
                 raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in request.plan.trials)
-            return present(opened, measured(opened), voice, names)
+            found = measured(opened, strict=request.options.strict)
+            return present(opened, found, voice, names)

@@ -1,0 +1,102 @@
+"""The state of nodes beside a trial, from the files that observers left in an attempt's folder."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.log import TrainingLog
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Measurement
+from orchestrator.model.telemetry import NodeTelemetry
+from orchestrator.telemetry import judge
+from orchestrator.telemetry.read import telemetry
+
+FILES = ("state", "gpus")
+CODES = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
+
+
+def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]:
+    """What was seen of each node beside an attempt, moment by moment; nodes without it are absent.
+
+    Args:
+        folder: of the attempt, on this machine.
+        ends: how its tasks ended.
+    """
+    seen = (
+        telemetry(end.node, *(_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))
+        for end in ends
+    )
+    return tuple(node for node in seen if node is not None)
+
+
+def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:
+    """The sha256 of each file of observers, by its name."""
+    names = [f"r{end.node_rank}.{name}" for end in ends for name in FILES]
+    contents = {name: _bytes(folder / name) for name in names}
+    return {name: hashlib.sha256(text).hexdigest() for name, text in contents.items() if text}
+
+
+def stated(
+    measurement: Measurement, log: TrainingLog, folder: Path, ends: Sequence[TaskEnd]
+) -> Measurement:
+    """The measurement with the state of its nodes and the marks that follow from it.
+
+    Args:
+        folder: of the attempt, on this machine.
+    """
+    went = {end.node: end.went_at for end in ends if end.went_at is not None}
+    nodes = [node for node in observed(folder, ends) if node.node in went and node.hosts]
+    leader = next((node for node in nodes if node.node == ends[0].node), None)
+    inside = None
+    if leader is not None:
+        inside = judge.window(log, went[leader.node], leader.hosts[-1].at_s)
+    periods = [(node, judge.period(node, went[node.node], inside)) for node in nodes]
+    return replace(
+        measurement,
+        machines=tuple(judge.state(*pair) for pair in periods),
+        energy=judge.energy(periods, measurement.throughput) if len(nodes) == len(ends) else None,
+        marks=(*measurement.marks, *(mark for pair in periods for mark in judge.marks(*pair))),
+    )
+
+
+def recorded(
+    measurement: Measurement, log: TrainingLog, folder: Path, outcome: Outcome
+) -> Measurement:
+    """As ``stated``, by an outcome; only marked where an observer's file was changed since."""
+    if not outcome.observed:
+        return measurement
+    now = digests(folder, outcome.tasks)
+    changed = [name for name, sha256 in outcome.observed.items() if now.get(name) != sha256]
+    if not changed:
+        return stated(measurement, log, folder, outcome.tasks)
+    words = f"{', '.join(changed)}: its sha256 is not the one that was taken when it ran"
+    mark = Problem("STATE-CHANGED", f"the state of the machines is not shown: {words}")
+    return replace(measurement, marks=(*measurement.marks, mark))
+
+
+def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
+    """Those marks that the state of its nodes gave it."""
+    return tuple(mark for mark in measurement.marks if mark.code in CODES)
+
+
+def strict(measurement: Measurement) -> Measurement:
+    """The measurement, invalid where the state of its nodes marks it."""
+    bad = of_machines(measurement)
+    if not bad:
+        return measurement
+    return replace(
+        measurement,
+        state="invalid" if measurement.state == "valid" else measurement.state,
+        problems=(*measurement.problems, *bad),
+        marks=tuple(mark for mark in measurement.marks if mark.code not in CODES),
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,127 @@
+"""The state of a node beside a trial: moment by moment, and summed up over what was measured."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Span = Literal["window", "run"]
+"""What moments are taken from: the measured window, or the whole run where no clock tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMoment:
+    """One GPU at one moment; None where the driver gives no value.
+
+    Args:
+        at_s: seconds since the epoch, by the node's clock.
+        limits: what holds its clocks down, by NVIDIA's names; ``gpu_idle`` and others among them.
+        slowed_s: seconds under thermal and brake limits since the driver was loaded.
+        energy_j: since the driver was loaded.
+        ecc: uncorrected errors since then.
+    """
+
+    at_s: float
+    index: int
+    sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    utilisation_pct: float | None = None
+    memory_mib: float | None = None
+    limits: tuple[str, ...] | None = None
+    slowed_s: float | None = None
+    energy_j: float | None = None
+    ecc: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostMoment:
+    """A node at one moment; seconds are processor time since it was booted.
+
+    Args:
+        task_s: of the task, of processes that live; None where they were not counted.
+        cgroup_s, held_back_s: of the task's container, and how long its quota held it back.
+        load: of the last minute.
+        pressure_s: in which some task waited for processors, memory, input and output.
+    """
+
+    at_s: float
+    busy_s: float
+    steal_s: float
+    task_s: float | None
+    cgroup_s: float | None
+    held_back_s: float | None
+    load: float | None
+    available_mib: float | None
+    swap_mib: float | None
+    pressure_s: tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMoment:
+    """A process that is not of the task.
+
+    Args:
+        since_s: from when on it was looked at until ``at_s``.
+        amount: of kind cpu, how many CPUs it used meanwhile; of kind gpu, MiB it holds.
+    """
+
+    since_s: float
+    at_s: float
+    kind: Literal["cpu", "gpu"]
+    pid: int
+    amount: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTelemetry:
+    """Everything that was seen of one node beside one attempt, in order of time."""
+
+    node: str
+    cpus: int
+    gpus: tuple[GpuMoment, ...]
+    hosts: tuple[HostMoment, ...]
+    processes: tuple[ProcessMoment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState:
+    """One node over the span of one trial: medians over its moments, None where none is known.
+
+    Args:
+        moments: how many of the node were seen in the span.
+        limits: every one that held a GPU's clocks down; not ``gpu_idle``.
+        slowed_s: of the GPU with most, by the driver's counters.
+        others_cpus: CPUs that others than the task used, on average.
+        steal: share of the CPUs that the hypervisor gave to others.
+        load: of the last minute, the median.
+    """
+
+    node: str
+    span: Span
+    seconds: float
+    moments: int
+    sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    utilisation_pct: float | None = None
+    memory_mib: float | None = None
+    limits: tuple[str, ...] | None = None
+    slowed_s: float | None = None
+    others_cpus: float | None = None
+    steal: float | None = None
+    load: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """What the GPUs of a gang used over the window.
+
+    Args:
+        source: counter: the driver's own; power: the power it reports, summed up.
+    """
+
+    joules: float
+    per_sample: float
+    source: Literal["counter", "power"]

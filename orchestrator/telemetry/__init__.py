@@ -1,0 +1,1 @@
+"""What the observer of a task wrote about its node, read and judged. Pure."""

@@ -1,0 +1,234 @@
+"""What the state of its nodes says of a trial: medians, energy, and marks. Pure.
+
+Bounds are told in ``docs/state-of-machines.md``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from orchestrator.model.log import SECOND_NS, TrainingLog
+from orchestrator.model.problem import Problem
+from orchestrator.model.telemetry import (
+    Energy,
+    GpuMoment,
+    HostMoment,
+    MachineState,
+    NodeTelemetry,
+    ProcessMoment,
+    Span,
+)
+
+# The software power cap is normal under full load, and so are clocks that somebody set.
+HARMFUL = frozenset(
+    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
+)
+LEAST_MOMENTS = 3  # fewer tell nothing of a span
+ALIEN_CPUS = 0.5
+OTHERS_SHARE, OTHERS_CPUS = 0.1, 0.5  # of all CPUs, but at least so many
+STEAL_SHARE = 0.02
+LEAST_S = 2.0  # between the first and the last count of the task's processes
+_ZONES_S, _QUARTER_S = 14 * 3600, 900
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of time on one node, in seconds since the epoch by its own clock."""
+
+    span: Span
+    first_s: float
+    last_s: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.last_s - self.first_s
+
+    def holds(self, at_s: float) -> bool:
+        """Whether a moment lies in it."""
+        return self.first_s <= at_s <= self.last_s
+
+
+def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, float] | None:
+    """First and last second of the log's window after its task's gate opened.
+
+    The log's clock tells no time zone: the one counts in which the first step lies nearest after
+    the opened gate.
+
+    Args:
+        went_s: when the gate opened, in seconds since the epoch.
+        ended_s: when the task was seen last.
+
+    Returns:
+        None where the log has no clock, or another one than its node.
+    """
+    if log.origin_ns is None or log.start is None or log.end is None:
+        return None
+    after_s = log.origin_ns / SECOND_NS - went_s
+    if not -_ZONES_S <= after_s <= _ZONES_S + ended_s - went_s:
+        return None
+    length_s = log.end.clock_ns / SECOND_NS
+    if not 0 <= after_s <= ended_s - went_s - length_s + 2:  # as UTC it was before or after
+        after_s %= _QUARTER_S
+    first_s = after_s + log.start.clock_ns / SECOND_NS
+    return first_s, after_s + length_s
+
+
+def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | None) -> Period:
+    """The window on a node, else all that was seen of it after its gate opened."""
+    if inside is not None:
+        return Period("window", went_s + inside[0], went_s + inside[1])
+    return Period("run", went_s, max(went_s, *(moment.at_s for moment in node.hosts), went_s))
+
+
+def state(node: NodeTelemetry, over: Period) -> MachineState:
+    """A node over a period."""
+    gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
+    hosts = [moment for moment in node.hosts if over.holds(moment.at_s)]
+    limits = [moment.limits for moment in gpus if moment.limits is not None]
+    seen = {name for names in limits for name in names} - {"gpu_idle"}
+    return MachineState(
+        node=node.node,
+        span=over.span,
+        seconds=over.seconds,
+        moments=len(hosts),
+        sm_mhz=_median(moment.sm_mhz for moment in gpus),
+        memory_mhz=_median(moment.memory_mhz for moment in gpus),
+        power_w=_median(moment.power_w for moment in gpus),
+        temperature_c=_median(moment.temperature_c for moment in gpus),
+        utilisation_pct=_median(moment.utilisation_pct for moment in gpus),
+        memory_mib=_median(moment.memory_mib for moment in gpus),
+        limits=tuple(sorted(seen)) if limits else None,
+        slowed_s=max((slow for slow in map(_slowed_s, _by_gpu(gpus)) if slow is not None), default=None),
+        others_cpus=_others_cpus(hosts),
+        steal=_steal(hosts, node.cpus),
+        load=_median(moment.load for moment in hosts),
+    )
+
+
+def marks(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
+    """What of a node's state a reader of the trial's number should know."""
+    gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
+    for moments in _by_gpu(gpus):
+        yield from _throttled(node.node, moments)
+    processes = [seen for seen in node.processes if over.holds((seen.since_s + seen.at_s) / 2)]
+    yield from _aliens(node.node, processes)
+    now = state(node, over)
+    if now.moments < LEAST_MOMENTS:
+        return
+    bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
+    if now.others_cpus is not None and now.others_cpus > bound:
+        yield Problem(
+            "CPU-LOADED",
+            f"node {node.node}: others than the task used {now.others_cpus:.1f} of {node.cpus} CPUs;"
+            f" needed at most {bound:.1f}",
+        )
+    if now.steal is not None and now.steal > STEAL_SHARE:
+        yield Problem(
+            "CPU-LOADED",
+            f"node {node.node}: the hypervisor gave {now.steal:.1%} of its CPUs to others; needed"
+            f" at most {STEAL_SHARE:.0%}",
+        )
+
+
+def energy(
+    nodes: Sequence[tuple[NodeTelemetry, Period]], throughput: float | None
+) -> Energy | None:
+    """What all GPUs used over the window; None where one of them does not tell it.
+
+    Args:
+        throughput: samples per second of the gang.
+    """
+    if not nodes or not throughput or any(over.span != "window" for _, over in nodes):
+        return None
+    seconds = nodes[0][1].seconds
+    used: list[tuple[float, bool]] = []
+    for node, over in nodes:
+        gpus = _by_gpu([moment for moment in node.gpus if over.holds(moment.at_s)])
+        told = [_joules(moments, over.seconds) for moments in gpus]
+        known = [joules for joules in told if joules is not None]
+        if not known or len(known) != len({moment.index for moment in node.gpus}):
+            return None
+        used += known
+    joules = sum(amount for amount, _ in used)
+    counted = all(by_counter for _, by_counter in used)
+    return Energy(joules, joules / (throughput * seconds), "counter" if counted else "power")
+
+
+def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] | None:
+    """Of one GPU over so many seconds, and whether its counter says so; from enough moments."""
+    if len(moments) < LEAST_MOMENTS:
+        return None
+    first, last = moments[0], moments[-1]
+    seen_s = last.at_s - first.at_s
+    if first.energy_j is not None and last.energy_j is not None and 2 * seen_s >= seconds:
+        return (last.energy_j - first.energy_j) * seconds / seen_s, True
+    powers_w = [moment.power_w for moment in moments if moment.power_w is not None]
+    return (fmean(powers_w) * seconds, False) if len(powers_w) >= LEAST_MOMENTS else None
+
+
+def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
+    harmful = [HARMFUL & {*(moment.limits or ())} for moment in moments]
+    held = [names for names in harmful if names]
+    slowed_s = _slowed_s(moments) or 0.0
+    if not held and not slowed_s:
+        return
+    names = ", ".join(sorted({name for some in held for name in some})) or "thermal or brake limits"
+    seen = f"in {len(held)} of {len(moments)} moments"
+    counted = f", {slowed_s:.1f} s by the driver's counters" if slowed_s else ""
+    yield Problem(
+        "THROTTLED",
+        f"node {node}: the clocks of GPU {moments[0].index} were held down by {names} {seen}{counted}",
+    )
+
+
+def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
+    """By how much the counters grew."""
+    counted = [moment.slowed_s for moment in moments if moment.slowed_s is not None]
+    return counted[-1] - counted[0] if counted else None
+
+
+def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
+    most: dict[tuple[str, int], ProcessMoment] = {}
+    for seen in processes:
+        before = most.get((seen.kind, seen.pid))
+        if seen.kind == "gpu" or seen.amount >= ALIEN_CPUS:
+            most[seen.kind, seen.pid] = seen if before is None else _larger(before, seen)
+    for (kind, pid), seen in most.items():
+        amount = f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
+        yield Problem(
+            "ALIEN-PROCESS",
+            f"node {node}: process {pid} ({seen.name}), which is not of the sweep, used {amount}",
+        )
+
+
+def _larger(one: ProcessMoment, other: ProcessMoment) -> ProcessMoment:
+    return replace(one, amount=max(one.amount, other.amount))
+
+
+def _others_cpus(hosts: Sequence[HostMoment]) -> float | None:
+    counted = [moment for moment in hosts if moment.task_s is not None]
+    if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
+        return None
+    first, last = counted[0], counted[-1]
+    task_s = (last.task_s or 0.0) - (first.task_s or 0.0)
+    return max(0.0, last.busy_s - first.busy_s - task_s) / (last.at_s - first.at_s)
+
+
+def _steal(hosts: Sequence[HostMoment], cpus: int) -> float | None:
+    if len(hosts) < LEAST_MOMENTS:
+        return None
+    lasted_s = hosts[-1].at_s - hosts[0].at_s
+    return (hosts[-1].steal_s - hosts[0].steal_s) / lasted_s / cpus if lasted_s else None
+
+
+def _by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
+    by_index: dict[int, list[GpuMoment]] = {}
+    for moment in moments:
+        by_index.setdefault(moment.index, []).append(moment)
+    return [*by_index.values()]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

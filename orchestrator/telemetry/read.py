@@ -1,0 +1,172 @@
+"""The two files of an observer: ``rR.state`` of the node and ``rR.gpus`` of nvidia-smi.
+
+A line that is cut short or unreadable is left out: a killed observer leaves one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
+
+# Source: nvmlClocksEventReasons of NVIDIA's NVML API reference.
+LIMITS: Mapping[int, str] = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+# Names of columns, as drivers print them, by ours.
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "sm_mhz": ("clocks.current.sm", "clocks.sm"),
+    "memory_mhz": ("clocks.current.memory", "clocks.mem"),
+    "power_w": ("power.draw",),
+    "temperature_c": ("temperature.gpu",),
+    "utilisation_pct": ("utilization.gpu",),
+    "memory_mib": ("memory.used",),
+}
+_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_COUNTERS = ("clocks_event_reasons_counters.", "clocks_throttle_reasons_counters.")
+_ENERGY, _ECC = "total_energy_consumption", "ecc.errors.uncorrected.volatile.total"
+_QUARTER_S = 900.0  # clocks of all time zones differ by whole quarters of an hour
+_HOST_FIELDS = 19
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
+
+
+def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
+    """What an observer saw of a node; None where it did not even begin.
+
+    Args:
+        state: the file of the node.
+        gpus: the file of nvidia-smi; empty without GPUs.
+    """
+    lines = [line.split(",") for line in _whole_lines(state)]
+    if not lines or lines[0][:2] != ["node", "1"] or len(lines[0]) != 6:
+        return None
+    clock_s, uptime_s, cpus, hz = (_float(word) for word in lines[0][2:])
+    if clock_s is None or uptime_s is None or not cpus or not hz:
+        return None
+    boot_s = clock_s - uptime_s
+    hosts = [_host(line, boot_s, hz) for line in lines if line[0] == "host"]
+    seen = [_process(line, boot_s) for line in lines if line[0] == "process"]
+    return NodeTelemetry(
+        node,
+        int(cpus),
+        tuple(_gpus(_whole_lines(gpus), clock_s)),
+        tuple(moment for moment in hosts if moment is not None),
+        tuple(moment for moment in seen if moment is not None),
+    )
+
+
+def limits(mask: int) -> tuple[str, ...]:
+    """The names of the bits that are set; of an unknown one, its number."""
+    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    return tuple(LIMITS.get(bit, f"{bit:#x}") for bit in bits)
+
+
+def _whole_lines(content: bytes) -> list[str]:
+    text, newline, _ = content.decode(errors="replace").rpartition("\n")
+    return text.split("\n") if newline else []
+
+
+def _host(line: Sequence[str], boot_s: float, hz: float) -> HostMoment | None:
+    if len(line) != _HOST_FIELDS:
+        return None
+    at_s, *numbers = (_float(word) for word in line[1:])
+    times = [number for number in numbers[:8] if number is not None]
+    if at_s is None or len(times) != 8:
+        return None
+    user, nice, system, _, _, irq, softirq, steal = times
+    task, cgroup_us, held_us, load, available_kib, swap_kib, *pressure_us = numbers[8:]
+    cpu, memory, io = (_scaled(value, 1e6) for value in pressure_us)
+    return HostMoment(
+        at_s=boot_s + at_s,
+        busy_s=(user + nice + system + irq + softirq) / hz,
+        steal_s=steal / hz,
+        task_s=_scaled(task, hz),
+        cgroup_s=_scaled(cgroup_us, 1e6),
+        held_back_s=_scaled(held_us, 1e6),
+        load=load,
+        available_mib=_scaled(available_kib, 1024),
+        swap_mib=_scaled(swap_kib, 1024),
+        pressure_s=(cpu, memory, io),
+    )
+
+
+def _process(line: Sequence[str], boot_s: float) -> ProcessMoment | None:
+    if len(line) != 7 or line[3] not in ("cpu", "gpu"):
+        return None
+    since_s, at_s, pid, amount = (_float(line[place]) for place in (1, 2, 4, 5))
+    if since_s is None or at_s is None or pid is None or amount is None:
+        return None
+    kind = "cpu" if line[3] == "cpu" else "gpu"
+    return ProcessMoment(boot_s + since_s, boot_s + at_s, kind, int(pid), amount, line[6])
+
+
+def _gpus(lines: Sequence[str], begun_s: float) -> Iterable[GpuMoment]:
+    """The moments of a CSV whose first line names its columns.
+
+    Args:
+        begun_s: when the observer began: the file's time zone is the one that fits.
+    """
+    head = [name.partition("[")[0].strip() for name in lines[0].split(",")] if lines else []
+    zone_s: float | None = None
+    for line in lines[1:]:
+        words = [word.strip() for word in line.split(",")]
+        row = dict(zip(head, words, strict=False))
+        at_s, index = _stamp(row.get("timestamp", "")), _float(row.get("index", ""))
+        if len(words) != len(head) or at_s is None or index is None:
+            continue
+        if zone_s is None:
+            zone_s = round((at_s - begun_s) / _QUARTER_S) * _QUARTER_S
+        yield _gpu(row, at_s - zone_s, int(index))
+
+
+def _gpu(row: Mapping[str, str], at_s: float, index: int) -> GpuMoment:
+    values = {ours: _first(row, names) for ours, names in _COLUMNS.items()}
+    counters = [_float(row[name]) for name in row if name.startswith(_COUNTERS)]
+    known = [counter for counter in counters if counter is not None]
+    ecc = _float(row.get(_ECC, ""))
+    return GpuMoment(
+        at_s,
+        index,
+        **values,
+        limits=_limits(row),
+        slowed_s=sum(known) / 1e6 if known else None,
+        energy_j=_scaled(_float(row.get(_ENERGY, "")), 1e3),
+        ecc=None if ecc is None else int(ecc),
+    )
+
+
+def _limits(row: Mapping[str, str]) -> tuple[str, ...] | None:
+    for name in _REASONS:
+        if re.fullmatch("0x[0-9a-fA-F]{1,16}", word := row.get(name, "")):
+            return limits(int(word, 16))
+    return None
+
+
+def _first(row: Mapping[str, str], names: Sequence[str]) -> float | None:
+    values = (_float(row.get(name, "")) for name in names)
+    return next((value for value in values if value is not None), None)
+
+
+def _stamp(text: str) -> float | None:
+    try:
+        moment = datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f")
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC).timestamp()
+
+
+def _float(text: str) -> float | None:
+    """A number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
