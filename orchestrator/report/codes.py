@@ -31,8 +31,10 @@ _LOGS: Mapping[str, str] = {
 }
 
 _RESULTS: Mapping[str, str] = {
+    "ALIEN-PROCESS": "测量期间节点上有其他进程",
     "BASELINE-DIFFERS": "与 1x1 用例的测量条件不同",
     "CODE-CHANGED": "程序代码在测量期间有改动",
+    "CPU-LOADED": "测量期间节点的 CPU 被其他任务占用",
     "IMPLAUSIBLE": "结果高于可能的上限",
     "LOG-CHANGED": "日志与运行时的不同",
     "LOG-COPY": "日志未能取回",
@@ -40,6 +42,8 @@ _RESULTS: Mapping[str, str] = {
     "OUTCOME-CHANGED": "试验记录与运行时的不同",
     "PROVENANCE": "与其他试验的测量条件不同",
     "SAME-EVIDENCE": "与另一试验的日志相同",
+    "STATE-CHANGED": "机器状态记录与运行时的不同",
+    "THROTTLED": "测量期间 GPU 时钟被限制",
     "WIDE-SPREAD": "各次试验相差较大",
 }
 

@@ -6,7 +6,7 @@ from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement
-from orchestrator.report import cells, gpus, groups, placements, rounding
+from orchestrator.report import cells, gpus, groups, machines, placements, rounding
 from orchestrator.report.environment import environment
 from orchestrator.report.markdown_page import Page, escaped, table
 from orchestrator.report.method import method
@@ -22,6 +22,8 @@ def markdown(report: Report, language: Language = "en") -> str:
     parts += [page.heading("method"), method(page)]
     if report.results:
         parts += _by_groups(page) if report.layout.kind == "groups" else _by_placements(page)
+    if machines.known(page):
+        parts += [page.heading("machines"), page.say("machines.how"), machines.states(page)]
     if report.published:
         parts += [page.heading("published"), _published(page)]
     if report.lone:

@@ -23,6 +23,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "logs": ("Test Logs", "测试日志"),
     "results": ("Test Results", "测试结果"),
     "lone": ("Logs", "日志"),
+    "machines": ("State of the machines", "机器状态"),
     "published": ("Published Results", "已公布的结果"),
     "marks": ("Marks on what counts", "计入结果但需注意的事项"),
     "not_counted": ("What does not count, and why", "不计入结果的试验及原因"),
@@ -57,6 +58,18 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.rule": ("measured by", "测量方式"),
     "head.mean_rate": ("mean of printed", "打印速率均值"),
     "head.problems": ("problems", "问题"),
+    "head.batch": ("batch", "批大小"),
+    "head.moments": ("moments", "采样数"),
+    "head.sm_clock": ("SM clock, MHz", "SM 时钟，MHz"),
+    "head.memory_clock": ("memory clock, MHz", "显存时钟，MHz"),
+    "head.power": ("power, W", "功率，W"),
+    "head.temperature": ("temperature, °C", "温度，°C"),
+    "head.utilisation": ("utilisation, %", "利用率，%"),
+    "head.others": ("CPUs used by others", "其他进程占用的 CPU 数"),
+    "head.steal": ("steal", "被虚拟机管理程序占用"),
+    "head.load": ("load", "负载"),
+    "head.limits": ("limits seen", "出现过的限制"),
+    "head.energy": ("J per sample", "每样本能耗，J"),
 }
 
 _FACTS: Mapping[str, tuple[str, str]] = {
@@ -116,6 +129,11 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "吞吐率单位为 {unit}；每个用例取其有效试验的中位数。",
     ),
     "by_gpus": ("Training throughput ({unit}):", "训练吞吐率（{unit}）如下："),
+    "machines.how": (
+        "Medians over the valid trials and their nodes, within the measured window.",
+        "取有效试验及其节点在测量窗口内各采样值的中位数。",
+    ),
+    "limits.none": ("none seen", "未出现"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "not_run": ("- not run: {names}", "- 未运行：{names}"),
 }

@@ -41,6 +41,8 @@ CSV_COLUMNS = (
     "published_framework",
     "published_source",
     "difference",
+    "energy_per_sample_j",
+    "energy_source",
 )
 Cell = str | int | float
 
@@ -73,6 +75,8 @@ def _row(report: Report, result: Result) -> tuple[Cell, ...]:
         _or_empty(result.memory_mib),
         _or_empty(report.tflops_per_gpu(result)),
         *_published(report, result),
+        _or_empty(result.energy_per_sample),
+        result.energy_source or "",
     )
 
 

@@ -3,6 +3,7 @@
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result
+from orchestrator.report import machines
 from orchestrator.report.upstream import exports
 
 
@@ -43,6 +44,8 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "latency_s": result.latency_s,
         "memory_mib": result.memory_mib,
         "tflops_per_gpu": report.tflops_per_gpu(result),
+        "energy_per_sample_j": result.energy_per_sample,
+        "energy_source": result.energy_source,
         "published": [_published(published, result) for published in report.published_for(result)],
         "transport": known_transport(result.transport),
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
@@ -110,6 +113,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "lines": list(evidence.lines) if evidence and evidence.lines else None,
         "sha256": evidence.sha256 if evidence else None,
         "provenance": dict(trial.provenance),
+        **machines.document(trial),
     }
 
 

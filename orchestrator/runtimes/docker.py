@@ -129,9 +129,7 @@ class DockerRuntime:
         """Start the observer of a task that this runtime has created, once."""
         limits = self._unobserved.pop(attempt.token(task), None)
         if limits is not None:
-            observer.start(
-                self._transport, observer.arguments(attempt, task, limits, pid)
-            )
+            observer.start(self._transport, observer.arguments(attempt, task, limits, pid))
 
     def _remove(self, attempt: Attempt, task: Task) -> None:
         name = attempt.token(task)

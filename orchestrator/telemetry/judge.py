@@ -99,7 +99,9 @@ def state(node: NodeTelemetry, over: Period) -> MachineState:
         utilisation_pct=_median(moment.utilisation_pct for moment in gpus),
         memory_mib=_median(moment.memory_mib for moment in gpus),
         limits=tuple(sorted(seen)) if limits else None,
-        slowed_s=max((slow for slow in map(_slowed_s, _by_gpu(gpus)) if slow is not None), default=None),
+        slowed_s=max(
+            (slow for slow in map(_slowed_s, _by_gpu(gpus)) if slow is not None), default=None
+        ),
         others_cpus=_others_cpus(hosts),
         steal=_steal(hosts, node.cpus),
         load=_median(moment.load for moment in hosts),
@@ -120,8 +122,8 @@ def marks(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
     if now.others_cpus is not None and now.others_cpus > bound:
         yield Problem(
             "CPU-LOADED",
-            f"node {node.node}: others than the task used {now.others_cpus:.1f} of {node.cpus} CPUs;"
-            f" needed at most {bound:.1f}",
+            f"node {node.node}: others than the task used {now.others_cpus:.1f} of {node.cpus}"
+            f" CPUs; needed at most {bound:.1f}",
         )
     if now.steal is not None and now.steal > STEAL_SHARE:
         yield Problem(
@@ -178,7 +180,8 @@ def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
     counted = f", {slowed_s:.1f} s by the driver's counters" if slowed_s else ""
     yield Problem(
         "THROTTLED",
-        f"node {node}: the clocks of GPU {moments[0].index} were held down by {names} {seen}{counted}",
+        f"node {node}: the clocks of GPU {moments[0].index} were held down by {names}"
+        f" {seen}{counted}",
     )
 
 
@@ -195,7 +198,9 @@ def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
         if seen.kind == "gpu" or seen.amount >= ALIEN_CPUS:
             most[seen.kind, seen.pid] = seen if before is None else _larger(before, seen)
     for (kind, pid), seen in most.items():
-        amount = f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
+        amount = (
+            f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
+        )
         yield Problem(
             "ALIEN-PROCESS",
             f"node {node}: process {pid} ({seen.name}), which is not of the sweep, used {amount}",

@@ -6,6 +6,7 @@ A line that is cut short or unreadable is left out: a killed observer leaves one
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
 
@@ -104,7 +105,7 @@ def _process(line: Sequence[str], boot_s: float) -> ProcessMoment | None:
     since_s, at_s, pid, amount = (_float(line[place]) for place in (1, 2, 4, 5))
     if since_s is None or at_s is None or pid is None or amount is None:
         return None
-    kind = "cpu" if line[3] == "cpu" else "gpu"
+    kind: Literal["cpu", "gpu"] = "cpu" if line[3] == "cpu" else "gpu"
     return ProcessMoment(boot_s + since_s, boot_s + at_s, kind, int(pid), amount, line[6])
 
 

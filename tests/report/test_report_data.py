@@ -150,6 +150,10 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "lines": [40, 140],
         "sha256": SHA256,
         "provenance": {"driver": "440.33.01"},
+        "machines": [],
+        "energy_j": None,
+        "energy_per_sample_j": None,
+        "energy_source": None,
     }
     assert document["method"]["repeats"] == 5
     assert (document["window"], document["rule"]) == ([25, 125], "clock")

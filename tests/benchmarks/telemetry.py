@@ -1,0 +1,81 @@
+"""What the observer beside a task costs the reference program, measured on the device at hand.
+
+    python -m tests.benchmarks.telemetry [--device cpu --image-size 64 -b 4 --prof 31 ...]
+
+Takes the options of ``images/reference-rn50/train.py``. One process trains in windows, in turns
+with the observer beside it and without, A B B A, so that what drifts meets both alike.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import observer
+from orchestrator.transports.local import LocalTransport
+from tests.benchmarks.reference_rn50 import PROGRAM, load
+
+PAIRS = 10
+USUAL = ["--device", "cpu", "--image-size", "64", "-b", "4", "--prof", "31"]
+LIMITS = Limits(time_s=3600, stall_s=3600, grace_s=1, create_s=60)
+
+
+def main(argv: list[str]) -> None:
+    """Print the throughput of each pair, and the median of their ratios."""
+    program = load(PROGRAM)
+    options = program.parse(argv or USUAL)
+    device = program.prepare(options, program.seat_here(os.environ))
+    program.join(options, device)
+    iterate = program.Training(options, device).iterate
+    ticks = program.gpu_ticks if device.type == "cuda" else program.cpu_ticks
+    last = options.prof - 1
+
+    def rate() -> float:
+        clock_s = {at: time_s for at, time_s, _ in ticks(iterate, last, (1, last))}
+        return float(options.batch_size * (last - 1) / (clock_s[last] - clock_s[1]))
+
+    gpus = (0,) if device.type == "cuda" else ()
+    rate()
+    ratios = []
+    with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as folder:
+        for number in range(PAIRS):
+            found: dict[bool, float] = {}
+            for watched in (True, False) if number % 2 else (False, True):
+                with observed(Path(folder) / str(number), gpus) if watched else nothing():
+                    found[watched] = rate()
+            ratios.append(found[True] / found[False])
+            pair = f"with {found[True]:.3f}  without {found[False]:.3f} img/s"
+            print(f"{pair}  ratio {ratios[-1]:.4f}", flush=True)
+    print(f"median of {PAIRS} ratios: {median(ratios):.4f}, {min(ratios):.4f} to {max(ratios):.4f}")
+    program.distributed.destroy_process_group()
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    """No observer."""
+    yield
+
+
+@contextmanager
+def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
+    """An observer of this process, as it runs beside a task, within the block."""
+    folder.mkdir(parents=True)
+    task = Task("here", 0, (), {}, (), gpus)
+    attempt = Attempt("benchmark", folder.name, os.getpid(), {"here": str(folder)}, 0, (task,))
+    transport = LocalTransport("here")
+    observer.start(transport, observer.arguments(attempt, task, LIMITS, os.getpid()))
+    try:
+        yield
+    finally:
+        observer.end(transport, attempt, task)
+    if (folder / "r0.state").read_bytes().count(b"\nhost,") < 2:
+        sys.exit("a window is too short for the observer to see it; take a larger --prof")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

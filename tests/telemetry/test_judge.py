@@ -1,0 +1,192 @@
+"""A trial is marked by what its nodes did within its window, and by nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
+from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
+from orchestrator.telemetry import judge
+from orchestrator.telemetry.judge import Period
+from orchestrator.telemetry.read import telemetry
+from tests.measuring.trials import LOG
+from tests.telemetry.test_read import GPUS, STATE
+
+NONE = (None, None, None)
+WINDOW = Period("window", 100.0, 110.0)
+
+
+def host(at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0) -> HostMoment:
+    """A moment of a node."""
+    return HostMoment(at_s, busy_s, steal_s, task_s, None, None, 1.5, None, None, NONE)
+
+
+def quiet(*, cpus: int = 8) -> NodeTelemetry:
+    """A node that its task has to itself."""
+    hosts = tuple(host(100 + at, 8.0 * at, 8.0 * at - 0.01 * at) for at in range(-5, 16))
+    return NodeTelemetry("vs001", cpus, (), hosts, ())
+
+
+def codes(node: NodeTelemetry, over: Period = WINDOW) -> list[str]:
+    """Of the marks."""
+    return [mark.code for mark in judge.marks(node, over)]
+
+
+def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> TrainingLog:
+    """One whose first step was printed then, with a window after it."""
+    origin_ns = None if origin_s is None else int(origin_s * SECOND_NS)
+    start = Moment(5, int(start_s * SECOND_NS), 6)
+    return replace(
+        LOG, origin_ns=origin_ns, start=start, end=Moment(50, int(end_s * SECOND_NS), 51)
+    )
+
+
+@pytest.mark.parametrize("zone_s", [0, 8 * 3600, -5 * 3600, 5.75 * 3600])
+def test_the_window_is_found_on_the_clock_of_the_node(zone_s: float) -> None:
+    """Whatever the program's time zone: the first step came 4 s after the gate."""
+    assert judge.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) == pytest.approx((6.0, 16.0))
+
+
+def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
+    """None that it prints, one of another day, or no window at all."""
+    assert judge.window(log(None), 1000.0, 1030.0) is None
+    assert judge.window(log(1e6), 1000.0, 1030.0) is None
+    assert judge.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
+    assert judge.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
+
+
+def test_the_period_is_the_window_else_the_whole_run() -> None:
+    """Counted from the node's own gate, by its own clock."""
+    assert judge.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
+    assert judge.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
+    assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
+
+
+def test_a_quiet_node_is_not_marked() -> None:
+    """Its task may use every processor; power cap, idle and set clocks are normal."""
+    gpus = tuple(
+        GpuMoment(float(at), 0, limits=("sw_power_cap", "applications_clocks_setting"))
+        for at in range(100, 110)
+    )
+    node = replace(quiet(), gpus=gpus)
+    assert codes(node) == []
+    state = judge.state(node, WINDOW)
+    assert state.others_cpus == pytest.approx(0.01)
+    assert (state.moments, state.seconds, state.steal, state.load) == (11, 10.0, 0.0, 1.5)
+    assert state.limits == ("applications_clocks_setting", "sw_power_cap")
+    assert (state.sm_mhz, state.slowed_s) == (None, None)
+
+
+def test_a_recorded_throttle_is_told_with_its_gpu() -> None:
+    """By the moments and by the driver's counters, within the window alone."""
+    node = telemetry("vs002", STATE, GPUS)
+    assert node is not None
+    first_s = node.gpus[0].at_s
+    (mark,) = judge.marks(
+        replace(node, hosts=(), processes=()), Period("window", first_s, first_s + 4)
+    )
+    assert mark.code == "THROTTLED"
+    assert mark.message == (
+        "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 2 of 4 moments,"
+        " 1.5 s by the driver's counters"
+    )
+    assert (
+        codes(replace(node, hosts=(), processes=()), Period("window", first_s + 2.9, first_s + 4))
+        == []
+    )
+
+
+def test_counters_tell_what_moments_miss() -> None:
+    """A driver that shows no reason at that moment, but counts."""
+    gpus = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
+    (mark,) = judge.marks(replace(quiet(), gpus=gpus), WINDOW)
+    assert (
+        "GPU 3 were held down by thermal or brake limits in 0 of 5 moments, 0.4 s" in mark.message
+    )
+
+
+def test_others_and_a_hypervisor_load_a_node() -> None:
+    """More than a tenth of its CPUs; a small node may lose half of one."""
+    loaded = replace(quiet(), hosts=tuple(host(100 + at, 6.0 * at, 5.0 * at) for at in range(11)))
+    (mark,) = judge.marks(loaded, WINDOW)
+    assert mark.code == "CPU-LOADED"
+    assert "node vs001: others than the task used 1.0 of 8 CPUs; needed at most 0.8" in mark.message
+    assert codes(replace(loaded, cpus=16)) == []
+    taken = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
+    (mark,) = judge.marks(replace(quiet(), hosts=taken), WINDOW)
+    assert (
+        mark.message
+        == "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2%"
+    )
+
+
+def test_too_few_moments_tell_nothing_of_load() -> None:
+    """A trial of two seconds, or one whose processes were counted once."""
+    short = tuple(host(100 + at, 6.0 * at, 0.0) for at in range(2))
+    assert codes(replace(quiet(), hosts=short)) == []
+    once = tuple(host(100 + at, 6.0 * at, None) for at in range(11))
+    assert codes(replace(quiet(), hosts=once)) == []
+    still = tuple(host(100.0, 6.0, None) for _ in range(3))
+    assert judge.state(replace(quiet(), hosts=still), WINDOW).steal is None
+
+
+def test_an_alien_process_is_told_once_with_the_most_it_used() -> None:
+    """Half a CPU, or any memory of a GPU in use; before and after the window it does not matter."""
+    seen = (
+        ProcessMoment(90.0, 93.0, "cpu", 7, 1.0, "early"),
+        ProcessMoment(99.0, 102.0, "cpu", 8, 0.6, "stress"),
+        ProcessMoment(102.0, 105.0, "cpu", 8, 0.9, "stress"),
+        ProcessMoment(102.0, 105.0, "cpu", 9, 0.3, "sshd"),
+        ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
+        ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
+    )
+    marks = list(judge.marks(replace(quiet(), processes=seen), WINDOW))
+    assert [mark.code for mark in marks] == ["ALIEN-PROCESS"] * 2
+    assert "process 8 (stress), which is not of the sweep, used 0.9 CPUs" in marks[0].message
+    assert (
+        "process 10 (python), which is not of the sweep, used 512 MiB of GPU memory"
+        in marks[1].message
+    )
+
+
+def power(watts: float | None, energy_j: float | None = None) -> tuple[GpuMoment, ...]:
+    """Two GPUs, a moment a second; the counter grows by ``energy_j`` a second."""
+    return tuple(
+        GpuMoment(
+            100.5 + at,
+            index,
+            power_w=watts,
+            energy_j=None if energy_j is None else energy_j * at,
+        )
+        for at in range(9)
+        for index in (0, 1)
+    )
+
+
+def test_joules_per_sample_are_of_all_gpus_over_the_window() -> None:
+    """2 GPUs of 300 W for 10 s, 500 samples/s: 6000 J, 1.2 J a sample; or by counters."""
+    node = replace(quiet(), gpus=power(300.0))
+    used = judge.energy([(node, WINDOW)], 500.0)
+    assert used is not None
+    assert (used.joules, used.per_sample, used.source) == (6000.0, 1.2, "power")
+    both = judge.energy([(node, WINDOW), (replace(node, gpus=power(300.0, 310.0)), WINDOW)], 1000.0)
+    assert both is not None
+    assert both.joules == pytest.approx(6000 + 6200)
+    assert both.source == "power"
+    counted = judge.energy([(replace(node, gpus=power(None, 310.0)), WINDOW)], 500.0)
+    assert counted is not None
+    assert counted.joules == pytest.approx(6200)
+    assert counted.source == "counter"
+
+
+def test_energy_that_is_not_known_of_all_gpus_is_absent() -> None:
+    """Never 0: no moment, no value, one silent GPU, no throughput, or a run instead of a window."""
+    node = replace(quiet(), gpus=power(300.0))
+    lone = (*power(300.0), GpuMoment(50.0, 2, power_w=300.0))
+    assert judge.energy([], 500.0) is None
+    assert judge.energy([(node, WINDOW)], None) is None
+    assert judge.energy([(node, Period("run", 100.0, 110.0))], 500.0) is None
+    assert judge.energy([(replace(node, gpus=()), WINDOW)], 500.0) is None
+    assert judge.energy([(replace(node, gpus=power(None)), WINDOW)], 500.0) is None
+    assert judge.energy([(replace(node, gpus=power(300.0)[:4]), WINDOW)], 500.0) is None
+    assert judge.energy([(replace(node, gpus=lone), WINDOW)], 500.0) is None
