@@ -23,8 +23,9 @@ NAMES = {
     "WORD": "[a-z]+",
     "TIME": "[0-9TZ:-]+",
 }
-# Not after a sweep that went well on local nodes, without a terminal of its own.
-ELSEWHERE = ("downloads/", "traceback-", "detached-", "_result.json")
+# Not after a sweep that went well on local nodes, without a terminal of its own; or only of a task
+# that lasted long enough to be observed.
+ELSEWHERE = ("downloads/", "traceback-", "detached-", "_result.json", ".gpus", ".state")
 
 
 def table(page: str) -> list[str]:
