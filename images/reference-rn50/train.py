@@ -151,7 +151,8 @@ class Training:
         model.to(device, memory_format=layout)  # type: ignore[call-overload]  # torch's stubs lack it
         self._optimizer = optimizer(model, options.lr)
         self._model = self._replicated(model, device) if self._world_size > 1 else model
-        self._autocast = torch.autocast(device.type, AMP_DTYPES[device.type], options.amp)
+        dtype = autocast_dtype(options)
+        self._autocast = torch.autocast(device.type, dtype, enabled=dtype is not None)
         scaled = options.dynamic_loss_scale or self._static_scale is not None
         scale = self._static_scale or 2.0**16
         self._scaler = torch.amp.GradScaler(device.type, init_scale=scale, enabled=scaled)
@@ -192,6 +193,13 @@ class Training:
             share = loss / self._micro_steps
             torch.autograd.backward(self._scaler.scale(share))
         return share.detach()
+
+
+def autocast_dtype(options: argparse.Namespace) -> torch.dtype | None:
+    """What autocast computes in; None where nothing is cast."""
+    if options.bf16:
+        return torch.bfloat16
+    return AMP_DTYPES[options.device] if options.amp else None
 
 
 def cpu_ticks(iterate: Callable[[], Tensor], last: int, clocked: Collection[int]) -> Iterator[Tick]:
@@ -260,7 +268,7 @@ def header(options: argparse.Namespace, seat: Seat, device: torch.device) -> str
         **{"bn_weight_decay": False, "label_smoothing": LABEL_SMOOTHING},
         "optimizer_batch_size": options.batch_size * options.accumulation_steps * world_size,
         "static_loss_scale": options.static_loss_scale or 1.0,
-        "amp_dtype": str(AMP_DTYPES[device.type]).removeprefix("torch.") if options.amp else None,
+        "amp_dtype": str(autocast_dtype(options)).removeprefix("torch."),
         "allow_tf32": torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32,
         **{"threads": torch.get_num_threads(), "torch": torch.__version__},
         **{"backend": distributed.get_backend(), "distributed": world_size > 1},
@@ -318,6 +326,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--num-classes", type=_count, default=1000)
     add("--memory-format", choices=tuple(LAYOUTS), default="nhwc")
     add("--amp", action="store_true", help="float16 on GPUs, bfloat16 on CPUs")
+    add("--bf16", action="store_true", help="bfloat16 everywhere; takes no loss scale")
     add("--dynamic-loss-scale", action="store_true", help="with --amp on GPUs")
     add("--static-loss-scale", type=_positive, metavar="X", help="with --amp on GPUs")
     add("--allow-tf32", action="store_true", help="GPUs: float32 may be computed as TF32")
@@ -338,7 +347,9 @@ def refusals(options: argparse.Namespace) -> tuple[str, ...]:
     reasons = {
         "--prof 1 promises no iteration; needed: 2 or more": options.prof == 1,
         "--static-loss-scale excludes --dynamic-loss-scale": scales == 2,
-        "a loss scale needs --amp": scales and not amp,
+        "--bf16 excludes --amp": options.bf16 and amp,
+        "--bf16 needs no loss scale": options.bf16 and scales,
+        "a loss scale needs --amp": scales and not amp and not options.bf16,
         "--amp on cpu is bfloat16, which needs no loss scale": amp and not cuda and scales,
         "--amp on cuda needs a loss scale": amp and cuda and not scales,
         "--allow-tf32 needs --device cuda": options.allow_tf32 and not cuda,

@@ -14,6 +14,7 @@ from orchestrator.checks.inside import container
 from orchestrator.checks.machine import host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
+from orchestrator.checks.roce import gids
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.facts import NodeAnswer, Silent
 from orchestrator.model.site import Finding
@@ -27,6 +28,7 @@ __all__ = (
     "digests",
     "distances",
     "docker",
+    "gids",
     "gpus",
     "host",
     "interfaces",
@@ -59,6 +61,7 @@ def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) ->
     yield from gpus(node, answer.gpu, driver=demands.driver)
     yield from adapters(node, answer.infiniband)
     yield from openable(node, answer.verbs)
+    yield from gids(node, answer.gids)
     if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
         yield from distances(node, answer.topology)
     yield from docker(node, answer.docker, cluster.container)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from orchestrator import errors, workloads
 from orchestrator.collecting import evidence, fabric, logs, publications, telemetry
 from orchestrator.measuring import case_facts, medians, validity
+from orchestrator.model import env
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
@@ -74,12 +75,19 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         shared_machine=site.shared_machine,
         environment={name: node_facts.rows(facts) for name, facts in site.nodes.items()},
         topologies=node_facts.topologies(site),
+        added_env=_added_env(record),
         peak_tflops=node_facts.peak_tflops(site),
         results=results,
         lone=(),
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
     return case_facts.completed(draft, workload, publications.shipped())
+
+
+def _added_env(record: SweepRecord) -> dict[str, str]:
+    experiment = record.inputs.get("experiment")
+    own = experiment.get("env", {}) if isinstance(experiment, dict) else {}
+    return {**env.texts(record.inventory.env), **env.texts(own)}
 
 
 def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:

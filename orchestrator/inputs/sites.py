@@ -3,7 +3,8 @@
 import contextlib
 import fnmatch
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -56,7 +57,17 @@ def of(store: Store, cluster: Cluster) -> Site | None:
 
 def digest(cluster: Cluster) -> str:
     """The sha256 of an inventory's content, whatever its formatting."""
-    return hashlib.sha256(cluster.model_dump_json().encode()).hexdigest()
+    # A field that came later counts where it says something: what was fit before stays so.
+    content = _without(cluster.model_dump(mode="json"), {"agent", "env", "roce"})
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without(tree: object, later: Set[str]) -> object:
+    if isinstance(tree, dict):
+        kept = {key: value for key, value in tree.items() if value or key not in later}
+        return {key: _without(value, later) for key, value in kept.items()}
+    return [_without(item, later) for item in tree] if isinstance(tree, list) else tree
 
 
 def inventory(

@@ -18,7 +18,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Conflict, Noun, is_name
-from orchestrator.planning import matrix
+from orchestrator.planning import environment, matrix
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
@@ -73,7 +73,11 @@ def judged_cluster(document: yaml_reader.Document) -> Cluster:
     return _judged(
         document,
         Cluster,
-        lambda inventory: (*inventory.conflicts(), *_open_keys(inventory)),
+        lambda inventory: (
+            *inventory.conflicts(),
+            *environment.refused(inventory.env),
+            *_open_keys(inventory),
+        ),
         _NODES,
     )
 
@@ -100,6 +104,7 @@ def judged_playbook(document: yaml_reader.Document, name: str) -> Playbook:
     if workload is None:
         raise AssertionError("an unknown workload is a mistake")
     image_, folder = image(experiment.image)
+    experiment = experiment.model_copy(update={"image": image_.name})
     refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
     return Playbook(name, document, experiment, workload, image_, folder)
 
@@ -130,11 +135,15 @@ def judged_image(document: yaml_reader.Document) -> Image:
 def image(choice: str) -> tuple[Image, Path]:
     """The image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
 
+    A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
+
     Raises:
         ConfigError: all that is wrong with it.
-        UsageError: NO-FILE; or NO-TAG, its base is an archive.
+        UsageError: NO-FILE; or NO-TAG, its base is an archive; or NO-BASE.
     """
     name, _, tag = choice.partition("@")
+    if "/" in name:
+        name = _built_on(name, tag)
     path = _found("images", name)
     definition = judged_image(yaml_reader.draft(path))
     if tag and definition.archive is not None:
@@ -145,7 +154,7 @@ def image(choice: str) -> tuple[Image, Path]:
         )
     if tag:
         base = f"{definition.base.rpartition(':')[0]}:{tag}"
-        definition = definition.model_copy(update={"name": choice, "base": base})
+        definition = definition.model_copy(update={"name": f"{name}@{tag}", "base": base})
     return definition, path.parent.resolve()
 
 
@@ -222,6 +231,7 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
     workload = workloads.find(experiment.workload)
     if workload is None:
         yield from experiment.conflicts()
+        yield from environment.refused(experiment.env)
         yield from matrix.doubled_values(experiment.grid)
     else:
         yield from matrix.conflicts(experiment, workload, None)
@@ -268,6 +278,30 @@ def _serving(workload_name: str) -> list[str]:
     return serving
 
 
+def _built_on(repository: str, tag: str) -> str:
+    """The one image that puts a program of ours into that base.
+
+    Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
+
+    Raises:
+        UsageError: NO-BASE; there is none, or more than one.
+    """
+    fitting = []
+    for name, path in shipped.names("images").items():
+        with contextlib.suppress(errors.ConfigError):
+            image_ = yaml_reader.validated(yaml_reader.read(path), Image)
+            if image_.source is None and image_.base.rpartition(":")[0] == repository:
+                fitting.append(name)
+    if len(fitting) == 1:
+        return fitting[0]
+    many = f"{len(fitting)} images put their program" if fitting else "no image puts its program"
+    raise errors.UsageError(
+        f"{many} into {repository}",
+        code="NO-BASE",
+        fix=f"needed NAME@{tag} with one of {', '.join(fitting or shipped.names('images'))}",
+    )
+
+
 def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
     """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
     for case in matrix.cases(experiment):
@@ -292,12 +326,18 @@ def _unfit_name(name: str) -> Iterator[Conflict]:
 def _unknown(experiment: Experiment) -> Iterator[Conflict]:
     places = (
         ("workload", experiment.workload, workloads.names()),
-        ("image", experiment.image.partition("@")[0], tuple(shipped.names("images"))),
+        ("image", _image_name(experiment.image), tuple(shipped.names("images"))),
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     )
     for key, name, choices in places:
         if name is not None and name not in choices:
             yield Conflict((key,), _is_none(key, name, choices))
+
+
+def _image_name(choice: str) -> str | None:
+    """NAME of NAME@TAG; None for a base, which is looked for among all images."""
+    name = choice.partition("@")[0]
+    return None if "/" in name else name
 
 
 def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:

@@ -12,7 +12,9 @@ from orchestrator.workloads import Workload
 SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
 """Fields of a case beyond placement and batch that a header may tell."""
 _TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
-_NAME = re.compile(r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII)
+_NAME = re.compile(
+    r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|bf16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII
+)
 _REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
 # What a header must say before it alone makes a log one of a case.
 _WHOLE = ("nodes", "gpus_per_node", "micro_batch_size")
@@ -43,7 +45,7 @@ def case_of(path: str, header: Mapping[str, Scalar], workload: Workload) -> tupl
     header = {**header, **from_name}  # a header that says otherwise is a mismatch, not another case
     if token is None or name is None:
         return _from_header(stem, header, workload)
-    precision = "fp32" if name[3] == "fp32" else "amp"
+    precision = "amp" if name[3] == "fp16" else name[3]
     label = (name[1] if name[1] != workload.log_prefix else "") + ("" if from_name else name[4])
     place = _Place(int(token[1]), int(token[2]), int(name[2]))
     case = _case(place, precision, header, workload)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from orchestrator.model.env import EnvName, EnvValue, Roce
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
     Address,
@@ -73,6 +74,11 @@ class Settings(Noun):
     """Data sets by name: absolute paths on the node."""
     identity: NodePath | None = None
     """The one SSH key that is offered."""
+    agent: bool | None = None
+    """Whether ssh-agent signs with that key, as one with a passphrase needs; without ``identity``
+    the agent must hold one key alone."""
+    roce: Roce | None = None
+    """For adapters on Ethernet: what NCCL is told of the fabric."""
     interface: Name | None = None
     """The network interface that NCCL, gloo and MPI use."""
     sudo: bool | None = None
@@ -145,6 +151,8 @@ class Node:
     host_key: str | None
     jump: str | None
     folder: str
+    agent: bool = False
+    roce: Roce | None = None
 
     @property
     def is_here(self) -> bool:
@@ -177,6 +185,8 @@ class Node:
             hcas=tuple(hca.name for hca in self.hcas),
             data=self.data,
             root=root,
+            gid_index=self.roce.gid_index if self.roce else None,
+            traffic_class=self.roce.traffic_class if self.roce else None,
         )
 
 
@@ -195,6 +205,8 @@ class Cluster(Noun):
     """At which size of its raw log a task is ended, on its node; 1g unless said otherwise."""
     images: tuple[ImageChoice, ...] = ()
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
+    env: dict[EnvName, EnvValue] = Field(default_factory=dict)
+    """Environment variables of every task on this cluster; those of a playbook count more."""
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
     """The nodes in rank order: a case of two nodes takes the first two that fit it."""
 
@@ -239,6 +251,8 @@ class Cluster(Noun):
             known_hosts=merged.known_hosts or "~/.ssh/known_hosts",
             host_key=merged.host_key,
             jump=merged.jump,
+            agent=merged.agent or False,
+            roce=merged.roce,
             folder=merged.folder or f"/var/tmp/dlperf-{merged.user or 'root'}",
         )
 
@@ -262,6 +276,7 @@ class Cluster(Noun):
         yield from self._addresses()
         yield from self._ways()
         yield from self._gpus()
+        yield from self._roce()
 
     def _addresses(self) -> Iterator[Conflict]:
         versions: dict[int, int] = {}
@@ -322,6 +337,17 @@ class Cluster(Noun):
             wrong = [gpu for gpu in use if not 0 <= gpu < count]
             if wrong:
                 yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
+
+    def _roce(self) -> Iterator[Conflict]:
+        for index, node in enumerate(self.members):
+            if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas):
+                own = self.nodes[index].roce is not None
+                yield Conflict(
+                    ("nodes", index, "roce") if own else ("defaults", "roce"),
+                    f"roce for node {node.name}, which has no adapter with link_layer: Ethernet;"
+                    " needed one among its hcas",
+                )
+                return
 
 
 def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from orchestrator.model.env import EnvName, EnvValue
 from orchestrator.model.log import Rule
 from orchestrator.model.text import (
     Conflict,
@@ -18,7 +19,7 @@ from orchestrator.model.text import (
     Words,
 )
 
-Precision = Literal["fp32", "amp"]
+Precision = Literal["fp32", "amp", "bf16"]
 Device = Literal["cpu", "cuda"]
 Parallel = Annotated[int, Field(ge=1, le=65536)]
 
@@ -68,7 +69,7 @@ class Axes(Noun):
     placement: tuple[PlacementText, ...] = Field(min_length=1)
     """Nodes x GPUs per node, such as 4x8."""
     precision: tuple[Precision, ...] = Field(min_length=1)
-    """amp is automatic mixed precision."""
+    """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: tuple[Count, ...] = Field(min_length=1)
     """Samples of each replica in one forward pass."""
     accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
@@ -87,7 +88,7 @@ class CaseEntry(Noun):
     placement: PlacementText
     """Nodes x GPUs per node, such as 4x8."""
     precision: Precision
-    """amp is automatic mixed precision."""
+    """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: Count
     """Samples of each replica in one forward pass."""
     accumulation_steps: Count = 1
@@ -108,7 +109,7 @@ class Exclusion(Noun):
     placement: PlacementText | None = None
     """Nodes x GPUs per node, such as 4x8."""
     precision: Precision | None = None
-    """amp is automatic mixed precision."""
+    """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: Count | None = None
     """Samples of each replica in one forward pass."""
     accumulation_steps: Count | None = None
@@ -149,6 +150,8 @@ class Experiment(Noun):
     """Cases to leave out: those that agree with every value of an entry."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload that hold for all cases."""
+    env: dict[EnvName, EnvValue] = Field(default_factory=dict)
+    """Environment variables of every task; they are shown in plans and reports."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Everything about this playbook alone that cannot hold together."""

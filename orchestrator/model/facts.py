@@ -142,6 +142,25 @@ class VerbsFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Gid:
+    """One address of an RDMA port.
+
+    Args:
+        index: its place in the port's table.
+        address: as eight groups; of IPv4 the last two.
+        interface: that it belongs to; ``-`` where the kernel does not say.
+        kind: such as ``RoCE v2``.
+    """
+
+    hca: str
+    port: int
+    index: int
+    address: str
+    interface: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAnswer:
     """Everything that one round trip brought from a node; None is what was not asked.
 
@@ -157,6 +176,7 @@ class NodeAnswer:
     ofed: str | None
     docker: DockerFacts | Silent | None
     data: Mapping[str, DataState]
+    gids: tuple[Gid, ...] | Silent | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class Seat:
         gpus: indices, in the order in which ranks take them.
         data: data sets by name: paths on the node.
         root: the folder there in which sweeps have theirs; empty where nothing is started.
+        gid_index, traffic_class: of RDMA over Ethernet; None leaves NCCL its own.
     """
 
     node: str
@@ -24,6 +25,8 @@ class Seat:
     hcas: tuple[str, ...]
     data: Mapping[str, str]
     root: str = ""
+    gid_index: int | None = None
+    traffic_class: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Report:
         step_flops: floating-point operations of one optimizer step, where they were counted.
         peak_tflops: of one GPU, for half precision; None where the model is not known.
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
+        added_env: environment variables that playbook and inventory add, as they were given.
     """
 
     source: str
@@ -98,6 +99,7 @@ class Report:
     step_flops: Mapping[Case, float] = field(default_factory=dict)
     peak_tflops: float | None = None
     topologies: Mapping[str, str] = field(default_factory=dict)
+    added_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def incomplete(self) -> int:

@@ -27,9 +27,9 @@ _PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
 _PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
-_REFERENCE = re.compile(
-    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-)
+_REPOSITORY = r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_REFERENCE = re.compile(rf"{_REPOSITORY}:{_TAG}")
 _SIZE = re.compile(r"[1-9][0-9]*[kmgt]?")
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
@@ -134,8 +134,9 @@ ImageReference = Annotated[
 ImageChoice = Annotated[
     str,
     Matching(
-        re.compile(rf"{_NAME.pattern}(@[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"),
-        "an image's name, or NAME@TAG to take its base with another tag",
+        re.compile(rf"{_NAME.pattern}(@{_TAG})?|{_REPOSITORY}@{_TAG}"),
+        "an image's name, NAME@TAG to take its base with another tag, or the base itself as"
+        " REGISTRY/REPOSITORY@TAG",
     ),
 ]
 Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]

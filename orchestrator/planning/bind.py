@@ -13,7 +13,7 @@ from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
-from orchestrator.planning import plan
+from orchestrator.planning import environment, plan
 from orchestrator.planning.plan import Recipe
 
 FIRST_PORT, PORTS = 20_000, 10_000  # below the ports that Linux gives to outgoing connections
@@ -116,7 +116,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
         tasks[trial.name] = [{"argv": list(task.argv), "env": dict(task.env)} for task in bound]
     return {
         "workload": recipe.workload.name,
-        "experiment": recipe.experiment.model_dump(mode="json"),
+        "experiment": _experiment(recipe),
         "cluster": recipe.cluster.name,
         "hardware": _hardware(recipe.cluster),
         "image_digest": recipe.program.digest,
@@ -148,12 +148,13 @@ def _tasks(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, 
         python=recipe.program.python,
     )
     command = workload.command(case, recipe.experiment.method, placement)
+    added = environment.added(recipe.cluster, recipe.experiment)
     return tuple(
         Task(
             node=seat.node,
             node_rank=node_rank,
             argv=start.argv,
-            env=workload.env(case, placement, seat),
+            env={**added, **workload.env(case, placement, seat)},
             mounts=workload.mounts(case, seat),
             gpus=seat.gpus,
             service=start.service,
@@ -172,6 +173,12 @@ def _anonymous(seat: Seat, rank: int) -> Seat:
 
 def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
     return {"port": attempt.port, "tasks": _TASKS.dump_python(attempt.tasks, mode="json")}
+
+
+def _experiment(recipe: Recipe) -> JSON:
+    """The playbook; without ``env`` as versions that had none wrote it, so their sweeps go on."""
+    unsaid = None if recipe.experiment.env else {"env"}
+    return recipe.experiment.model_dump(mode="json", exclude=unsaid)
 
 
 def _hardware(cluster: Cluster) -> JSON:

@@ -13,6 +13,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
+from orchestrator.planning import environment
 from orchestrator.workloads import Workload
 
 MOST_TRIALS = 10_000
@@ -35,7 +36,8 @@ def conflicts(
     Args:
         cluster: where it is to run; None leaves out what depends on a cluster.
     """
-    conflicts = [*experiment.conflicts(), *_method(experiment.method, workload)]
+    conflicts = [*experiment.conflicts(), *environment.refused(experiment.env)]
+    conflicts += _method(experiment.method, workload)
     conflicts += _params(experiment, workload.params)
     trials = _count(experiment) * experiment.method.repeats
     if trials > MOST_TRIALS:
@@ -46,7 +48,7 @@ def conflicts(
     conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
-    conflicts += _unable(points, experiment, workload)
+    conflicts += _unable(points, experiment, workload, cluster)
     conflicts += _unfit_device(experiment, workload)
     if cluster is not None:
         conflicts += [*_device(experiment, cluster), *_room(points, workload, cluster)]
@@ -207,6 +209,12 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             f" {case.pipeline_parallel} is not {case.world_size} ranks;"
             f" needed data_parallel {case.data_parallel}",
         )
+    if case.precision not in workload.precisions:
+        yield Conflict(
+            point.path,
+            f"{case.placement}: precision {case.precision};"
+            f" workload {workload.name} can do {' or '.join(sorted(workload.precisions))}",
+        )
     for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel"):
         if getattr(case, field) != 1 and field not in workload.axes:
             yield Conflict(
@@ -234,7 +242,7 @@ def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
 
 
 def _unable(
-    points: Sequence[Point], experiment: Experiment, workload: Workload
+    points: Sequence[Point], experiment: Experiment, workload: Workload, cluster: Cluster | None
 ) -> Iterator[Conflict]:
     """Errors that only the workload can find; looked for where its parameters are valid."""
     for point in points:
@@ -246,6 +254,7 @@ def _unable(
         ):
             for text in workload.unsupported(point.case, experiment.method):
                 yield Conflict(point.path, f"{point.case.placement}: {text}")
+            yield from environment.taken(point.case, workload, experiment, cluster)
 
 
 def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Conflict]:

@@ -31,6 +31,7 @@ from orchestrator.probes import (
     ibverbs,
     infiniband,
     ofed,
+    roce,
     sections,
     topology,
 )
@@ -38,6 +39,7 @@ from orchestrator.probes.sections import Output, Section
 
 Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
 HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", "verbs", "ofed"
+GIDS = "gids"
 DATA = "data."
 # A folder counts as readable if it can be listed in ten seconds: a stale mount never answers.
 LOOK = r"""
@@ -89,6 +91,9 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
         selected.append(Section(IBSTAT, infiniband.PROBE.argv))
         selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
         selected.append(Section(OFED, ("ofed_info", "-s")))
+    ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
+    if ethernet:
+        selected.append(Section(GIDS, roce.argv(ethernet)))
     if node.in_container:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
@@ -145,6 +150,7 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         data={name[len(DATA) :]: _data(text) for name, text in outputs.items() if name[:5] == DATA},
+        gids=sections.read(outputs.get(GIDS), roce.parse),
     )
 
 

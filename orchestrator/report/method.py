@@ -27,6 +27,9 @@ def _lines(page: Page) -> Iterable[str]:
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
         yield page.say("method.image", image=report.image, digest=digest, cluster=report.cluster)
+    if report.added_env:
+        pairs = (f"{name}={value}" for name, value in sorted(report.added_env.items()))
+        yield page.say("method.env", env=escaped(", ".join(pairs)))
 
 
 def _rule(page: Page) -> str:

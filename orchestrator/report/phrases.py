@@ -226,6 +226,10 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "Image `{image}`, {digest}; cluster `{cluster}`.",
         "镜像 `{image}`，{digest}；集群 `{cluster}`。",
     ),
+    "method.env": (
+        "Environment added by playbook and inventory: {env}.",
+        "playbook 和 inventory 添加的环境变量：{env}。",
+    ),
     "method.no_digest": ("digest unknown", "摘要未知"),
 }
 

@@ -16,7 +16,7 @@ from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
-from orchestrator.planning import bind
+from orchestrator.planning import bind, environment
 from orchestrator.state.store import now
 from orchestrator.sweeping.campaign import Campaign
 
@@ -187,8 +187,10 @@ def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str,
     """What must agree before trials share a median: what nodes are and start, not their names."""
     started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
     observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
+    recipe = campaign.recipe
+    added = environment.added(recipe.cluster, recipe.experiment)
     return {
-        "image": campaign.recipe.program.digest,
+        "image": recipe.program.digest,
         "tasks": bind.fingerprint(started),
         "cpus": _alike(str(facts.host.cpus) for facts in observed),
         "gpu": _alike(_gpus(facts) for facts in observed),
@@ -196,6 +198,8 @@ def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str,
         "kernel": _alike(facts.host.kernel for facts in observed),
         "torch": _alike(facts.host.torch for facts in observed),
         "driver": _alike(_driver(facts) for facts in observed),
+        # Only where there are some: outcomes of versions before had no such key.
+        **({"env": " ".join(f"{name}={added[name]}" for name in sorted(added))} if added else {}),
     }
 
 

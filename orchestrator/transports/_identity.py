@@ -7,6 +7,7 @@ from typing import Any
 import paramiko
 
 from orchestrator import errors
+from orchestrator.transports._agent import agent_key
 from orchestrator.transports._target import SshTarget
 
 
@@ -16,6 +17,8 @@ def private_key(target: SshTarget) -> Any:
     Raises:
         LocalError: none is named, or it cannot be used.
     """
+    if target.agent:
+        return agent_key(target)
     if target.identity is None:
         raise errors.LocalError(
             f"the inventory names no SSH key for {target.address}, and none is searched for",
@@ -32,7 +35,8 @@ def private_key(target: SshTarget) -> Any:
             f"cannot use the key {target.identity}: {getattr(error, 'strerror', None) or error}",
             code="SSH-KEY",
             node=target.name,
-            fix="needed a private key of ssh-keygen's that is readable and has no passphrase",
+            fix="needed a private key of ssh-keygen's that is readable and has no passphrase;"
+            " one that has: ssh-add it, and say `agent: true` in the inventory",
         ) from error
 
 

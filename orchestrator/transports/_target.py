@@ -11,6 +11,7 @@ class SshTarget:
 
     Args:
         identity: path of the one private key that is offered.
+        agent: whether ssh-agent signs with it; without an identity, with the one that it holds.
         host_key: fingerprint of the inventory; if given, ``known_hosts`` is not used.
         known_hosts: file to check host keys against; the jump host's always.
         jump: ``[user@]host[:port]`` of the machine in between.
@@ -24,6 +25,7 @@ class SshTarget:
     host_key: str | None = None
     known_hosts: str = "~/.ssh/known_hosts"
     jump: str | None = None
+    agent: bool = False
 
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
@@ -37,6 +39,7 @@ class SshTarget:
             host_key=node.host_key,
             known_hosts=node.known_hosts,
             jump=node.jump,
+            agent=node.agent,
         )
 
     @property

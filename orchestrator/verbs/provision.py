@@ -141,7 +141,10 @@ def _request(store: Store, options: ProvisionOptions) -> _Request:
             fix="leave out --image and --bundle, or say runtime: docker in the inventory",
         )
     image_options = materials.ImageOptions(
-        tuple(dict.fromkeys(names)), path, options.lock, options.bundle
+        tuple(dict.fromkeys(user_files.image(name)[0].name for name in names)),
+        path,
+        options.lock,
+        options.bundle,
     )
     return _Request(whole, cluster, path, image_options, sites.of(store, whole))
 

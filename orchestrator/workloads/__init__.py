@@ -55,6 +55,7 @@ class Workload:
         data: names of the data sets that a case reads.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
         devices: where it can compute: cuda, cpu.
+        precisions: in which it can compute.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
         rules: by which its logs can be measured.
         log_prefix: what DLPerf's log names begin with.
@@ -88,6 +89,7 @@ class Workload:
     data: Callable[[Case], tuple[str, ...]]
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     devices: frozenset[str]
+    precisions: frozenset[str] = frozenset({"fp32", "amp"})
     axes: frozenset[str]
     rules: frozenset[Rule] = frozenset({"clock"})
     log_prefix: str

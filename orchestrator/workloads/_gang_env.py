@@ -29,4 +29,8 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
         env["NCCL_DEBUG"] = "INFO"
         if seat.hcas:
             env["NCCL_IB_HCA"] = "=" + ",".join(seat.hcas)
+        if seat.gid_index is not None:
+            env["NCCL_IB_GID_INDEX"] = str(seat.gid_index)
+        if seat.traffic_class is not None:
+            env["NCCL_IB_TC"] = str(seat.traffic_class)
     return env

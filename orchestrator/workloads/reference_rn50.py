@@ -1,6 +1,6 @@
 """Our own ResNet-50 v1.5 in PyTorch 2, on synthetic data, for GPUs of today and for CPUs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -28,6 +28,8 @@ class Params(Noun):
     """Classes that the network tells apart."""
     memory_format: Literal["nhwc", "nchw"] = "nhwc"
     """How tensors lie in memory; nhwc is PyTorch's channels-last."""
+    allow_tf32: bool = False
+    """On GPUs: whether float32 may be computed as TF32; without it, fp32 means float32."""
     threads: Count = 1
     """Threads of each process, on CPUs."""
 
@@ -49,6 +51,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *("--accumulation-steps", str(case.accumulation_steps)),
             *("--prof", str(method.iterations)),
             *_precision(case, params),
+            *(("--allow-tf32",) if params.allow_tf32 else ()),
         ),
     )
 
@@ -56,11 +59,19 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 def _precision(case: Case, params: Params) -> tuple[str, ...]:
     if case.precision == "fp32":
         return ()
+    if case.precision == "bf16":
+        return ("--bf16",)
     if case.device == "cpu":  # bfloat16 has the exponent of float32: there is nothing to scale
         return ("--amp",)
     if params.loss_scale == "dynamic":
         return ("--amp", "--dynamic-loss-scale")
     return ("--amp", "--static-loss-scale", str(params.loss_scale).removesuffix(".0"))
+
+
+def unsupported(case: Case, _method: Method) -> Iterator[str]:
+    """TF32, which only GPUs have."""
+    if case.device == "cpu" and Params.model_validate(case.given).allow_tf32:
+        yield "params.allow_tf32 on cpu; needed `device: cuda`, or leave it out"
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
@@ -88,7 +99,9 @@ WORKLOAD = Workload(
     env=env,
     mounts=mounts,
     data=lambda _: (),
+    unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
+    precisions=frozenset({"fp32", "amp", "bf16"}),
     axes=frozenset({"accumulation_steps"}),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",

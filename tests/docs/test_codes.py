@@ -17,7 +17,7 @@ CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
 # counts as one, unless it is known to be something else.
 OTHER_WORDS = {
     "environment of tasks, and values": "HOME LANG LOGNAME PATH TMPDIR USER INFO PARALLEL"
-    " PYTHONUNBUFFERED",
+    " PYTHONUNBUFFERED RANK",
     "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
     "capabilities and signals": "ALL SETGID SETUID SIGTERM",
     "what nvidia-smi prints": "CPU GPU ID NODE NUMA PHB PIX PXB SOC SYS V100-SXM2",

@@ -154,7 +154,7 @@ def test_method_that_cannot_be_meant_is_refused(method: dict[str, object], neede
     ("axes", "needed"),
     [
         ({"placement": []}, "at least 1 item"),
-        ({"precision": ["fp16"]}, "should be 'fp32' or 'amp'"),
+        ({"precision": ["fp16"]}, "should be 'fp32', 'amp' or 'bf16'"),
         ({"micro_batch_size": [0]}, "greater than or equal to 1"),
         ({"micro_batch_size": 128}, "should be a valid array"),
         ({"tensor_parallel": [0]}, "greater than or equal to 1"),

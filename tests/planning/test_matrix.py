@@ -168,7 +168,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
     assert found == [
         (
             ("cases", 3, "params", "thread"),
-            "unknown parameter 'thread'; this workload has: image_size, loss_scale,"
+            "unknown parameter 'thread'; this workload has: allow_tf32, image_size, loss_scale,"
             " memory_format, num_classes, threads; did you mean 'threads'?",
         ),
         (

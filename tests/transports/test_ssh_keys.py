@@ -2,12 +2,13 @@
 
 import getpass
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.sshd import keygen
-from tests.transports.ssh_nodes import TRUE, Reach, Serve, do, refusal
+from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, do, refusal
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -123,6 +124,47 @@ def test_the_agent_is_left_alone(
     assert error.code == "SSH-AUTH"
     assert server.log.count("Failed publickey") == 1
     assert b"SSH_AUTH_SOCK" not in done.stdout
+
+
+def test_an_agent_signs_where_the_inventory_asks_for_it(
+    serve: Serve, reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key with a passphrase, through a jump host too; what is not in the agent is named."""
+    gate, server = serve(), serve()
+    server.identity.unlink()
+    Path(f"{server.identity}.pub").unlink()
+    keygen(server.identity, passphrase="some words")
+    place, ask = tmp_path / "agent", tmp_path / "ask"
+    ask.write_text("#!/bin/sh\necho some words\n")
+    ask.chmod(0o700)
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
+    assert refusal(reach(server.target(agent=True))).code == "SSH-AGENT"
+    agent = subprocess.Popen(("ssh-agent", "-D", "-a", str(place)), stdout=subprocess.DEVNULL)
+    try:
+        wait_for(place.exists, "the agent listens")
+        empty = refusal(reach(server.target(agent=True)))
+        do(
+            "env",
+            f"SSH_ASKPASS={ask}",
+            "SSH_ASKPASS_REQUIRE=force",
+            "ssh-add",
+            str(server.identity),
+        )
+        for target in (server.target(), server.target(identity=None), both(gate, server)):
+            again = replace(target, agent=True)
+            assert at_once([reach(again) for _ in range(3)]) == [0] * 3
+        foreign = str(keygen(tmp_path / "foreign"))
+        other = refusal(reach(server.target(agent=True, identity=foreign)))
+        do("ssh-add", "-q", foreign)
+        many = refusal(reach(server.target(agent=True, identity=None)))
+    finally:
+        agent.kill()
+        agent.wait()
+    assert (empty.code, empty.exit_code) == ("SSH-AGENT", 6)
+    assert "holds no key, not" in empty.cause
+    assert f"not {foreign}" in other.cause
+    assert "holds 2 keys and the inventory names none" in many.cause
+    assert refusal(reach(server.target())).code == "SSH-KEY"
 
 
 def test_too_many_tries_are_told_from_a_wrong_key(

@@ -215,7 +215,7 @@ def test_same_seed_gives_the_same_first_loss(alone: subprocess.CompletedProcess[
 )
 def test_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: str) -> None:
     """Of two processes rank 0 alone writes a log, which counts the images of both."""
-    options = (*SMALL, "--prof", "4", "--accumulation-steps", "2")
+    options = (*SMALL, "--prof", "4", "--accumulation-steps", "2", "--bf16")
     with gang(nodes, processes, *options) as agents:
         log, *others = (agent.communicate(timeout=TIMEOUT_S)[0] for agent in agents)
         assert [agent.returncode for agent in agents] == [0] * nodes
@@ -228,6 +228,9 @@ def test_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: 
     for (before_s, *_), (after_s, _, _, rate) in pairwise(steps(log)):
         assert rate == pytest.approx(8 / (after_s - before_s), abs=0.006)
     assert log.endswith("\nExperiment ended\n")
+    read = logs.reader(logs.DLLOGGER, (1, 3))([log.encode()], None)
+    assert (said["amp_dtype"], read.config["precision"]) == ("bfloat16", "bf16")
+    assert all(math.isfinite(loss) for _, _, loss, _ in steps(log))
 
 
 @pytest.mark.cluster
@@ -255,6 +258,35 @@ def test_cuda_without_a_gpu_is_refused(program: ModuleType) -> None:
     assert "needed: one for each process, here number 0" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("flags", "dtype"),
+    [((), "None"), (("--bf16",), "torch.bfloat16"), (("--amp",), "torch.bfloat16")],
+)
+def test_layers_compute_in_what_was_asked_for(
+    program: ModuleType, flags: tuple[str, ...], dtype: str
+) -> None:
+    """Not only the header: the output of a convolution under autocast has that type."""
+    options = program.parse((*CPU, *flags))
+    found = program.autocast_dtype(options)
+    assert str(found) == dtype
+    torch = program.torch
+    with torch.autocast("cpu", found, enabled=found is not None):
+        out = torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2))
+    assert out.dtype == (found or torch.float32)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_tf32_is_switched_as_asked(program: ModuleType, allowed: bool) -> None:
+    """Both of torch's switches, before a GPU is looked for."""
+    if program.torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    options = program.parse((*CUDA, *(("--allow-tf32",) if allowed else ())))
+    with pytest.raises(SystemExit, match="one for each process"):
+        program.prepare(options, program.Seat(0, 0, 0, "here"))
+    backends = program.torch.backends
+    assert (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32) == (allowed, allowed)
+
+
 CPU, CUDA = (
     ("--device", "cpu", "-b", "2", "--prof", "4"),
     ("--device", "cuda", "-b", "2", "--prof", "4"),
@@ -275,6 +307,8 @@ STATIC = ("--static-loss-scale", "128")
         ((*CPU, "--amp", *STATIC), "--amp on cpu is bfloat16, which needs no loss scale"),
         ((*CPU, "--dynamic-loss-scale"), "a loss scale needs --amp"),
         ((*CUDA, "--amp"), "--amp on cuda needs a loss scale"),
+        ((*CPU, "--amp", "--bf16"), "--bf16 excludes --amp"),
+        ((*CUDA, "--bf16", *STATIC), "--bf16 needs no loss scale"),
         ((*CUDA, "--threads", "1"), "--threads needs --device cpu"),
         (
             (*CUDA, "--amp", "--dynamic-loss-scale", *STATIC),

@@ -174,6 +174,31 @@ def test_reference_program_is_told_everything_that_the_case_asks_for() -> None:
     assert command.agent == ("/venv/bin/python", "-m", "torch.distributed.run")
 
 
+def test_bfloat16_has_a_flag_of_its_own_and_tf32_is_asked_for() -> None:
+    """On GPUs and CPUs alike, and never with a loss scale; TF32 is of GPUs alone."""
+    for device in ("cuda", "cpu"):
+        words = program(REFERENCE, case("bf16", device, loss_scale=128))
+        assert "--bf16" in words
+        assert not {"--amp", "--static-loss-scale", "--allow-tf32"} & set(words)
+    assert "--allow-tf32" in program(REFERENCE, case("fp32", allow_tf32=True))
+    assert list(REFERENCE.unsupported(case("fp32", allow_tf32=True), METHOD)) == []
+    (text,) = REFERENCE.unsupported(case("fp32", "cpu", allow_tf32=True), METHOD)
+    assert "needed `device: cuda`" in text
+
+
+def test_roce_is_told_to_gangs_of_several_nodes() -> None:
+    """Where the inventory says it; one node has no fabric."""
+    seats = tuple(
+        Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}, gid_index=3, traffic_class=106)
+        for n in (1, 2)
+    )
+    where = Placement(seats, 1, port=22333, code="/code", python="python3")
+    found = environment(REFERENCE, case("fp32"), where)
+    assert (found["NCCL_IB_GID_INDEX"], found["NCCL_IB_TC"]) == ("3", "106")
+    alone = environment(REFERENCE, case("fp32"), Placement(seats[:1], 1, 22333, "/code", "python3"))
+    assert "NCCL_IB_GID_INDEX" not in alone
+
+
 @pytest.mark.parametrize("workload", [NGC, REFERENCE])
 def test_single_node_sees_its_gpus_in_the_drivers_order(workload: Workload) -> None:
     """Without that order, CUDA counts the fastest GPU first and index 1 may be another one."""

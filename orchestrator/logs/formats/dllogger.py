@@ -52,11 +52,13 @@ _TABLE: Table = {
     "accumulation_steps": ("accumulation_steps", count),
     "device": ("device", _word),
     "amp": ("amp", switch),
+    "bf16": ("bf16", switch),
+    "allow_tf32": ("allow_tf32", switch),
     "fp16": ("fp16", switch),
     "static_loss_scale": ("static_loss_scale", real),
     "dynamic_loss_scale": ("dynamic_loss_scale", switch),
 }
-_FLAGS = ("epochs", "run_epochs", "amp", "fp16", "static_loss_scale", "dynamic_loss_scale")
+_FLAGS = ("epochs", "run_epochs", "amp", "fp16", "bf16", "static_loss_scale", "dynamic_loss_scale")
 
 
 def parameters(line: bytes) -> list[tuple[str, str]]:
@@ -105,7 +107,7 @@ def _config(run: Run) -> dict[str, Value]:
     config = {name: value for name, value in said.items() if name not in _FLAGS}
     flags = [said[name] for name in ("amp", "fp16") if name in said]
     if flags and header.is_certain("amp", "fp16"):
-        config["precision"] = "amp" if any(flags) else "fp32"
+        config["precision"] = "amp" if any(flags) else "bf16" if said.get("bf16") else "fp32"
     if said.get("dynamic_loss_scale"):
         config["loss_scale"] = "dynamic"
     elif header.is_certain("dynamic_loss_scale") and config.get("precision") == "amp":

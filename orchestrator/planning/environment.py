@@ -1,0 +1,89 @@
+"""The environment of tasks: the inventory's variables, the playbook's, and the workload's own."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from orchestrator import words
+from orchestrator.model import env
+from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.env import EnvValue
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.plan import Placement, Seat
+from orchestrator.model.text import Conflict
+from orchestrator.workloads import Workload
+
+# By words between underscores: TOKENIZERS_PARALLELISM and KEYBOARD are no secrets.
+_SECRET = re.compile(
+    r"(?i)passw|passphrase|secret|credential|[a-z0-9]token(_|$)"
+    r"|(^|_)(tokens?|keys?|apikey|pass|pwd|auth|authorization|bearer|cookie|sas)(_|$)"
+)
+_OF_THE_INVENTORY = {
+    "CUDA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
+    "NVIDIA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
+    "NCCL_SOCKET_IFNAME": "`interface:` in the inventory",
+    "GLOO_SOCKET_IFNAME": "`interface:` in the inventory",
+    "NCCL_IB_HCA": "`hcas:` in the inventory",
+    "NCCL_IB_GID_INDEX": "`roce: {gid_index: ...}` in the inventory",
+    "NCCL_IB_TC": "`roce: {traffic_class: ...}` in the inventory",
+}
+_OF_THE_PROGRAM = frozenset(
+    {
+        *("CUDA_DEVICE_ORDER", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "MASTER_ADDR", "MASTER_PORT"),
+        *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME"),
+    }
+)
+_PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
+
+
+def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
+    """The user's variables; the playbook's count more than the inventory's."""
+    return {**env.texts(cluster.env), **env.texts(experiment.env)}
+
+
+def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
+    """Variables that are named like secrets, or that this program sets."""
+    for name in given:
+        if _SECRET.search(name):
+            yield Conflict(
+                ("env", name),
+                f"{name} is named like a secret, and env is shown in plans and reports;"
+                f" {words.NO_SECRETS}",
+            )
+        elif name in _OF_THE_INVENTORY:
+            yield Conflict(
+                ("env", name), f"{name} is set from {_OF_THE_INVENTORY[name]}; say it there"
+            )
+        elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
+            yield Conflict(("env", name), f"{name} is set by this program; needed another variable")
+
+
+def taken(
+    case: Case, workload: Workload, experiment: Experiment, cluster: Cluster | None
+) -> Iterator[Conflict]:
+    """Variables of the user that the workload sets for such a case.
+
+    Args:
+        cluster: where it is to run; None looks at the playbook alone.
+    """
+    own = workload.env(case, _anywhere(case), _seat(case))
+    for name in own.keys() & experiment.env.keys():
+        yield Conflict(("env", name), _sets(workload, name))
+    inventory: Mapping[str, EnvValue] = cluster.env if cluster else {}
+    for name in own.keys() & inventory.keys():
+        yield Conflict(
+            (), f"inventory {cluster.name if cluster else ''}: env.{name}: {_sets(workload, name)}"
+        )
+
+
+def _sets(workload: Workload, name: str) -> str:
+    return f"{name} is set by workload {workload.name}; needed another variable"
+
+
+def _seat(case: Case) -> Seat:
+    gpus = tuple(range(case.gpus_per_node))
+    return Seat("n1", "a1", gpus, "eth0", ("mlx5_0",), {}, gid_index=0, traffic_class=0)
+
+
+def _anywhere(case: Case) -> Placement:
+    return Placement((_seat(case),) * case.nodes, case.gpus_per_node, 0, "PROGRAM", "PYTHON")
