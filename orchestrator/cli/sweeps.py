@@ -59,7 +59,9 @@ def sweep(
             autocompletion=CASES,
         ),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Trials per case, at most.")
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
     ] = False,

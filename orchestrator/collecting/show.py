@@ -4,6 +4,7 @@ from orchestrator import report, words
 from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.report import Language
 from orchestrator.state.store import Sweep
 
@@ -28,23 +29,31 @@ def present(
     voice.results(measured)
     say_reasons(measured, voice)
     voice.result(f"Report: {sweep.folder / 'report.md'}")
-    trials = [trial for result in measured.results for trial in result.trials]
-    trials_chosen = [trial for trial in trials if names is None or trial.trial in names]
-    code = 3 if any(trial.state != "valid" for trial in trials_chosen) else 0
+    trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
+    code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
     voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
     return code
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:
-    trials = [trial for result in measured.results for trial in result.trials]
-    for trial in trials:
+    for trial in measured.trials:
         for problem in (*trial.problems, *trial.marks):
-            if trial.state != "planned":
+            if trial.state not in ("planned", NOT_NEEDED):
                 voice.line(f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}")
-    missing = sum(trial.state == "planned" for trial in trials)
-    if missing:
-        voice.line(f"{missing} of {len(trials)} planned trials have not been run")
+    _say_of_sweep(measured, voice)
     for lone in measured.lone:
         for problem in lone.problems:
             path = words.printable(lone.path)
             voice.line(f"{path}: {problem.code}: {problem.message}")
+
+
+def _say_of_sweep(measured: Report, voice: Voice) -> None:
+    trials = measured.trials
+    for mark in measured.canary.marks if measured.canary else ():
+        voice.line(f"canary: {mark.code}: {mark.message}")
+    missing = sum(trial.state == "planned" for trial in trials)
+    if missing:
+        voice.line(f"{missing} of {len(trials)} planned trials have not been run")
+    resting = sum(trial.state == NOT_NEEDED for trial in trials)
+    if resting:
+        voice.line(f"{words.count(resting, 'trial')} not needed: their cases have settled")

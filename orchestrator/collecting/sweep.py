@@ -1,10 +1,11 @@
 """A sweep's report, measured from the raw logs in its folder."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator import errors, workloads
-from orchestrator.collecting import evidence, fabric, logs, publications, telemetry
-from orchestrator.measuring import case_facts, medians, validity
+from orchestrator.collecting import evidence, fabric, logs, publications, settled, telemetry
+from orchestrator.measuring import canary, case_facts, medians, settling, validity
 from orchestrator.model import env
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -14,7 +15,7 @@ from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.model.result import Measurement, Result
+from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.report import node_facts
 from orchestrator.state.store import Sweep
@@ -41,23 +42,33 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
             code="NO-WORKLOAD",
         )
     histories = sweep.histories()
+    rests = settled.not_needed(sweep, plan, histories)
     measurements = [
-        _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        _unmeasured(trial, 0, NOT_NEEDED, ())
+        if trial.name in rests
+        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
         for trial in plan.trials
     ]
     if strict:
         measurements = [telemetry.strict(measurement) for measurement in measurements]
     trials = validity.same_evidence(measurements)
     by_case: dict[Case, list[Measurement]] = {}
+    canaries: list[tuple[Trial, Measurement]] = []
     for trial, measurement in zip(plan.trials, trials, strict=True):
-        by_case.setdefault(trial.case, []).append(measurement)
-    results = medians.compared([medians.result(*item) for item in by_case.items()])
-    return _report(record, workload, results)
+        if trial.canary:
+            canaries.append((trial, measurement))
+        else:
+            by_case.setdefault(trial.case, []).append(measurement)
+    results = medians.compared(
+        [settling.marked(medians.result(*item), plan.method) for item in by_case.items()]
+    )
+    return replace(_report(record, workload, results), canary=_watched(canaries, results))
 
 
 def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
     plan, site = record.plan, record.site
-    repeats = max((trial.repeat for trial in plan.trials), default=0)
+    repeats = max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
+    fixed = isinstance(plan.method.repeats, int)
     counts = {len(result.trials) for result in results}
     draft = Report(
         source=record.id,
@@ -67,8 +78,8 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         unit=workload.unit,
         window=plan.method.window,
         rule=plan.method.rule or measured_by(workload, plan.method.window),
-        method=plan.method.model_copy(update={"repeats": repeats}),
-        trials_planned=repeats if counts == {repeats} else None,
+        method=plan.method.with_most(repeats),
+        trials_planned=repeats if fixed and counts == {repeats} else None,
         cluster=plan.cluster,
         image=plan.image,
         image_digest=plan.image_digest,
@@ -88,6 +99,17 @@ def _added_env(record: SweepRecord) -> dict[str, str]:
     experiment = record.inputs.get("experiment")
     own = experiment.get("env", {}) if isinstance(experiment, dict) else {}
     return {**env.texts(record.inventory.env), **env.texts(own)}
+
+
+def _watched(
+    canaries: Sequence[tuple[Trial, Measurement]], results: Iterable[Result]
+) -> Watched | None:
+    if not canaries:
+        return None
+    case = canaries[0][0].case
+    result = next((result for result in results if result.case == case), None)
+    places = [trial.canary for trial, _ in canaries]
+    return canary.watched(case, places, [trial for _, trial in canaries], result)
 
 
 def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:

@@ -115,6 +115,11 @@ class View:
         """A row for a trial, as a context to run it in; ``iterations`` its log will show."""
         return Row(self, name, iterations)
 
+    def fewer(self, trials: int) -> None:
+        """So many of the trials need not be run."""
+        with self._lock:
+            self._total -= trials
+
     def enter(self, row: Row) -> None:
         """Show the row, with the first number that is free."""
         with self._lock:

@@ -176,6 +176,7 @@ class Voice:
             rows = [_row(report, result) for result in report.results]
             self.table(report.source, (*head, *more), rows, spare=SPARE)
             self._published(report)
+            self._canary(report)
         if report.lone:
             columns = ("world size", "batch", "precision", report.unit, "mean of printed")
             logs = [
@@ -202,6 +203,19 @@ class Voice:
         head = ("published by", "case", "precision", report.unit, "difference", "source")
         if rows:
             self.table("Published results of these cases", head, rows, spare=("source",))
+
+    def _canary(self, report: Report) -> None:
+        """What the canary measured at the start, in the middle and at the end."""
+        if (watched := report.canary) is None:
+            return
+        case = watched.case
+        title = f"Canary {case.placement}, batch {case.micro_batch_size}, {case.precision}"
+        rows = [
+            (place, _number(trial.throughput), trial.state, codes)
+            for place, trial in zip(watched.places, watched.trials, strict=True)
+            for codes in (" ".join(mark.code for mark in (*trial.problems, *watched.marks)),)
+        ]
+        self.table(title, ("measured at", report.unit, "state", "marks"), rows)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""

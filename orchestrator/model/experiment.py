@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from orchestrator.model.env import EnvName, EnvValue
 from orchestrator.model.log import Rule
+from orchestrator.model.repeats import Asked, Canary, Often, Repeats
 from orchestrator.model.text import (
     Conflict,
     Count,
@@ -27,8 +28,9 @@ Parallel = Annotated[int, Field(ge=1, le=65536)]
 class Method(Noun):
     """How a case is measured."""
 
-    repeats: int = Field(ge=1, le=1000)
-    """Trials of each case; the median over the valid ones is reported."""
+    repeats: Often
+    """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
+    when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
     """What the program is asked for; programs with NVIDIA's --prof N log N - 1 iterations."""
     window: tuple[int, int] | None = None
@@ -42,9 +44,45 @@ class Method(Noun):
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
+    canary: Asked = False
+    """Whether one case is measured at the sweep's start, middle and end too, to show a drift of the
+    machines; or which case, and when."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Without a canary as versions wrote it that had none, so that their sweeps go on."""
+        fields: dict[str, object] = handler(self)
+        return fields if self.canary else {k: v for k, v in fields.items() if k != "canary"}
+
+    @property
+    def most(self) -> int:
+        """How many trials a case has at most."""
+        return self.repeats if isinstance(self.repeats, int) else self.repeats.max
+
+    @property
+    def least(self) -> int:
+        """How many trials a case has for certain."""
+        return self.repeats if isinstance(self.repeats, int) else self.repeats.min
+
+    @property
+    def watch(self) -> Canary | None:
+        """The canary; None without one."""
+        return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
+
+    def with_most(self, trials: int) -> "Method":
+        """The same with so many trials of a case at most; settled cases still need fewer."""
+        often: int | Repeats = trials
+        if isinstance(self.repeats, Repeats):
+            least = min(self.repeats.min, trials)
+            often = self.repeats.model_copy(update={"min": least, "max": trials})
+        return self.model_copy(update={"repeats": often})
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What of window and rule cannot hold together."""
+        """What of repeats, canary, window and rule cannot hold together."""
+        if isinstance(self.repeats, Repeats):
+            yield from self.repeats.conflicts()
+        if self.watch is not None:
+            yield from self.watch.conflicts()
         if self.window is None:
             if self.rule != "reported":
                 yield Conflict(("method",), "no window; needed `window: [FIRST, LAST]`")

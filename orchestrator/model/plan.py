@@ -111,6 +111,7 @@ class Trial:
         ordinal: its place among all trials; what its ports begin at is reckoned from it.
         log_rank: the node_rank whose task prints what is measured.
         name_of_case: what the benchmark calls the case; empty where it has no name of its own.
+        canary: when a canary is measured: start, middle or end; empty for a trial of a median.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Trial:
     ordinal: int
     log_rank: int = 0
     name_of_case: str = ""
+    canary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,18 @@ class Plan:
     cluster: str
     method: Method
     trials: tuple[Trial, ...]
+
+    @property
+    def by_case(self) -> Mapping[Case, tuple[Trial, ...]]:
+        """The trials of each median by repeat, without canaries."""
+        grouped: dict[Case, list[Trial]] = {}
+        for trial in self.trials:
+            if not trial.canary:
+                grouped.setdefault(trial.case, []).append(trial)
+        return {
+            case: tuple(sorted(trials, key=lambda trial: trial.repeat))
+            for case, trials in grouped.items()
+        }
 
     def only(self, trials: tuple[Trial, ...]) -> "Plan":
         """The same plan with these trials."""

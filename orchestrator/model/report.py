@@ -8,7 +8,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import PLAIN, Layout
 from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Result
+from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Report:
         source: the sweep's id, or the folder.
         window: None where the rule needs none, or each log's reader chooses.
         method: None for a folder of logs.
-        trials_planned: of each case; None for a folder of logs, and where cases differ in it.
+        trials_planned: of each case; None for a folder of logs, and where cases may differ in it.
         environment: rows of what was found on each node, by node name.
         lone: logs that belong to no case, by world size.
         rule: how throughput was taken; None where that depends on what each log is.
@@ -74,6 +74,7 @@ class Report:
         peak_tflops: of one GPU, for half precision; None where the model is not known.
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
         added_env: environment variables that playbook and inventory add, as they were given.
+        canary: None without one.
     """
 
     source: str
@@ -100,18 +101,24 @@ class Report:
     peak_tflops: float | None = None
     topologies: Mapping[str, str] = field(default_factory=dict)
     added_env: Mapping[str, str] = field(default_factory=dict)
+    canary: Watched | None = None
+
+    @property
+    def trials(self) -> tuple[Measurement, ...]:
+        """The trials of all results, then those of the canary."""
+        of_results = (trial for result in self.results for trial in result.trials)
+        return (*of_results, *(self.canary.trials if self.canary else ()))
 
     @property
     def incomplete(self) -> int:
         """How many trials are missing, failed, invalid, or have problems."""
-        trials = [trial for result in self.results for trial in result.trials]
-        return sum(trial.state != "valid" for trial in trials) + sum(
+        return sum(not trial.counts_or_rests for trial in self.trials) + sum(
             bool(lone.problems) for lone in self.lone
         )
 
     def planned(self, result: Result) -> int:
-        """How many trials a case should have."""
-        return self.trials_planned or len(result.trials)
+        """How many trials a case should have; one that has settled needs no more than it has."""
+        return self.trials_planned or sum(trial.state != NOT_NEEDED for trial in result.trials)
 
     def published_for(self, result: Result) -> tuple[PublishedResult, ...]:
         """The published results of a case, the one to compare with first."""

@@ -8,6 +8,9 @@ from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, MachineState
 
+NOT_NEEDED = "not-needed"
+"""The state of a trial that was not run, since its case had settled."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -24,7 +27,7 @@ class Measurement:
     """What one trial gave.
 
     Args:
-        state: valid; else failed, invalid, infra-lost, interrupted or planned.
+        state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
         throughput: samples per second of the gang; None if the log cannot give it.
         rate: mean of the rates that the log itself prints; None if it prints none.
         problems: why it is not valid.
@@ -54,6 +57,11 @@ class Measurement:
     nodes: tuple[str, ...] = ()
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
+
+    @property
+    def counts_or_rests(self) -> bool:
+        """Whether it is valid, or not needed since its case has settled: nothing is lacking."""
+        return self.state in ("valid", NOT_NEEDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,8 @@ class Result:
         statistics: None without a valid trial.
         speedup: over the 1x1 case that is equal in everything but placement; None without it.
         efficiency: speedup / world_size; None likewise.
+        settled: whether the interval is as narrow as was asked for; None where nothing was.
+        speedup_interval: None where either median has no interval.
     """
 
     case: Case
@@ -99,6 +109,8 @@ class Result:
     speedup: float | None
     efficiency: float | None
     marks: tuple[Problem, ...]
+    settled: bool | None = None
+    speedup_interval: Interval | None = None
 
     @property
     def latency_s(self) -> float | None:
@@ -146,3 +158,21 @@ class Result:
         valid = [trial for trial in self.trials if trial.state == "valid"]
         transports = dict.fromkeys(trial.transport for trial in valid or self.trials)
         return " or ".join(transport for transport in transports if transport != "-") or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The canary of a sweep: one case measured now and again, outside of the medians.
+
+    Args:
+        places: when each of the trials was measured: start, middle or end.
+        drift: (max - min) / median of its valid trials; None with fewer than two.
+        bound: the drift from which on it is marked.
+    """
+
+    case: Case
+    places: tuple[str, ...]
+    trials: tuple[Measurement, ...]
+    drift: float | None
+    bound: float
+    marks: tuple[Problem, ...]

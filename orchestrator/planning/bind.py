@@ -127,7 +127,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
 def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """The plan as --dry-run shows it: each trial with port and tasks of its first attempt."""
     trials = [
-        {**_TRIAL.dump_python(trial, mode="json", exclude={"ordinal"}), **_port_and_tasks(attempt)}
+        {**_trial(trial), **_port_and_tasks(attempt)}
         for trial, attempt in zip(built.trials, attempts, strict=True)
     ]
     return {**_PLAN.dump_python(built, mode="json"), "trials": trials}
@@ -169,6 +169,12 @@ def _tasks(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, 
 
 def _anonymous(seat: Seat, rank: int) -> Seat:
     return replace(seat, node=f"NODE{rank}", address=f"ADDRESS{rank}", root="")
+
+
+def _trial(trial: Trial) -> dict[str, JSON]:
+    unsaid = {"ordinal"} if trial.canary else {"ordinal", "canary"}
+    fields: dict[str, JSON] = _TRIAL.dump_python(trial, mode="json", exclude=unsaid)
+    return fields
 
 
 def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:

@@ -13,7 +13,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
-from orchestrator.planning import environment
+from orchestrator.planning import canary, environment
 from orchestrator.workloads import Workload
 
 MOST_TRIALS = 10_000
@@ -39,7 +39,7 @@ def conflicts(
     conflicts = [*experiment.conflicts(), *environment.refused(experiment.env)]
     conflicts += _method(experiment.method, workload)
     conflicts += _params(experiment, workload.params)
-    trials = _count(experiment) * experiment.method.repeats
+    trials = _count(experiment) * experiment.method.most
     if trials > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
@@ -50,6 +50,7 @@ def conflicts(
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
     conflicts += _unfit_device(experiment, workload)
+    conflicts += canary.conflicts(experiment.method.watch, _names(points, workload))
     if cluster is not None:
         conflicts += [*_device(experiment, cluster), *_room(points, workload, cluster)]
     return tuple(dict.fromkeys(conflicts))
@@ -58,6 +59,18 @@ def conflicts(
 def cases(experiment: Experiment) -> tuple[Case, ...]:
     """The cases of an experiment without conflicts, in the playbook's order."""
     return tuple(point.case for point in _points(experiment))
+
+
+def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
+    """Placement and, where it has one, own name of each case."""
+    return [(point.case.placement, *_own_name(point.case, workload)) for point in points]
+
+
+def _own_name(case: Case, workload: Workload) -> tuple[str, ...]:
+    try:
+        return (workload.case_name(case),) if workload.case_name else ()
+    except (KeyError, ValueError):  # it lacks a parameter, which is an error of its own
+        return ()
 
 
 def _count(experiment: Experiment) -> int:

@@ -13,7 +13,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.text import Scalar
-from orchestrator.planning import matrix
+from orchestrator.planning import canary, matrix
 from orchestrator.workloads import Workload
 
 
@@ -34,15 +34,15 @@ class Recipe:
 
 
 def build(recipe: Recipe) -> Plan:
-    """The plan of an experiment without conflicts: every repeat of every case.
+    """The plan of an experiment without conflicts: every repeat of every case, and the canary.
 
     Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
     """
     cases = matrix.cases(recipe.experiment)
     stems = _stems(cases, recipe.workload)
-    points = [
-        (repeat, case, stem)
-        for repeat in range(1, recipe.experiment.method.repeats + 1)
+    trials = [
+        _trial(recipe.workload, case, repeat, f"{stem}_{repeat}")
+        for repeat in range(1, recipe.experiment.method.most + 1)
         for case, stem in zip(cases, stems, strict=True)
     ]
     return Plan(
@@ -53,15 +53,15 @@ def build(recipe: Recipe) -> Plan:
         cluster=recipe.cluster.name,
         method=recipe.experiment.method,
         trials=tuple(
-            _trial(recipe.workload, case, repeat, f"{stem}_{repeat}", ordinal)
-            for ordinal, (repeat, case, stem) in enumerate(points)
+            replace(trial, ordinal=ordinal)
+            for ordinal, trial in enumerate(canary.with_canary(trials, recipe.experiment.method))
         ),
     )
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
-    """The same recipe with another number of repeats."""
-    method = recipe.experiment.method.model_copy(update={"repeats": repeats})
+    """The same recipe with another number of repeats, at most where cases may need fewer."""
+    method = recipe.experiment.method.with_most(repeats)
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 
 
@@ -94,13 +94,13 @@ def _names(trial: Trial) -> tuple[str, ...]:
     return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
-def _trial(workload: Workload, case: Case, repeat: int, stem: str, ordinal: int) -> Trial:
+def _trial(workload: Workload, case: Case, repeat: int, stem: str) -> Trial:
     return Trial(
         name=f"{case.token}-{stem}",
         repeat=repeat,
         case=case,
         log=f"{case.token}/{stem}.log",
-        ordinal=ordinal,
+        ordinal=0,
         log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
         name_of_case=workload.case_name(case) if workload.case_name else "",
     )

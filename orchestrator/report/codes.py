@@ -35,6 +35,7 @@ _RESULTS: Mapping[str, str] = {
     "BASELINE-DIFFERS": "与 1x1 用例的测量条件不同",
     "CODE-CHANGED": "程序代码在测量期间有改动",
     "CPU-LOADED": "测量期间节点的 CPU 被其他任务占用",
+    "DRIFT": "机器状态在测试过程中有变化",
     "IMPLAUSIBLE": "结果高于可能的上限",
     "LOG-CHANGED": "日志与运行时的不同",
     "LOG-COPY": "日志未能取回",
@@ -44,6 +45,7 @@ _RESULTS: Mapping[str, str] = {
     "SAME-EVIDENCE": "与另一试验的日志相同",
     "STATE-CHANGED": "机器状态记录与运行时的不同",
     "THROTTLED": "测量期间 GPU 时钟被限制",
+    "UNSETTLED": "达到最多次数后区间仍宽于要求",
     "WIDE-SPREAD": "各次试验相差较大",
 }
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.model.result import Measurement
-from orchestrator.report import cells, gpus, groups, machines, placements, rounding
+from orchestrator.model.result import NOT_NEEDED, Measurement
+from orchestrator.report import canary, cells, gpus, groups, machines, placements, rounding
 from orchestrator.report.environment import environment
 from orchestrator.report.markdown_page import Page, escaped, table
 from orchestrator.report.method import method
@@ -22,8 +22,7 @@ def markdown(report: Report, language: Language = "en") -> str:
     parts += [page.heading("method"), method(page)]
     if report.results:
         parts += _by_groups(page) if report.layout.kind == "groups" else _by_placements(page)
-    if machines.known(page):
-        parts += [page.heading("machines"), page.say("machines.how"), machines.states(page)]
+    parts += _of_machines(page)
     if report.published:
         parts += [page.heading("published"), _published(page)]
     if report.lone:
@@ -37,12 +36,22 @@ def markdown(report: Report, language: Language = "en") -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _of_machines(page: Page) -> Iterable[str]:
+    """Whether they changed meanwhile, and in what state they were."""
+    if page.report.canary:
+        yield from (page.heading("canary"), canary.section(page, page.report.canary))
+    if machines.known(page):
+        yield from (page.heading("machines"), page.say("machines.how"), machines.states(page))
+
+
 def _warnings(page: Page) -> Iterable[str]:
     report = page.report
     if report.shared_machine:
         yield f"> **{page.say('shared_machine')}**"
     if report.image and not report.image_digest:
         yield f"> **{page.say('unlocked')}**"
+    for mark in report.canary.marks if report.canary else ():
+        yield f"> **{page.reason(page.say('canary'), mark).removeprefix('- ')}**"
     if report.incomplete:
         yield f"> **{page.say('incomplete', count=report.incomplete)}**"
 
@@ -118,14 +127,12 @@ def _rule(page: Page, log: TrainingLog) -> str:
 
 def _reasons(page: Page) -> Iterable[str]:
     report = page.report
-    trials = [trial for result in report.results for trial in result.trials]
-    planned = [trial.trial for trial in trials if trial.state == "planned"]
+    planned = [trial.trial for trial in report.trials if trial.state == "planned"]
     if planned:
         yield page.say("not_run", names=escaped(page.say("comma").join(planned)))
-    for result in report.results:
-        for trial in result.trials:
-            for problem in _why_not(trial):
-                yield page.reason(escaped(trial.trial), problem)
+    for trial in report.trials:
+        for problem in _why_not(trial):
+            yield page.reason(escaped(trial.trial), problem)
     for lone in report.lone:
         for problem in lone.problems:
             yield page.reason(escaped(lone.path), problem)
@@ -133,7 +140,11 @@ def _reasons(page: Page) -> Iterable[str]:
 
 def _why_not(trial: Measurement) -> Iterable[Problem]:
     """Everything that was seen of a trial that does not count."""
-    return (*trial.problems, *trial.marks) if trial.state not in ("valid", "planned") else ()
+    return (
+        (*trial.problems, *trial.marks)
+        if trial.state not in ("valid", "planned", NOT_NEEDED)
+        else ()
+    )
 
 
 def _marks(page: Page) -> Iterable[str]:

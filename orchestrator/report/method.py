@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from orchestrator.model.experiment import Method
 from orchestrator.report.markdown_page import Page, escaped
 
 
@@ -14,8 +15,7 @@ def _lines(page: Page) -> Iterable[str]:
     report = page.report
     yield page.say("method.source", workload=report.workload, source=escaped(report.source))
     if report.method is not None:
-        repeats, iterations = report.method.repeats, report.method.iterations
-        yield page.say("method.repeats", repeats=repeats, iterations=iterations)
+        yield _repeats(page, report.method)
     yield _rule(page)
     yield page.say("method.median")
     if report.layout.kind == "groups":
@@ -30,6 +30,14 @@ def _lines(page: Page) -> Iterable[str]:
     if report.added_env:
         pairs = (f"{name}={value}" for name, value in sorted(report.added_env.items()))
         yield page.say("method.env", env=escaped(", ".join(pairs)))
+
+
+def _repeats(page: Page, method: Method) -> str:
+    often, iterations = method.repeats, method.iterations
+    if isinstance(often, int):
+        return page.say("method.repeats", repeats=often, iterations=iterations)
+    least, most, until = often.min, often.max, often.until_interval
+    return page.say("method.until", least=least, most=most, until=until, iterations=iterations)
 
 
 def _rule(page: Page) -> str:

@@ -24,6 +24,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "results": ("Test Results", "测试结果"),
     "lone": ("Logs", "日志"),
     "machines": ("State of the machines", "机器状态"),
+    "canary": ("Canary", "监测用例"),
     "published": ("Published Results", "已公布的结果"),
     "marks": ("Marks on what counts", "计入结果但需注意的事项"),
     "not_counted": ("What does not count, and why", "不计入结果的试验及原因"),
@@ -57,6 +58,8 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.source": ("source", "来源"),
     "head.rule": ("measured by", "测量方式"),
     "head.mean_rate": ("mean of printed", "打印速率均值"),
+    "head.place": ("measured at", "测量时刻"),
+    "head.to_first": ("difference from the first", "与首次的差异"),
     "head.problems": ("problems", "问题"),
     "head.batch": ("batch", "批大小"),
     "head.moments": ("moments", "采样数"),
@@ -93,12 +96,16 @@ _FACTS: Mapping[str, tuple[str, str]] = {
 }
 
 _STATES: Mapping[str, tuple[str, str]] = {
+    "place.start": ("start", "开始"),
+    "place.middle": ("middle", "中间"),
+    "place.end": ("end", "结束"),
     "state.valid": ("valid", "有效"),
     "state.invalid": ("invalid", "无效"),
     "state.failed": ("failed", "失败"),
     "state.infra-lost": ("infra-lost", "设施故障"),
     "state.interrupted": ("interrupted", "中断"),
     "state.planned": ("planned", "未运行"),
+    "state.not-needed": ("not-needed", "无需运行"),
 }
 
 _RULES: Mapping[str, tuple[str, str]] = {
@@ -135,6 +142,12 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "limits.none": ("none seen", "未出现"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
+    "watched": (
+        "One case ({case}), measured now and again in no median. A difference of more than"
+        " {bound:.1%}, the larger of 2 % and the spread of the case's own trials, is marked DRIFT.",
+        "用例 {case} 在测试过程中多次测量，不计入中位数。差异超过 {bound:.1%}"
+        "（取 2 % 与该用例自身离散度中的较大者）时标记为 DRIFT。",
+    ),
     "not_run": ("- not run: {names}", "- 未运行：{names}"),
 }
 
@@ -161,6 +174,13 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "{repeats} trials of each case, {iterations} iterations asked of the program; trials run"
         " repeat by repeat over all cases.",
         "每个用例进行 {repeats} 次试验，要求程序运行 {iterations} 次迭代；每一轮依次运行全部用例。",
+    ),
+    "method.until": (
+        "{least} to {most} trials of each case: no more once the interval of its median is at most"
+        " {until} of the median wide; {iterations} iterations asked of the program; trials run"
+        " repeat by repeat over all cases.",
+        "每个用例进行 {least} 至 {most} 次试验：中位数的区间宽度不超过中位数的 {until} 时不再继续；"
+        "要求程序运行 {iterations} 次迭代；每一轮依次运行全部用例。",
     ),
     "method.clock": (
         "Throughput of a trial: global batch size x {steps} / the time between the log lines of"

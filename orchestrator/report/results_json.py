@@ -2,7 +2,7 @@
 
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
-from orchestrator.model.result import Interval, Measurement, Result
+from orchestrator.model.result import Interval, Measurement, Result, Watched
 from orchestrator.report import machines
 from orchestrator.report.upstream import exports
 
@@ -27,6 +27,7 @@ def document(report: Report) -> dict[str, JSON]:
         "topologies": dict(report.topologies),
         "exports": list(exports(report)),
         "cases": [_case(report, result) for result in report.results],
+        "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],
     }
 
@@ -38,6 +39,7 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "name": report.names.get(result.case) or None,
         "trials_planned": report.planned(result),
         "trials_valid": statistics.n if statistics else 0,
+        "settled": result.settled,
         **_numbers(result),
         "speedup": result.speedup,
         "efficiency": result.efficiency,
@@ -50,6 +52,19 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "transport": known_transport(result.transport),
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
         "trials": [_trial(trial) for trial in result.trials],
+    }
+
+
+def _watched(watched: Watched) -> dict[str, JSON]:
+    return {
+        "case": dict(watched.case.document()),
+        "drift": watched.drift,
+        "bound": watched.bound,
+        "marks": [{"code": mark.code, "message": mark.message} for mark in watched.marks],
+        "trials": [
+            {"place": place, **_trial(trial)}
+            for place, trial in zip(watched.places, watched.trials, strict=True)
+        ],
     }
 
 

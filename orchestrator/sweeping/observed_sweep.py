@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from orchestrator.collecting import settled
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Scheduler, choice
 from orchestrator.state.store import Store, Sweep
 
@@ -40,12 +42,15 @@ class Running:
         return cls(sweep, record.inventory, record.plan)
 
     def states(self) -> dict[str, str]:
-        """The state of each trial by name, in plan order; ``running`` with an open attempt."""
+        """The state of each trial by name, in plan order; ``running`` with an open attempt.
+
+        One that never ended is ``not-needed`` where its case has settled without it.
+        """
         histories = self.sweep.histories()
+        rests = settled.not_needed(self.sweep, self.plan, histories)
         return {
-            trial.name: "running" if history.open else history.state
+            trial.name: _state(histories.get(trial.name, History()), rests=trial.name in rests)
             for trial in self.plan.trials
-            for history in (histories.get(trial.name, History()),)
         }
 
     def open_attempts(self) -> list[Attempt]:
@@ -64,3 +69,9 @@ class Running:
     def scheduler(self) -> Scheduler:
         """The scheduler of its cluster; it is never asked to stop gangs on its own."""
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
+
+
+def _state(history: History, *, rests: bool) -> str:
+    if history.open:
+        return "running"
+    return NOT_NEEDED if rests else history.state

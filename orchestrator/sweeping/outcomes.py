@@ -40,8 +40,14 @@ class Verdict:
 
 def is_done(campaign: Campaign, trial: Trial) -> bool:
     """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
+    return value(campaign, trial) is not None
+
+
+def value(campaign: Campaign, trial: Trial) -> float | None:
+    """What a trial gave that need not be run again; None of any other."""
     kept = _kept(campaign, trial)
-    return kept.valid and not _marked(campaign, kept)
+    done = kept.valid and not _marked(campaign, kept)
+    return kept.outcome.throughput if done and kept.outcome else None
 
 
 def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:

@@ -7,7 +7,7 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.console import duration
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
-from orchestrator.model.result import Result
+from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers import Scheduler
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -90,7 +90,7 @@ def row(result: Result) -> tuple[str, ...]:
         str(case.micro_batch_size),
         case.precision,
         f"{statistics.median:.2f}" if statistics else "n/a",
-        f"{statistics.n if statistics else 0}/{len(result.trials)}",
+        f"{statistics.n if statistics else 0}/{_needed(result)}",
     )
 
 
@@ -101,5 +101,10 @@ def document(result: Result) -> JSON:
         "case": dict(result.case.document()),
         "median": statistics.median if statistics else None,
         "trials_valid": statistics.n if statistics else 0,
-        "trials_planned": len(result.trials),
+        "trials_planned": _needed(result),
+        "settled": result.settled,
     }
+
+
+def _needed(result: Result) -> int:
+    return sum(trial.state != NOT_NEEDED for trial in result.trials)

@@ -22,7 +22,8 @@ class SweepOptions:
 
     Args:
         cases: globs over placements, trial names and names of cases, with commas; none for all.
-        repeats: instead of the playbook's; trials are added, never taken from a sweep.
+        repeats: instead of the playbook's, or of its max; trials are added, never taken from a
+            sweep.
         new: start a new sweep although one could be resumed.
         max_fail: trials without a valid outcome after which no further one is started.
         nodes: names and globs of the nodes to use; None for all.
@@ -90,7 +91,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
-    if not fitting:
+    if all(trial.canary for trial in fitting):
         raise errors.UsageError(
             f"every case of {playbook.name} needs more than"
             f" {words.count(len(cluster.nodes), 'node')}",
@@ -130,7 +131,7 @@ def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> 
 
 def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
-    trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.repeats
+    trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.most
     if trials > matrix.MOST_TRIALS:
         raise errors.UsageError(
             f"{trials} trials; needed at most {matrix.MOST_TRIALS}",
@@ -138,14 +139,18 @@ def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
             fix="request fewer repeats",
         )
     whole = plan.build(grown)
-    patterns = plan.patterns(whole.trials, options.cases)
-    unfit = [word for word in patterns if not plan.selected(whole.trials, (word,))]
+    trials_of_cases = [trial for trial in whole.trials if not trial.canary]
+    patterns = plan.patterns(trials_of_cases, options.cases)
+    unfit = [word for word in patterns if not plan.selected(trials_of_cases, (word,))]
     if unfit:
-        named = (trial.name_of_case or trial.case.placement for trial in whole.trials)
+        named = (trial.name_of_case or trial.case.placement for trial in trials_of_cases)
         names = ", ".join(dict.fromkeys(named))
         raise errors.UsageError(
             f"no case matches {', '.join(map(repr, unfit))}; there are {names}",
             code="NO-CASE",
             fix="a pattern such as 2x*, 4n8g-* or one of these names",
         )
-    return whole.only(plan.selected(whole.trials, patterns))
+    chosen = {trial.name for trial in plan.selected(trials_of_cases, patterns)}
+    return whole.only(
+        tuple(trial for trial in whole.trials if trial.canary or trial.name in chosen)
+    )

@@ -107,7 +107,8 @@ class Opened:
         """Write the trials requested of the sweep, now and before, ahead of starting any."""
         before = opened.record()
         trials = (*before.plan.trials, *self._choice.requested.trials)
-        repeats, names = max(trial.repeat for trial in trials), {trial.name for trial in trials}
+        repeats = max(trial.repeat for trial in trials if not trial.canary)
+        names = {trial.name for trial in trials}
         whole = plan.build(plan.repeated(self._recipe, repeats))
         requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
         first = before.site.nodes  # reports show what it began on, and the nodes that came later

@@ -1,6 +1,7 @@
 """list: which playbooks, workloads, images, inventories and sweeps there are."""
 
 from orchestrator import errors, workloads
+from orchestrator.collecting import settled
 from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.state.store import Store, Sweep
@@ -44,13 +45,14 @@ def _sweeps(store: Store) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for sweep in store.sweeps():
         record = sweep.record()
+        count, valid = _counts(sweep)
         rows.append(
             (
                 sweep.id,
                 record.cluster,
                 record.created,
-                str(len(record.plan.trials)),
-                _valid(sweep),
+                count,
+                valid,
             )
         )
     return rows
@@ -60,9 +62,13 @@ def _unread(why: errors.DlperfError) -> str:
     return "other version" if why.code == "STORE-VERSION" else "damaged"
 
 
-def _valid(sweep: Sweep) -> str:
+def _counts(sweep: Sweep) -> tuple[str, str]:
+    """How many trials are needed, and how many of them are valid."""
+    plan = sweep.record().plan
     try:
         histories = sweep.histories()
+        rests = settled.not_needed(sweep, plan, histories)
     except errors.DlperfError:
-        return "damaged"
-    return str(sum(history.state == "valid" for history in histories.values()))
+        return str(len(plan.trials)), "damaged"
+    valid = sum(history.state == "valid" for history in histories.values())
+    return str(len(plan.trials) - len(rests)), str(valid)

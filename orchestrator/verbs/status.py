@@ -7,7 +7,7 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.result import Result
+from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
 from orchestrator.sweeping import progress
@@ -75,8 +75,10 @@ def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
     """The line about a sweep without a controller."""
-    if all(state == "valid" for state in states.values()):
-        return "not running; every trial is valid"
+    kinds = set(states.values())
+    if kinds <= {"valid", NOT_NEEDED}:
+        needed = " that is needed" if NOT_NEEDED in kinds else ""
+        return f"not running; every trial{needed} is valid"
     return f"not running; continue with: dlperf-orch sweep {running.plan.experiment}"
 
 

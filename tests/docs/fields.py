@@ -62,7 +62,8 @@ def shown(default: object) -> str:
 
 def taken(field: Schema) -> str:
     """What a field takes, in words."""
-    choices = [each for each in field.get("anyOf", ()) if each.get("type") != "null"]
+    branches = (*field.get("anyOf", ()), *field.get("oneOf", ()))
+    choices = [branch for branch in branches if branch.get("type") != "null"]
     if choices:
         return " or ".join(map(taken, choices))
     if "$ref" in field:

@@ -186,3 +186,37 @@ def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
     ]
     assert hit, "no kill came while a trial ran"
     assert place.pids() == []
+
+
+def test_a_case_that_settles_needs_no_more_trials_wherever_the_sweep_was_killed(
+    place: Place,
+) -> None:
+    """Killed in its first settled case's last trial, it goes on and leaves out the same trials."""
+    often = "repeats: {min: 2, max: 4, until_interval: 99%}"
+    place.rewrite(
+        params="params: {step_s: 0.1}",
+        method=f"method: {{{often}, canary: true, iterations: 11, window: [2, 8]}}",
+    )
+    process = place.start("sweep", "toy")
+    second = "1n1g-toy_b4_fp32_2"
+    wait_for(lambda: any(second in str(path) for path in running(place)), "the second trial runs")
+    process.kill()
+    process.wait()
+    done = place.run("sweep", "toy", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "at most" in done.stderr
+    document = json.loads(done.stdout)
+    states = [[trial["state"] for trial in case["trials"]] for case in document["cases"]]
+    assert states == [["valid", "valid", "not-needed", "not-needed"]] * 2
+    assert [case["settled"] for case in document["cases"]] == [True, True]
+    assert [trial["place"] for trial in document["canary"]["trials"]] == ["start", "middle", "end"]
+    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
+    assert len(valid) == len(set(valid)) == 7
+    assert valid[0] == "canary-1n1g-toy_b4_fp32_1"
+    assert valid[-1] == "canary-1n1g-toy_b4_fp32_3"
+    status = place.run("status").stdout
+    assert "7 valid, 4 not-needed" in status
+    assert "every trial that is needed is valid" in status
+    again = place.run("sweep", "toy")
+    assert again.returncode == 0
+    assert "11 trials, 7 valid already, 4 not needed, nothing left to run" in again.stderr

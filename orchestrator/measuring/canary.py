@@ -1,0 +1,45 @@
+"""Whether the machines drifted while a sweep ran, by its canary."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from orchestrator.measuring import validity
+from orchestrator.model.case import Case
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Measurement, Result, Watched
+
+LEAST_BOUND = 0.02
+LEARNT_FROM = 3  # valid trials of the case from which its own spread says anything
+
+
+def watched(
+    case: Case, places: Sequence[str], trials: Sequence[Measurement], result: Result | None
+) -> Watched:
+    """The canary's trials, marked DRIFT where they differ by more than the case itself scatters.
+
+    Args:
+        places: when each of the trials was measured: start, middle or end.
+        result: of the same case over its own trials; None where it has none.
+    """
+    agreed = tuple(validity.agreeing(trials))
+    bound = _bound(result)
+    valid = {
+        place: trial.throughput
+        for place, trial in zip(places, agreed, strict=True)
+        if trial.state == "valid" and trial.throughput is not None
+    }
+    drift = (max(valid.values()) - min(valid.values())) / median(valid.values()) if valid else None
+    marks: tuple[Problem, ...] = ()
+    if drift is not None and drift > bound:
+        seen = ", ".join(f"{value:.2f} at the {place}" for place, value in valid.items())
+        text = f"{drift:.1%} between {seen}; expected at most {bound:.1%}: the machines changed"
+        marks = (Problem("DRIFT", text),)
+    return Watched(case, tuple(places), agreed, drift if len(valid) > 1 else None, bound, marks)
+
+
+def _bound(result: Result | None) -> float:
+    """What the case's own trials differ by, at least 2 %."""
+    totals = result.statistics if result else None
+    if totals is None or totals.spread is None or totals.n < LEARNT_FROM:
+        return LEAST_BOUND
+    return max(totals.spread, LEAST_BOUND)

@@ -1,0 +1,138 @@
+"""When a case needs no further trial, and which trial may begin: rules over outcomes alone.
+
+A case has settled once its trials from the first one on, without a gap, number at least ``min`` and
+their interval is narrow enough. Trials beyond ``min`` begin only when all before them are valid, so
+that the trials that are run depend on the outcomes and on nothing else: neither on how many run at
+once, nor on where a sweep was interrupted.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator import words
+from orchestrator.measuring import medians
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.problem import Problem
+from orchestrator.model.repeats import Repeats
+from orchestrator.model.result import Result, Statistics
+
+Values = Mapping[str, float | None]
+"""By trial name, what a valid outcome gave; None or nothing where there is no valid one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The trials of each case by repeat, and how many are needed."""
+
+    by_case: Mapping[Case, tuple[Trial, ...]]
+    method: Method
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Series":
+        """Those of a whole plan."""
+        return cls(plan.by_case, plan.method)
+
+    def settled(self, case: Case, values: Values) -> Statistics | None:
+        """The statistics by which a case has settled; None where it has not, or never can."""
+        often = self.method.repeats
+        if not isinstance(often, Repeats):
+            return None
+        known = [*_without_gap(self.by_case[case], values)]
+        if len(known) < often.min:
+            return None
+        totals = medians.summary(known)
+        wide = width(totals)
+        return totals if wide is not None and wide <= often.share else None
+
+    def not_needed(self, values: Values) -> frozenset[str]:
+        """The names of trials without a valid outcome whose case has settled without them."""
+        return frozenset(
+            trial.name
+            for case, trials in self.by_case.items()
+            if self.settled(case, values)
+            for trial in trials
+            if values.get(trial.name) is None
+        )
+
+    def before(self, trial: Trial, values: Values) -> tuple[Trial, ...]:
+        """The trials that must be valid before this one begins, and are not."""
+        often = self.method.repeats
+        if not isinstance(often, Repeats) or trial.repeat <= often.min:
+            return ()
+        return tuple(
+            earlier
+            for earlier in self.by_case[trial.case]
+            if earlier.repeat < trial.repeat and values.get(earlier.name) is None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What a lane does now.
+
+    Args:
+        trial: to run; None where none may begin now.
+        waits: whether one may once something that runs has ended.
+    """
+
+    trial: Trial | None
+    waits: bool = False
+
+
+def following(
+    pending: Sequence[Trial], running: Collection[Trial], series: Series, values: Values
+) -> Next:
+    """Which of the pending trials, in their order, begins next.
+
+    A canary begins when nothing runs, and nothing begins beside it, so that its measurements are
+    alike in what runs beside them.
+    """
+    if any(trial.canary for trial in running):
+        return Next(None, waits=True)
+    for trial in pending:
+        if trial.canary:
+            return Next(None, waits=True) if running else Next(trial)
+        if not series.before(trial, values) and not series.settled(trial.case, values):
+            return Next(trial)
+    return Next(None, waits=bool(pending and running))
+
+
+def width(statistics: Statistics) -> float | None:
+    """The interval's width as a share of the median; None of a single trial."""
+    interval = statistics.interval
+    return None if interval is None else (interval.high - interval.low) / statistics.median
+
+
+def words_of(statistics: Statistics) -> str:
+    """How narrow a settled case's interval is, and with which probability it holds the median."""
+    interval, share = statistics.interval, width(statistics)
+    held = "" if interval is None else f", {interval.coverage:.1%} sure"
+    times = words.count(statistics.n, "trial")
+    return f"settled after {times}: its interval is {share or 0:.2%} of the median wide{held}"
+
+
+def marked(result: Result, method: Method) -> Result:
+    """The result, marked UNSETTLED where nothing is left to run and its interval is too wide."""
+    often, totals = method.repeats, result.statistics
+    if not isinstance(often, Repeats):
+        return result
+    wide = width(totals) if totals else None
+    if wide is not None and wide <= often.share and totals and totals.n >= often.min:
+        return replace(result, settled=True)
+    if any(trial.state == "planned" for trial in result.trials):
+        return replace(result, settled=False)
+    text = f"after {words.count(totals.n if totals else 0, 'valid trial')}"
+    if wide is not None:
+        text += f" its interval is {wide:.2%} of the median wide"
+    unsettled = Problem("UNSETTLED", f"{text}; asked for were {often.until_interval}")
+    return replace(result, settled=False, marks=(*result.marks, unsettled))
+
+
+def _without_gap(trials: Sequence[Trial], values: Values) -> Iterator[float]:
+    for trial in trials:
+        value = values.get(trial.name)
+        if value is None:
+            return
+        yield value

@@ -1,0 +1,216 @@
+"""When a case has settled, which trial begins next, and that nothing but outcomes decides it."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from orchestrator.measuring import medians, settling
+from orchestrator.measuring.settling import Next, Series
+from orchestrator.model.experiment import Method
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.repeats import Repeats
+from orchestrator.model.result import NOT_NEEDED
+from orchestrator.planning import plan
+from tests.measuring.trials import case, trial
+from tests.planning.recipes import recipe
+
+GRID = {"placement": ["1x1", "1x2"], "precision": ["amp"], "micro_batch_size": [256]}
+UNTIL = {"min": 3, "max": 6, "until_interval": "1%"}
+# Seed 003's 1x4 and 4x8 with AMP: three values within 0.6 %, and five that scatter over 4 %.
+QUIET = (3129.63, 3119.23, 3137.44, 3137.67, 3144.55, 3130.00)
+NOISY = (22364.13, 22551.16, 22978.13, 23049.75, 22053.98, 22400.00)
+
+
+def built(repeats: object = UNTIL, **method: object) -> Plan:
+    """A plan of two cases of one node."""
+    said = {"repeats": repeats, "iterations": 21, "window": [5, 20], **method}
+    return plan.build(recipe(grid=GRID, method=said))
+
+
+def truth(whole: Plan) -> dict[str, float]:
+    """What each trial will give: the first case is quiet, the second is not."""
+    series = dict(zip(whole.by_case.values(), (QUIET, NOISY), strict=True))
+    return {
+        one.name: value
+        for trials, values in series.items()
+        for one, value in zip(trials, values, strict=True)
+    }
+
+
+def first_case(whole: Plan) -> tuple[Trial, ...]:
+    """The trials of the quiet case."""
+    return next(iter(whole.by_case.values()))
+
+
+def known(whole: Plan, trials: int) -> dict[str, float | None]:
+    """What is known once so many trials of the quiet case are valid."""
+    return {one.name: truth(whole)[one.name] for one in first_case(whole)[:trials]}
+
+
+def test_a_case_settles_once_its_interval_is_narrow_enough() -> None:
+    """Three trials within 0.59 % of the median, of at most 1 %: the other three are not needed."""
+    whole = built()
+    series, quiet = Series.of(whole), first_case(whole)
+    assert series.settled(quiet[0].case, known(whole, 2)) is None
+    totals = series.settled(quiet[0].case, known(whole, 3))
+    assert totals is not None
+    assert (totals.n, totals.interval and totals.interval.coverage) == (3, 0.75)
+    assert settling.width(totals) == pytest.approx((3137.44 - 3119.23) / 3129.63)
+    assert series.not_needed(known(whole, 3)) == {one.name for one in quiet[3:]}
+    assert settling.words_of(totals) == (
+        "settled after 3 trials: its interval is 0.58% of the median wide, 75.0% sure"
+    )
+
+
+def test_an_interval_as_wide_as_asked_for_is_narrow_enough() -> None:
+    """99.5 to 100.5 is 1 % of 100; a hundredth more is too wide."""
+    whole = built()
+    names = [one.name for one in first_case(whole)]
+    for low, rests in ((99.5, True), (99.49, False)):
+        values = dict(zip(names, (low, 100.0, 100.5), strict=False))
+        assert bool(Series.of(whole).not_needed(values)) is rests
+
+
+def test_a_gap_is_filled_before_anything_is_settled() -> None:
+    """Without a valid second trial, the first alone is known, however near the others are."""
+    whole = built()
+    quiet = first_case(whole)
+    values = known(whole, 4) | {quiet[1].name: None}
+    assert Series.of(whole).settled(quiet[0].case, values) is None
+    assert Series.of(whole).before(quiet[4], values) == (quiet[1],)
+    assert Series.of(whole).before(quiet[2], values) == ()
+
+
+def test_a_plain_number_of_repeats_never_settles() -> None:
+    """Every repeat is run, in the plan's order, also while others run."""
+    whole = built(3)
+    series = Series.of(whole)
+    assert series.settled(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
+    assert series.not_needed({}) == frozenset()
+    for place, one in enumerate(whole.trials):
+        pending, running = whole.trials[place:], whole.trials[:place]
+        assert settling.following(pending, running, series, {}) == Next(one)
+    assert settling.following((), whole.trials, series, {}) == Next(None)
+
+
+def truthless(whole: Plan) -> list[str]:
+    """The names of all trials."""
+    return [one.name for one in whole.trials]
+
+
+def test_a_trial_beyond_the_least_waits_for_those_before_it() -> None:
+    """It begins when they are valid, waits while one runs, and is left where one has failed."""
+    whole = built()
+    quiet, series = first_case(whole), Series.of(whole)
+    assert settling.following(quiet[3:], quiet[2:3], series, known(whole, 2)).waits
+    failed = settling.following(quiet[3:], (), series, known(whole, 2))
+    assert failed == Next(None, waits=False)
+    wide = known(whole, 2) | {quiet[2].name: 3300.0}
+    assert settling.following(quiet[3:], (), series, wide) == Next(quiet[3])
+
+
+def test_a_canary_has_the_machines_to_itself() -> None:
+    """It waits for what runs, and what comes after it waits for the canary."""
+    whole = built(2, canary=True)
+    start, *others = whole.trials
+    series = Series.of(whole)
+    assert start.canary == "start"
+    assert settling.following(whole.trials, (), series, {}) == Next(start)
+    assert settling.following(others, (start,), series, {}) == Next(None, waits=True)
+    place = next(n for n, one in enumerate(others) if one.canary)
+    rest, running = others[place:], tuple(others[:place])
+    assert settling.following(rest, running, series, {}) == Next(None, waits=True)
+    assert settling.following(rest, (), series, {}) == Next(others[place])
+
+
+def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float | None]]:
+    """The outcomes after each session of a sweep that is interrupted again and again.
+
+    Trials run in several lanes and end in any order; those that run at the end of a session are
+    interrupted, and some fail.
+    """
+    gives, values = truth(whole), dict.fromkeys(truthless(whole), None)
+    series, outcomes = Series.of(whole), dict[str, float | None](values)
+    for _ in range(200):
+        pending = [one for one in whole.trials if outcomes[one.name] is None]
+        running: list[Trial] = []
+        lanes, ends = chance.randint(1, 4), chance.randint(1, 8)
+        while ends:
+            found = settling.following(pending, running, series, outcomes).trial
+            if found is not None and len(running) < lanes:
+                pending.remove(found)
+                running.append(found)
+                continue
+            if not running:
+                break
+            ended = running.pop(chance.randrange(len(running)))
+            outcomes[ended.name] = None if chance.random() < 0.2 else gives[ended.name]
+            ends -= 1
+        yield outcomes
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_order_of_interruptions_runs_the_same_trials(seed: int) -> None:
+    """Whatever runs side by side, fails or is stopped: the trials that count are the same ones."""
+    whole = built()
+    *_, outcomes = sessions(whole, random.Random(seed))
+    quiet, noisy = whole.by_case.values()
+    ran = {name for name, value in outcomes.items() if value is not None}
+    assert ran == {one.name for one in (*quiet[:3], *noisy)}
+    assert Series.of(whole).not_needed(outcomes) == {one.name for one in quiet[3:]}
+
+
+METHOD = Method(
+    repeats=Repeats(min=3, max=6, until_interval="1%"), iterations=121, window=(20, 120)
+)
+
+
+def test_a_result_says_whether_it_has_settled() -> None:
+    """Settled; still open; and UNSETTLED where nothing is left to run."""
+    narrow = medians.result(case(), [trial(str(n), value) for n, value in enumerate(QUIET[:3])])
+    assert settling.marked(narrow, METHOD).settled is True
+    wide = [trial(str(n), value) for n, value in enumerate(NOISY)]
+    planned = trial("later", None, "planned")
+    going = settling.marked(medians.result(case(), [*wide[:3], planned]), METHOD)
+    assert (going.settled, going.marks) == (False, ())
+    resting = trial("later", None, NOT_NEEDED)
+    done = settling.marked(medians.result(case(), [*wide, resting]), METHOD)
+    assert done.settled is False
+    assert [(mark.code, mark.message) for mark in done.marks] == [
+        (
+            "UNSETTLED",
+            "after 6 valid trials its interval is 4.43% of the median wide; asked for were 1%",
+        )
+    ]
+
+
+def test_a_case_without_an_interval_is_unsettled() -> None:
+    """One valid trial, or none: the mark says so and does not speak of a width."""
+    for values, words in (((800.0,), "after 1 valid trial"), ((), "after 0 valid trials")):
+        trials = [trial("a", value) for value in values] or [trial("a", None, "failed")]
+        found = settling.marked(medians.result(case(), trials), METHOD)
+        (mark,) = found.marks
+        assert mark.message == f"{words}; asked for were 1%"
+
+
+def test_fewer_than_the_least_never_count_as_settled() -> None:
+    """Two equal values of at least three: the third failed."""
+    trials = [trial("a", 800.0), trial("b", 800.0), trial("c", None, "failed")]
+    assert settling.marked(medians.result(case(), trials), METHOD).settled is False
+
+
+def test_a_plain_number_of_repeats_marks_nothing() -> None:
+    """Nobody asked for a narrow interval."""
+    plain = Method(repeats=5, iterations=121, window=(20, 120))
+    found = medians.result(case(), [trial(str(n), value) for n, value in enumerate(NOISY)])
+    assert settling.marked(found, plain) is found
+    assert json.loads(plain.model_dump_json()) == {
+        "repeats": 5,
+        "iterations": 121,
+        "window": [20, 120],
+        "rule": None,
+        "time_limit_s": 3600.0,
+        "stall_limit_s": 600.0,
+    }
