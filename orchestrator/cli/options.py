@@ -93,7 +93,11 @@ FitInventory = Annotated[
     str | None,
     typer.Option(help="Default: the last one found fit.", autocompletion=INVENTORIES),
 ]
+WHICH_FILE = "A sweep's id or its beginning, folder, playbook or archive; default: the newest."
 Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autocompletion=SWEEPS)]
+WhichFile = Annotated[
+    str | None, typer.Argument(metavar="SWEEP", help=WHICH_FILE, autocompletion=SWEEPS)
+]
 Nodes = Annotated[
     str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
 ]

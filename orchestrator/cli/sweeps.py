@@ -25,6 +25,7 @@ from orchestrator.cli.options import (
     Nodes,
     Strict,
     Which,
+    WhichFile,
     Window,
     window,
 )
@@ -132,14 +133,16 @@ def stop(face: Face, sweep_id: Which = None) -> int:
 @command(app)
 def collect(
     face: Face,
-    sweep_id: Which = None,
+    sweep_id: WhichFile = None,
     logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
     workload: Annotated[
         str | None, typer.Option(help="What wrote those logs.", autocompletion=WORKLOADS)
     ] = None,
     between: Window = None,
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the reports on --logs here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the reports here; of a sweep, instead of into it.")
+    ] = None,
     language: Annotated[
         Literal["en", "zh"] | None,
         typer.Option("--lang", help="Language of report.md; default: en."),
@@ -148,10 +151,11 @@ def collect(
 ) -> int:
     """Turn logs into medians, speedups, tables and reports."""
     from orchestrator.collecting.logs import Reading
+    from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 
     span = window(between)
-    if (logs is None) != (workload is None) or (logs is None and (between or rule or out)):
+    if (logs is None) != (workload is None) or (logs is None and (between or rule)):
         raise typer.BadParameter("--logs DIR and --workload NAME belong together")
     if logs is not None and sweep_id is not None:
         raise typer.BadParameter("either a sweep or --logs DIR")
@@ -159,10 +163,10 @@ def collect(
         raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
     if logs is not None and strict:
         raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
+    where = Out(out, language or "en")
     if logs is not None and workload is not None:
-        where = verb.Out(out, language or "en") if out else None
         return verb.collect_logs(logs, Reading(workload, span, rule), face.voice, where)
-    return verb.collect_sweep(face.store, sweep_id, face.voice, language or "en", strict=strict)
+    return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 
 def _left(shared: Shared) -> LeftoverCheck:

@@ -1,34 +1,46 @@
 """A report, written into its folder and shown."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 from orchestrator import report, words
 from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.report import Language
+from orchestrator.state import contents
 from orchestrator.state.store import Sweep
 
 
+@dataclass(frozen=True, slots=True)
+class Out:
+    """Where reports are written, None for nowhere, and in which language report.md is."""
+
+    folder: Path | None
+    language: Language = "en"
+
+
 def present(
-    sweep: Sweep,
-    measured: Report,
-    voice: Voice,
-    names: frozenset[str] | None = None,
-    *,
-    language: Language = "en",
+    sweep: Sweep, measured: Report, voice: Voice, out: Out, names: frozenset[str] | None = None
 ) -> int:
     """Write a sweep's reports, show its table and where they are; exit code.
 
+    In the sweep's own folder the checksums of all its files are written too.
+
     Args:
         names: of the trials that the exit code is about; None for all.
-        language: of report.md.
     """
-    report_files.reports(sweep.folder, measured, language)
+    if out.folder is not None:
+        report_files.reports(out.folder, measured, out.language)
+    if out.folder == sweep.folder:
+        contents.keep_sums(sweep)
     if measured.shared_machine:
         voice.result(report.SHARED_MACHINE)
     voice.results(measured)
     say_reasons(measured, voice)
-    voice.result(f"Report: {sweep.folder / 'report.md'}")
+    if out.folder is not None:
+        voice.result(f"Report: {out.folder / 'report.md'}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
     voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})

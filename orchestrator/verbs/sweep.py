@@ -1,7 +1,7 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
 from orchestrator import errors
-from orchestrator.collecting.show import present
+from orchestrator.collecting.show import Out, present
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.planning import bind
@@ -72,4 +72,4 @@ def _swept(store: Store, request: Requested, caller: Caller) -> int:
                 raise errors.Interrupted(signals.received)
             names = frozenset(trial.name for trial in request.plan.trials)
             found = measured(opened, strict=request.options.strict)
-            return present(opened, found, voice, names)
+            return present(opened, found, voice, Out(opened.folder), names)

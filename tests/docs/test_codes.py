@@ -27,6 +27,7 @@ OTHER_WORDS = {
     "groups of GPT's cases": "DP MP PP",
     "placeholders": "ADDRESS GLOB PROGRAM SWEEP TRIAL",
     "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
+    "names of files": "SHA256SUMS",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",
     "names of Python": "DLLOGGER LANGUAGES NUMBER TAG TENSORFLOW",
 }

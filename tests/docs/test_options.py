@@ -1,4 +1,4 @@
-"""docs/commands.md has every command with every option, and docs/exit-codes.md every exit code."""
+"""docs/commands*.md has every command and option, docs/exit-codes.md every exit code."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from orchestrator import errors
 from orchestrator.cli.app import app
 from tests.docs.pages import ROOT, rows
 
-COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "docs/commands.md", ROOT / "docs/commands-numbers.md"]
+COMMANDS, NUMBERS = (page.read_text(encoding="utf-8") for page in PAGES)
 # Told once, at the top of the page.
 COMMON = {"--json", "--state", "--verbose", "--help"}
 OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -30,7 +31,7 @@ def commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCo
 def sections() -> dict[str, set[str]]:
     """By command, the options of its table; several commands may share a heading."""
     found: dict[str, set[str]] = {}
-    for part in COMMANDS.split("\n## ")[1:]:
+    for part in (*COMMANDS.split("\n## ")[1:], *NUMBERS.split("\n## ")[1:]):
         title, _, text = part.partition("\n")
         options = {word for cells in rows(text) for word in OPTION.findall(cells[0])}
         found |= dict.fromkeys(title.split(", "), options)

@@ -1,0 +1,194 @@
+"""A sweep as one file, ``ID.tar.zst``: written so that equal sweeps give equal bytes, read safely.
+
+An archive may come from anybody: it holds regular files in one folder, or it is refused.
+"""
+
+import io
+import re
+import tarfile
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from orchestrator import errors, words
+from orchestrator.disk import make_folder, on_disk, replacing
+from orchestrator.state import contents
+from orchestrator.state.store import Sweep
+
+SUFFIX = ".tar.zst"
+MAGIC = b"\x28\xb5\x2f\xfd"
+LEVEL = 10
+MOST_BYTES = 64 << 30
+MOST_FILES = 500_000
+_IN_BYTES = 4 << 10  # a few bytes may say a block of 128 KiB
+_COPY_BYTES = 1 << 20
+_HEADER_BYTES = 4 << 20  # more than the headers of one member need
+_WINDOW_BYTES = 128 << 20
+_NAME = re.compile(r"[A-Za-z0-9_.][^/\0-\x1f\\]{0,254}")
+
+
+def pack(sweep: Sweep, target: Path) -> tuple[str, ...]:
+    """Write the evidence of a sweep into one file; the paths that it holds.
+
+    The same files give the same bytes: members are sorted and have no owner, time or mode of
+    their own.
+
+    Raises:
+        StoreError, LocalError: what was at ``target`` is still there.
+    """
+    listed = [*contents.files(sweep)]
+    if (sweep.folder / contents.SUMS).is_file():
+        listed.append(contents.SUMS)
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    with (
+        on_disk(target, "LOCAL-FILE", "choose another --output"),
+        replacing(target) as file,
+        compressor.stream_writer(file, closefd=False) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+    ):
+        for path in sorted(listed):
+            source = sweep.folder / path
+            with on_disk(source, "STORE-RIGHTS"), open(source, "rb") as member:
+                archive.addfile(_entry(f"{sweep.id}/{path}", member), member)
+    return tuple(sorted(listed))
+
+
+def is_one(path: Path) -> bool:
+    """Whether a file is an archive, by its name or its first bytes."""
+    try:
+        if not path.is_file():
+            return False
+        with open(path, "rb") as file:
+            return path.name.endswith(SUFFIX) or file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def unpack(path: Path, into: Path) -> Sweep:
+    """The sweep in an archive, its files written below ``into``, which is empty.
+
+    Raises:
+        UsageError: ARCHIVE-DAMAGED, ARCHIVE-UNSAFE; some files may be written.
+        StoreError, LocalError: no space, or no rights.
+    """
+    names: set[str] = set()
+    with on_disk(path, "LOCAL-FILE", "make it readable for this user"), open(path, "rb") as file:
+        stream = _Stream(path, file)
+        try:
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=_COPY_BYTES) as archive:
+                while True:
+                    stream.allow(_HEADER_BYTES)
+                    member = archive.next()
+                    if member is None:
+                        break
+                    _refuse_unsafe(path, member, names)
+                    stream.allow(member.size + _HEADER_BYTES)
+                    _write(archive, member, into)
+            stream.finish()
+        except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
+            raise _damaged(path, str(error)) from error
+    (folder,) = {name.partition("/")[0] for name in names} or {""}
+    if f"{folder}/sweep.json" not in names:
+        raise _damaged(path, "no sweep.json is in it")
+    return Sweep(into / folder)
+
+
+class _Stream(io.RawIOBase):
+    """What an archive decompresses to, as far as it is allowed; its checksum is read as well."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        super().__init__()
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
+        self._path, self._file, self._frame = path, file, decompressor.decompressobj()
+        self._held = b""
+        self._more, self._left = _HEADER_BYTES, MOST_BYTES  # tarfile reads as it opens
+
+    def allow(self, size: int) -> None:
+        """From now on, let this many bytes be read."""
+        self._more = size
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, fewer only at the end.
+
+        Raises:
+            UsageError: ARCHIVE-UNSAFE; more than was allowed.
+        """
+        self._more, self._left = self._more - size, self._left - size
+        if self._more < 0 or self._left < 0:
+            raise _unsafe(self._path, "it", "has more bytes or larger headers than any of ours")
+        pieces, missing = [self._held], size - len(self._held)
+        while missing > 0 and (piece := self._piece()) is not None:
+            pieces.append(piece)
+            missing -= len(piece)
+        content = b"".join(pieces)
+        self._held = content[size:]
+        return content[:size]
+
+    def finish(self) -> None:
+        """Read to the end, where the checksum of the whole stands.
+
+        Raises:
+            UsageError: the archive was cut, or goes on after its end.
+        """
+        while self._piece() is not None:
+            pass
+        if not self._frame.eof:
+            raise _damaged(self._path, "it was cut: its end is missing")
+        if self._frame.unused_data or self._file.read(1):
+            raise _damaged(self._path, "something follows after its end")
+
+    def _piece(self) -> bytes | None:
+        """What the next bytes of the file say; None at the end."""
+        if self._frame.eof or not (piece := self._file.read(_IN_BYTES)):
+            return None
+        return self._frame.decompress(piece)
+
+
+def _entry(name: str, file: BinaryIO) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
+    entry.size, entry.mode = file.seek(0, 2), 0o600
+    file.seek(0)
+    return entry
+
+
+def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None:
+    """Refuse whatever we never write: links, devices, folders, names that leave, too much."""
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+        raise _unsafe(path, member.name, "is no regular file")
+    steps = member.name.split("/")
+    if len(steps) < 2 or not all(_NAME.fullmatch(step) and step.strip(".") for step in steps):
+        raise _unsafe(path, member.name, "would be written outside of its folder")
+    if names and steps[0] != next(iter(names)).partition("/")[0]:
+        raise _unsafe(path, member.name, "is in another folder than the files before it")
+    if member.name in names:
+        raise _unsafe(path, member.name, "is there twice")
+    names.add(member.name)
+    if len(names) > MOST_FILES or member.size > MOST_BYTES:
+        raise _unsafe(path, member.name, f"is beyond {MOST_FILES} files, {MOST_BYTES} bytes")
+
+
+def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
+    target = into / member.name
+    with on_disk(target, "LOCAL-FILE", "set TMPDIR to a folder with space and rights"):
+        make_folder(target.parent)
+        source = archive.extractfile(member)
+        with open(target, "xb") as file:
+            while source and (piece := source.read(_COPY_BYTES)):
+                file.write(piece)
+
+
+def _damaged(path: Path, why: str) -> errors.UsageError:
+    return errors.UsageError(
+        f"{words.printable(str(path))} is no archive that can be read: {words.printable(why)}",
+        code="ARCHIVE-DAMAGED",
+        fix="get it anew, or write it anew with `dlperf-orch archive`",
+    )
+
+
+def _unsafe(path: Path, name: str, why: str) -> errors.UsageError:
+    return errors.UsageError(
+        f"{words.printable(str(path))} is not safe to open: {words.shown(name)} {why}",
+        code="ARCHIVE-UNSAFE",
+        fix="get it from whom you trust; `dlperf-orch archive` writes no such file",
+    )

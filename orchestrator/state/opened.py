@@ -1,0 +1,47 @@
+"""A sweep opened from whatever names it: an id, a playbook, a folder, or an archive."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.state import archives
+from orchestrator.state.store import Store, Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSweep:
+    """A sweep and where it came from.
+
+    Args:
+        archive: the file that it lies in; None of a folder. What is written into the folder of
+            such a sweep is gone when it is closed.
+    """
+
+    sweep: Sweep
+    archive: Path | None
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return str(self.archive or self.sweep.folder)
+
+
+@contextlib.contextmanager
+def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
+    """The sweep of that id, its beginning, folder, playbook or archive; None for the newest.
+
+    An archive is unpacked into a folder that is removed when the block ends.
+
+    Raises:
+        UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; or ARCHIVE-DAMAGED, ARCHIVE-UNSAFE.
+        StoreError: its record cannot be read.
+    """
+    if name is None or not archives.is_one(Path(name)):
+        yield OpenedSweep(store.sweep(name) if name else store.newest(), None)
+        return
+    with tempfile.TemporaryDirectory(prefix="dlperf-archive-") as folder:
+        sweep = archives.unpack(Path(name), Path(folder))
+        sweep.record()
+        yield OpenedSweep(sweep, Path(name))

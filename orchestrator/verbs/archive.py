@@ -1,0 +1,54 @@
+"""archive: a sweep with everything that its numbers stand on, as one file."""
+
+from pathlib import Path
+
+from orchestrator import errors, words
+from orchestrator.console import Voice
+from orchestrator.disk import on_disk
+from orchestrator.state import archives, contents
+from orchestrator.state.store import Store, Sweep
+
+MIB = 1 << 20
+
+
+def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voice) -> int:
+    """Write a sweep into one file; exit code.
+
+    Raises:
+        StoreError: LOCKED, it runs; STORE-DAMAGED.
+    """
+    sweep = store.sweep(sweep_id) if sweep_id else store.newest()
+    sweep.record()
+    target = output or Path(f"{sweep.id}{archives.SUFFIX}")
+    with sweep.lock():
+        marks = _marks(sweep)
+        paths = archives.pack(sweep, target)
+    for mark in marks:
+        voice.line(mark)
+    with on_disk(target):
+        size = target.stat().st_size
+    sha256 = contents.sha256(target)
+    voice.result(f"{target}: {words.count(len(paths), 'file')}, {size / MIB:.2f} MiB")
+    voice.result(f"sha256 {sha256}")
+    document = {"sweep": sweep.id, "file": str(target), "bytes": size, "sha256": sha256}
+    voice.document({"exit_code": 0, **document, "files": paths, "marks": marks})
+    return 0
+
+
+def _marks(sweep: Sweep) -> list[str]:
+    """What a reader of the archive should know of the sweep."""
+    marks = []
+    with on_disk(sweep.folder):
+        events = sweep.folder / "events.jsonl"
+        if events.is_file() and not events.read_bytes().endswith(b"\n"):
+            marks.append("events.jsonl: its last line was cut by a crash; it is kept so")
+        if not (sweep.folder / contents.SUMS).is_file():
+            marks.append("no SHA256SUMS: `dlperf-orch collect` writes reports and their checksums")
+    try:
+        for trial, history in sweep.histories().items():
+            marks += [
+                f"{trial} a{number} has no outcome: it may still run" for number in history.open
+            ]
+    except errors.StoreError as error:
+        marks.append(error.cause)
+    return marks

@@ -1,0 +1,189 @@
+"""A sweep as one file: equal bytes for equal sweeps, and nothing in it that could do harm."""
+
+import io
+import random
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.plan import Task
+from orchestrator.state import archives, contents
+from orchestrator.state.opened import opened
+from orchestrator.state.store import Store, Sweep
+from tests.state.test_store import ENDED, INTENT, OUTCOME, RECORD
+
+KEYS = ("r0.id", "r0.ssh_config")
+TASK = Task("left", 0, ("true",), {}, (), (), files=KEYS)
+ATTEMPT = Attempt("", "t", 1, {"left": "/x"}, 23333, (TASK,))
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Sweep:
+    """A sweep with a trial, its logs, a key and half a file."""
+    made = Store(tmp_path / "state").new_sweep(RECORD)
+    made.keep_attempt(replace(ATTEMPT, sweep=made.id), {})
+    made.append(INTENT)
+    folder = made.attempt_folder("t", 1)
+    for name in ("r0.log", *KEYS, "r0.end"):
+        (folder / name).write_text(f"{name}\n" * 1000)
+    made.keep_log("t.log", folder / "r0.log")
+    made.keep_outcome("t.log", OUTCOME)
+    made.append(ENDED)
+    (made.folder / "lock").write_text("")
+    (made.folder / "results.json.7.7.new").write_text("{")
+    (made.folder / "way-out").symlink_to("/etc/passwd")
+    contents.keep_sums(made)
+    return made
+
+
+def packed(sweep: Sweep, path: Path) -> Path:
+    """The archive of a sweep."""
+    archives.pack(sweep, path)
+    return path
+
+
+def crafted(path: Path, *members: tuple[tarfile.TarInfo, bytes], more: bytes = b"") -> Path:
+    """An archive that ours never writes."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for member, text in members:
+            archive.addfile(member, io.BytesIO(text))
+    path.write_bytes(zstandard.ZstdCompressor().compress(content.getvalue()) + more)
+    return path
+
+
+def member(name: str, text: bytes = b"x", kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+    """A member's header."""
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.size = kind, len(text)
+    entry.linkname = "/etc/passwd" if kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) else ""
+    return entry
+
+
+def refused(path: Path, into: Path) -> str:
+    """The code and message with which an archive is refused."""
+    with pytest.raises(errors.UsageError) as caught:
+        archives.unpack(path, into)
+    assert caught.value.exit_code == 2
+    return f"{caught.value.code}: {caught.value}"
+
+
+def test_what_is_evidence_comes_back_byte_for_byte(sweep: Sweep, tmp_path: Path) -> None:
+    """Every file but locks, links, halves, and keys that a task was given."""
+    with opened(Store(tmp_path), str(packed(sweep, tmp_path / "a.tar.zst"))) as opening:
+        assert opening.archive == tmp_path / "a.tar.zst"
+        folder = opening.sweep.folder
+        names = {
+            path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+        }
+        attempt = {f"attempts/t/a1/{name}" for name in ("attempt.json", "r0.log", "r0.end")}
+        records = {"sweep.json", "events.jsonl", "SHA256SUMS", "logs/t.log", "logs/t.json"}
+        assert names == attempt | records
+        for name in names:
+            assert (folder / name).read_bytes() == (sweep.folder / name).read_bytes()
+        assert opening.sweep.record() == sweep.record()
+    assert not folder.exists()
+
+
+def test_equal_sweeps_give_equal_bytes(sweep: Sweep, tmp_path: Path) -> None:
+    """Whenever and with whatever rights and times the files were written."""
+    first = packed(sweep, tmp_path / "a.tar.zst").read_bytes()
+    for path in sweep.folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o644)
+            path.write_bytes(path.read_bytes())
+    assert packed(sweep, tmp_path / "b.tar.zst").read_bytes() == first
+
+
+def test_sums_are_those_of_coreutils(sweep: Sweep) -> None:
+    """One line for each file of evidence, itself left out."""
+    lines = (sweep.folder / "SHA256SUMS").read_text().splitlines()
+    assert [line[66:] for line in lines] == [*contents.files(sweep)]
+    assert all(contents.sha256(sweep.folder / line[66:]) == line[:64] for line in lines)
+    assert len(lines) == 7
+
+
+def test_a_changed_or_cut_archive_is_refused(sweep: Sweep, tmp_path: Path) -> None:
+    """Any byte of it; cut anywhere; with something behind it."""
+    whole = packed(sweep, tmp_path / "a.tar.zst").read_bytes()
+    chance = random.Random(12)
+    doctored = [whole[:-1], whole[:200], b"", whole + b"x", whole + whole]
+    for at in (chance.randrange(len(whole)) for _ in range(60)):
+        flipped = whole[at] ^ chance.randrange(1, 256)
+        doctored.append(whole[:at] + bytes([flipped]) + whole[at + 1 :])
+    for number, content in enumerate(doctored):
+        path = tmp_path / f"{number}.tar.zst"
+        path.write_bytes(content)
+        assert refused(path, tmp_path / f"into-{number}").startswith("ARCHIVE-")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("../out", tarfile.REGTYPE, "outside of its folder"),
+        ("a/../../out", tarfile.REGTYPE, "outside of its folder"),
+        ("/tmp/out", tarfile.REGTYPE, "outside of its folder"),
+        ("out", tarfile.REGTYPE, "outside of its folder"),
+        ("a/./out", tarfile.REGTYPE, "outside of its folder"),
+        ("b/out", tarfile.REGTYPE, "another folder"),
+        ("a/sweep.json", tarfile.REGTYPE, "is there twice"),
+        ("a/link", tarfile.SYMTYPE, "is no regular file"),
+        ("a/link", tarfile.LNKTYPE, "is no regular file"),
+        ("a/pipe", tarfile.FIFOTYPE, "is no regular file"),
+        ("a/disk", tarfile.BLKTYPE, "is no regular file"),
+        ("a/folder", tarfile.DIRTYPE, "is no regular file"),
+    ],
+)
+def test_unsafe_members_are_refused(tmp_path: Path, name: str, kind: bytes, words: str) -> None:
+    """Nothing is written beside its folder, and no link or device at all."""
+    text = b"" if kind != tarfile.REGTYPE else b"x"
+    path = crafted(
+        tmp_path / "a.zst", (member("a/sweep.json"), b"x"), (member(name, text, kind), text)
+    )
+    into = tmp_path / "into"
+    into.mkdir()
+    said = refused(path, into)
+    assert said.startswith("ARCHIVE-UNSAFE")
+    assert words in said
+    assert [path.name for path in tmp_path.iterdir() if path.name == "out"] == []
+    assert not Path("/tmp/out").exists()
+
+
+def test_more_than_the_limits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file that would fill the disk; a header that would fill the memory."""
+    monkeypatch.setattr(archives, "MOST_BYTES", 8 << 20)
+    zeros = bytes(9 << 20)
+    bomb = crafted(tmp_path / "a.zst", (member("a/sweep.json", zeros), zeros))
+    assert bomb.stat().st_size < 9000
+    assert refused(bomb, tmp_path / "one").startswith("ARCHIVE-UNSAFE")
+    names = "n" * (6 << 20)
+    header = crafted(tmp_path / "b.zst", (member(f"a/{names}"), b"x"))
+    assert refused(header, tmp_path / "two").startswith("ARCHIVE-UNSAFE")
+    monkeypatch.setattr(archives, "MOST_FILES", 2)
+    many = crafted(tmp_path / "c.zst", *((member(f"a/{number}"), b"x") for number in range(3)))
+    assert refused(many, tmp_path / "three").startswith("ARCHIVE-UNSAFE")
+
+
+def test_what_is_no_sweep_is_said_to_be_none(tmp_path: Path) -> None:
+    """Another tar file, or a file that only has the name."""
+    other = crafted(tmp_path / "a.zst", (member("a/b"), b"x"))
+    assert "no sweep.json is in it" in refused(other, tmp_path / "one")
+    named = tmp_path / "b.tar.zst"
+    named.write_text("no archive")
+    assert refused(named, tmp_path / "two").startswith("ARCHIVE-DAMAGED")
+    with pytest.raises(errors.UsageError, match="NO-SWEEP"), opened(Store(tmp_path), "c.tar.zst"):
+        pass
+
+
+def test_a_folder_and_an_id_open_as_well(sweep: Sweep, tmp_path: Path) -> None:
+    """As every other command takes them; without a name, the newest."""
+    store = Store(tmp_path / "state")
+    for name in (None, sweep.id, str(sweep.folder), "x"):
+        with opened(store, name) as opening:
+            assert (opening.sweep.id, opening.archive) == (sweep.id, None)
+    assert opening.name == str(opening.sweep.folder)
