@@ -1,0 +1,125 @@
+"""All-reduce of one buffer over all ranks: how fast the fabric is, without a training program."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from orchestrator import logs
+from orchestrator.launchers import torch
+from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value, count, word
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.text import Count, Noun
+from orchestrator.workloads import Workload, _gang_env
+
+
+class Params(Noun):
+    """What a playbook may say of this program."""
+
+    size_mib: Count = 1024
+    """The buffer that is reduced, in MiB of float32."""
+
+
+def _event(reader: Reader, line: bytes) -> bool:
+    """Read the line of settings, with which a run begins."""
+    if not line.startswith(b"all-reduce "):
+        return False
+    reader.open_header()
+    for key, value in re.findall(r"(\w+)=(\S+)", line.decode("utf-8", "backslashreplace")):
+        reader.run.header.add(key, value, reader.line)
+    return True
+
+
+def _config(run: Run) -> dict[str, Value]:
+    return dict(run.header.values)
+
+
+def _promise(run: Run) -> Promise:
+    steps = run.header.number("iterations")
+    tells = frozenset({"precision", "size_mib", "world_size"})
+    return Promise(interval=1, least=steps, most=steps, tells=tells)
+
+
+FORMAT = Format(
+    unit="GB/s",
+    rule="rates",
+    step=(
+        rb"(?P<words>iteration=(?P<iteration>\d{1,15}) us=" + NUMBER + rb""
+        rb" busbw=(?P<rate>" + NUMBER + rb")) GB/s"
+    ),
+    marks=(b"iteration=", b"all-reduce "),
+    alone=(b"iteration=",),
+    lost=re.compile(rb"us=(?:" + LOST[1:] + rb")"),
+    clock=None,
+    window=(6, 25),
+    header={
+        "ranks": ("world_size", count),
+        "size_mib": ("size_mib", count),
+        "precision": ("precision", word),
+        "iterations": ("iterations", count),
+        "device": ("device", word),
+    },
+    headerless=("NO-HEADER", "no line of settings before the iterations"),
+    event=_event,
+    broken=lambda line: b"iteration=" in line,
+    config=_config,
+    promise=_promise,
+)
+
+
+def command(case: Case, method: Method, placement: Placement) -> Command:
+    """torchrun as the agent, our program with what the case asks for."""
+    return Command(
+        agent=(placement.python, "-m", "torch.distributed.run"),
+        program=(
+            f"{placement.code}/all_reduce.py",
+            *("--device", case.device),
+            *("--size-mib", str(Params.model_validate(case.given).size_mib)),
+            *("--iterations", str(method.iterations)),
+        ),
+    )
+
+
+def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
+    """PyTorch's common environment."""
+    return _gang_env.environment(case, placement, seat)
+
+
+def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
+    """None: its data is made on the device."""
+    return ()
+
+
+def unsupported(case: Case, _method: Method) -> Iterator[str]:
+    """One rank has nobody to reduce with; the buffer is of float32."""
+    if case.world_size < 2:
+        yield f"{case.placement}, which is one rank; needed two or more"
+    if case.precision != "fp32":
+        yield f"precision {case.precision}; needed fp32"
+    if case.micro_batch_size != 1:
+        yield f"micro_batch_size {case.micro_batch_size}; needed 1, one buffer"
+
+
+WORKLOAD = Workload(
+    name="all_reduce",
+    title="All-reduce, bus bandwidth as nccl-tests define it",
+    params=Params,
+    unit="GB/s",
+    last_iteration=lambda asked: asked,
+    launcher=torch.launch,
+    port=lambda _: 22333,
+    command=command,
+    env=env,
+    mounts=mounts,
+    data=lambda _: (),
+    unsupported=unsupported,
+    devices=frozenset({"cuda", "cpu"}),
+    axes=frozenset(),
+    rules=frozenset({"rates"}),
+    log_prefix="all_reduce",
+    layout=Layout(framework="PyTorch", throughput="busbw (GB/s)"),
+    read=logs.reader(FORMAT),
+    fabric=logs.fabric,
+    progress=logs.progress(FORMAT),
+)
