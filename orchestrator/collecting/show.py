@@ -48,6 +48,8 @@ def present(
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:
+    for mark in measured.marks:
+        voice.line(f"{measured.cluster}: {mark.code}: {mark.message}")
     for trial in measured.trials:
         for problem in (*trial.problems, *trial.marks):
             if trial.state not in ("planned", NOT_NEEDED):

@@ -149,6 +149,7 @@ def _trial(
         attempt=outcome.attempt,
         provenance=outcome.provenance,
         nodes=tuple(end.node for end in outcome.tasks),
+        beside=outcome.beside,
     )
 
 

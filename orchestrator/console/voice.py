@@ -177,6 +177,11 @@ class Voice:
             self.table(report.source, (*head, *more), rows, spare=SPARE)
             self._published(report)
             self._canary(report)
+        speeds = [
+            (speed.node, str(speed.trials), f"{speed.speed:.3f}")
+            for speed in report.node_speeds.nodes
+        ]
+        self.table("Nodes beside one another", ("node", "trials", "speed"), speeds)
         if report.lone:
             columns = ("world size", "batch", "precision", report.unit, "mean of printed")
             logs = [

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from orchestrator.measuring import published
+from orchestrator.measuring import node_speeds, published
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
@@ -20,12 +20,16 @@ def completed(
 ) -> Report:
     """The report with its workload's layout and, by case, names, FLOPs of a step and publications.
 
-    Names that the report has already are kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
+    And how fast its nodes are beside one another. Names that the report has already are kept. A
+    result above the GPUs' peak is marked IMPLAUSIBLE.
     """
     cases = [result.case for result in report.results]
     own_cases = {case: own for case in cases if (own := _of_the_program(workload, case))}
+    speeds = node_speeds.speeds(report.results)
     complete = replace(
         report,
+        node_speeds=speeds,
+        marks=(*report.marks, *node_speeds.marks(speeds)),
         layout=workload.layout,
         log_prefix=workload.log_prefix,
         names={**_by_case(workload.case_name, own_cases), **report.names},

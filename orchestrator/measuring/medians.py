@@ -35,7 +35,7 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
-    return Result(case, agreed, totals, None, None, (*marks, *_node_sets(agreed)))
+    return Result(case, agreed, totals, None, None, (*marks, *_node_sets(agreed), *_beside(agreed)))
 
 
 def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
@@ -44,6 +44,15 @@ def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
     sets = dict.fromkeys(nodeset.fold(sorted(trial.nodes)) for trial in valid)
     if len(sets) > 1:
         yield Problem("NODE-SETS", f"its trials ran on {' and on '.join(sets)}")
+
+
+def _beside(trials: Sequence[Measurement]) -> Iterable[Problem]:
+    """The mark of a median over trials that did not have the cluster to themselves."""
+    packed = [trial for trial in trials if trial.state == "valid" and trial.beside]
+    cases = dict.fromkeys(name.partition("-")[0] for trial in packed for name in trial.beside)
+    if packed:
+        counted = words.count(len(packed), "trial")
+        yield Problem("BESIDE", f"in {counted}, beside trials of {', '.join(sorted(cases))}")
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:

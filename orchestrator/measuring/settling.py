@@ -68,35 +68,23 @@ class Series:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
-    """What a lane does now.
-
-    Args:
-        trial: to run; None where none may begin now.
-        waits: whether one may once something that runs has ended.
-    """
-
-    trial: Trial | None
-    waits: bool = False
-
-
-def following(
+def ready(
     pending: Sequence[Trial], running: Collection[Trial], series: Series, values: Values
-) -> Next:
-    """Which of the pending trials, in their order, begins next.
+) -> tuple[Trial, ...]:
+    """Which of the pending trials may begin now, in their order.
 
     A canary begins when nothing runs, and nothing begins beside it, so that its measurements are
-    alike in what runs beside them.
+    alike in what runs beside them; what comes after it waits for it.
     """
     if any(trial.canary for trial in running):
-        return Next(None, waits=True)
-    for trial in pending:
-        if trial.canary:
-            return Next(None, waits=True) if running else Next(trial)
-        if not series.before(trial, values) and not series.settled(trial.case, values):
-            return Next(trial)
-    return Next(None, waits=bool(pending and running))
+        return ()
+    canary = next((place for place, trial in enumerate(pending) if trial.canary), len(pending))
+    before = tuple(
+        trial
+        for trial in pending[:canary]
+        if not series.before(trial, values) and not series.settled(trial.case, values)
+    )
+    return before if before or running else tuple(pending[canary : canary + 1])
 
 
 def width(statistics: Statistics) -> float | None:

@@ -15,6 +15,7 @@ class Request:
         data: names of the data sets that every node must have.
         ports: candidates for the port at which ranks meet, the best first.
         time_s: how long the attempt may take, from its start to the end of its program.
+        prefer: names of nodes, those to take first at the beginning; others come after them.
     """
 
     trial: str
@@ -23,17 +24,24 @@ class Request:
     data: tuple[str, ...]
     ports: tuple[int, ...]
     time_s: float
+    prefer: tuple[str, ...] = ()
 
     def fits(self, seat: Seat) -> bool:
         """Whether a node has what each node of the gang needs."""
         return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
 
     def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
-        """The first seats that fit, each with the GPUs to use; fewer than ``nodes`` if few fit."""
+        """The first seats that fit, each with the GPUs to use; fewer than ``nodes`` if few fit.
+
+        The preferred ones are taken first; they stand in the order of ``seats`` all the same.
+        """
         fitting = [
             replace(seat, gpus=seat.gpus[: self.gpus_per_node]) for seat in seats if self.fits(seat)
         ]
-        return tuple(fitting[: self.nodes])
+        place = {node: index for index, node in enumerate(self.prefer)}
+        by_preference = sorted(fitting, key=lambda seat: place.get(seat.node, len(place)))
+        taken = {seat.node for seat in by_preference[: self.nodes]}
+        return tuple(seat for seat in fitting if seat.node in taken)
 
 
 @dataclass(frozen=True, slots=True)

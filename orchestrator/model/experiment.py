@@ -22,6 +22,7 @@ from orchestrator.model.text import (
 
 Precision = Literal["fp32", "amp", "bf16"]
 Device = Literal["cpu", "cuda"]
+Pack = Literal["none", "one-node", "disjoint"]
 Parallel = Annotated[int, Field(ge=1, le=65536)]
 
 
@@ -47,12 +48,16 @@ class Method(Noun):
     canary: Asked = False
     """Whether one case is measured at the sweep's start, middle and end too, to show a drift of the
     machines; or which case, and when."""
+    pack: Pack = "none"
+    """Which trials may run side by side, each on nodes of its own: none; those of a single node,
+    whose numbers do not meet on the fabric; or any (`disjoint`)."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Without a canary as versions wrote it that had none, so that their sweeps go on."""
+        """Without what earlier versions did not know, so that their sweeps go on."""
         fields: dict[str, object] = handler(self)
-        return fields if self.canary else {k: v for k, v in fields.items() if k != "canary"}
+        unsaid = {"canary": not self.canary, "pack": self.pack == "none"}
+        return {key: value for key, value in fields.items() if not unsaid.get(key)}
 
     @property
     def most(self) -> int:

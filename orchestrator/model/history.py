@@ -16,6 +16,7 @@ class History:
         open: numbers of the attempts without an outcome, ascending.
         unlogged: the last open attempt has a folder, but no event in events.jsonl.
         closed: by number, how the others ended.
+        begun: by number, when its intent was written.
     """
 
     attempts: int = 0
@@ -23,12 +24,14 @@ class History:
     open: tuple[int, ...] = ()
     unlogged: bool = False
     closed: dict[int, Ended] = field(default_factory=dict)
+    begun: dict[int, str] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Add what happened to an attempt."""
         if isinstance(event, Intent):
             self.attempts = max(self.attempts, event.attempt)
             self.open = (*self._others(event.attempt), event.attempt)
+            self.begun[event.attempt] = event.at
         elif isinstance(event, Ended):
             self.attempts = max(self.attempts, event.attempt)
             self.open = self._others(event.attempt)
@@ -44,6 +47,11 @@ class History:
         self.attempts = number
         if bound:
             self.open, self.unlogged = (*self.open, number), True
+
+    def spans(self) -> tuple[tuple[str, str], ...]:
+        """When each attempt began and ended, as files of ours write times; empty for not yet."""
+        ends = {number: ended.at for number, ended in [*self.closed.items()]}
+        return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()])
 
     def _others(self, number: int) -> tuple[int, ...]:
         return tuple(other for other in self.open if other != number)

@@ -23,6 +23,7 @@ class Outcome:
         tasks: how each ended, with the sha256 of its raw log.
         observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
         marks: of the state of its nodes; they do not keep it from being valid.
+        beside: names of the trials that ran on other nodes meanwhile.
     """
 
     trial: str
@@ -39,3 +40,4 @@ class Outcome:
     tasks: tuple[TaskEnd, ...]
     observed: Mapping[str, str] = field(default_factory=dict)
     marks: tuple[Problem, ...] = ()
+    beside: tuple[str, ...] = ()

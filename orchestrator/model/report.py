@@ -7,6 +7,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import PLAIN, Layout
 from orchestrator.model.log import Rule, TrainingLog
+from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 
@@ -75,6 +76,8 @@ class Report:
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
         added_env: environment variables that playbook and inventory add, as they were given.
         canary: None without one.
+        node_speeds: of the nodes beside one another.
+        marks: what a reader should know of all of it.
     """
 
     source: str
@@ -108,6 +111,9 @@ class Report:
         """The trials of all results, then those of the canary."""
         of_results = (trial for result in self.results for trial in result.trials)
         return (*of_results, *(self.canary.trials if self.canary else ()))
+
+    node_speeds: NodeSpeeds = field(default_factory=NodeSpeeds)
+    marks: tuple[Problem, ...] = ()
 
     @property
     def incomplete(self) -> int:

@@ -39,6 +39,7 @@ class Measurement:
         nodes: that it ran on, leader first; empty where that is not known.
         machines: the state of each of them meanwhile; empty where nothing was seen of it.
         energy: of its GPUs over the window; None where it is not known of all.
+        beside: names of the trials that ran on other nodes meanwhile.
     """
 
     trial: str
@@ -57,6 +58,7 @@ class Measurement:
     nodes: tuple[str, ...] = ()
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def counts_or_rests(self) -> bool:

@@ -182,7 +182,7 @@ def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
 
 
 def _experiment(recipe: Recipe) -> JSON:
-    """The playbook; without ``env`` as versions that had none wrote it, so their sweeps go on."""
+    """The playbook; without what earlier versions did not know, so their sweeps go on."""
     unsaid = None if recipe.experiment.env else {"env"}
     return recipe.experiment.model_dump(mode="json", exclude=unsaid)
 

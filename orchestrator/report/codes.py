@@ -33,6 +33,7 @@ _LOGS: Mapping[str, str] = {
 _RESULTS: Mapping[str, str] = {
     "ALIEN-PROCESS": "测量期间节点上有其他进程",
     "BASELINE-DIFFERS": "与 1x1 用例的测量条件不同",
+    "BESIDE": "运行时其他节点上有别的试验",
     "CODE-CHANGED": "程序代码在测量期间有改动",
     "CPU-LOADED": "测量期间节点的 CPU 被其他任务占用",
     "DRIFT": "机器状态在测试过程中有变化",
@@ -46,6 +47,7 @@ _RESULTS: Mapping[str, str] = {
     "STATE-CHANGED": "机器状态记录与运行时的不同",
     "THROTTLED": "测量期间 GPU 时钟被限制",
     "UNSETTLED": "达到最多次数后区间仍宽于要求",
+    "SLOW-NODE": "有节点比其他节点慢",
     "WIDE-SPREAD": "各次试验相差较大",
 }
 

@@ -6,7 +6,16 @@ from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Measurement
-from orchestrator.report import canary, cells, gpus, groups, machines, placements, rounding
+from orchestrator.report import (
+    canary,
+    cells,
+    gpus,
+    groups,
+    machines,
+    node_speeds,
+    placements,
+    rounding,
+)
 from orchestrator.report.environment import environment
 from orchestrator.report.markdown_page import Page, escaped, table
 from orchestrator.report.method import method
@@ -37,11 +46,13 @@ def markdown(report: Report, language: Language = "en") -> str:
 
 
 def _of_machines(page: Page) -> Iterable[str]:
-    """Whether they changed meanwhile, and in what state they were."""
+    """Whether they changed meanwhile, in what state they were, and how fast beside one another."""
     if page.report.canary:
         yield from (page.heading("canary"), canary.section(page, page.report.canary))
     if machines.known(page):
         yield from (page.heading("machines"), page.say("machines.how"), machines.states(page))
+    if page.report.node_speeds.nodes:
+        yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 
 
 def _warnings(page: Page) -> Iterable[str]:
@@ -149,6 +160,8 @@ def _why_not(trial: Measurement) -> Iterable[Problem]:
 
 def _marks(page: Page) -> Iterable[str]:
     """What a reader should know of numbers that count."""
+    for mark in page.report.marks:
+        yield page.reason(escaped(page.report.cluster), mark)
     for result in page.report.results:
         for trial in result.trials:
             for mark in trial.marks if trial.state == "valid" else ():

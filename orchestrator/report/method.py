@@ -33,11 +33,11 @@ def _lines(page: Page) -> Iterable[str]:
 
 
 def _repeats(page: Page, method: Method) -> str:
-    often, iterations = method.repeats, method.iterations
+    often, more = method.repeats, {"order": page.say(f"order.{method.pack}")}
     if isinstance(often, int):
-        return page.say("method.repeats", repeats=often, iterations=iterations)
-    least, most, until = often.min, often.max, often.until_interval
-    return page.say("method.until", least=least, most=most, until=until, iterations=iterations)
+        return page.say("method.repeats", repeats=often, iterations=method.iterations, **more)
+    more |= {"least": str(often.min), "most": str(often.max), "until": often.until_interval}
+    return page.say("method.until", iterations=method.iterations, **more)
 
 
 def _rule(page: Page) -> str:

@@ -26,6 +26,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "machines": ("State of the machines", "机器状态"),
     "canary": ("Canary", "监测用例"),
     "published": ("Published Results", "已公布的结果"),
+    "nodes_compared": ("Nodes beside one another", "各节点比较"),
     "marks": ("Marks on what counts", "计入结果但需注意的事项"),
     "not_counted": ("What does not count, and why", "不计入结果的试验及原因"),
 }
@@ -61,6 +62,8 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.place": ("measured at", "测量时刻"),
     "head.to_first": ("difference from the first", "与首次的差异"),
     "head.problems": ("problems", "问题"),
+    "head.node": ("node", "节点"),
+    "head.speed": ("speed", "相对速度"),
     "head.batch": ("batch", "批大小"),
     "head.moments": ("moments", "采样数"),
     "head.sm_clock": ("SM clock, MHz", "SM 时钟，MHz"),
@@ -148,6 +151,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "用例 {case} 在测试过程中多次测量，不计入中位数。差异超过 {bound:.1%}"
         "（取 2 % 与该用例自身离散度中的较大者）时标记为 DRIFT。",
     ),
+    "node_speeds": (
+        "By the cases of a single node that ran on several of them; 1 is the median node.",
+        "依据在多个节点上运行过的单节点用例；1 为中位节点。",
+    ),
     "not_run": ("- not run: {names}", "- 未运行：{names}"),
 }
 
@@ -171,16 +178,25 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "测试程序 `{workload}`，数据来自 {source}。",
     ),
     "method.repeats": (
-        "{repeats} trials of each case, {iterations} iterations asked of the program; trials run"
-        " repeat by repeat over all cases.",
-        "每个用例进行 {repeats} 次试验，要求程序运行 {iterations} 次迭代；每一轮依次运行全部用例。",
+        "{repeats} trials of each case, {iterations} iterations asked of the program; {order}.",
+        "每个用例进行 {repeats} 次试验，要求程序运行 {iterations} 次迭代；{order}。",
     ),
     "method.until": (
         "{least} to {most} trials of each case: no more once the interval of its median is at most"
-        " {until} of the median wide; {iterations} iterations asked of the program; trials run"
-        " repeat by repeat over all cases.",
+        " {until} of the median wide; {iterations} iterations asked of the program; {order}.",
         "每个用例进行 {least} 至 {most} 次试验：中位数的区间宽度不超过中位数的 {until} 时不再继续；"
-        "要求程序运行 {iterations} 次迭代；每一轮依次运行全部用例。",
+        "要求程序运行 {iterations} 次迭代；{order}。",
+    ),
+    "order.none": ("trials run repeat by repeat over all cases", "每一轮依次运行全部用例"),
+    "order.one-node": (
+        "trials of a single node ran side by side, each on its own, the repeats of a case on the"
+        " nodes in turn",
+        "单节点试验在各自的节点上并行运行，同一用例的各次试验轮流使用各节点",
+    ),
+    "order.disjoint": (
+        "trials ran side by side on nodes of their own, the widest first, the repeats of a case on"
+        " the nodes in turn",
+        "各试验在各自的节点上并行运行，节点数多的在先，同一用例的各次试验轮流使用各节点",
     ),
     "method.clock": (
         "Throughput of a trial: global batch size x {steps} / the time between the log lines of"

@@ -29,6 +29,11 @@ def document(report: Report) -> dict[str, JSON]:
         "cases": [_case(report, result) for result in report.results],
         "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],
+        "node_speeds": [
+            {"node": speed.node, "trials": speed.trials, "speed": speed.speed}
+            for speed in report.node_speeds.nodes
+        ],
+        "marks": [{"code": mark.code, "message": mark.message} for mark in report.marks],
     }
 
 
@@ -120,6 +125,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "memory_mib": trial.memory_mib,
         "transport": known_transport(trial.transport),
         "nodes": list(trial.nodes),
+        "beside": list(trial.beside),
         "problems": [
             {"code": problem.code, "message": problem.message} for problem in trial.problems
         ],

@@ -85,8 +85,8 @@ class Fanout:
 
     @property
     def lanes(self) -> int:
-        """One: a second trial on the cluster could disturb the first."""
-        return 1
+        """One for each machine; nodes that are this machine share one."""
+        return len(self._seats) - max(len(self._here) - 1, 0)
 
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes that fit and are free; a port that nobody listens at on any of them."""
@@ -100,7 +100,8 @@ class Fanout:
             )
         with self._searching:
             with self._lock:
-                free = [seat for seat in self._seats if seat.node not in self._taken]
+                gone = {*self._taken, *(self._here if self._here & {*self._taken} else ())}
+                free = [seat for seat in self._seats if seat.node not in gone]
                 ours = {self._taken[node] for node in self._here & {*self._taken}}  # one machine
             given = request.seated(free)
             ports = [port for port in request.ports if port not in ours]

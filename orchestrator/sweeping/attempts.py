@@ -167,9 +167,12 @@ def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
     """The next attempt at a trial, on nodes that are its own until released; None if too late."""
     number = campaign.history(trial).attempts + 1
     with campaign.next:
-        given = _allocated(campaign, bind.request(campaign.recipe, trial, number))
+        prefer = campaign.rotation.order(trial)
+        request = replace(bind.request(campaign.recipe, trial, number), prefer=prefer)
+        given = _allocated(campaign, request)
     if given is None:
         return None
+    campaign.rotation.add(trial, (seat.node for seat in given.seats))
     try:
         return bind.bind(campaign.recipe, trial, given, number, campaign.sweep.id)
     except BaseException:

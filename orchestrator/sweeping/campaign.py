@@ -15,6 +15,7 @@ from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers import Scheduler
 from orchestrator.signals import Signals
 from orchestrator.state.store import Store, Sweep
+from orchestrator.sweeping.rotation import Rotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Campaign:
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
         strict: trials that the state of their nodes marks do not count.
+        rotation: on which nodes each case ran so far.
     """
 
     store: Store
@@ -51,6 +53,7 @@ class Campaign:
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
     strict: bool = False
+    rotation: Rotation = field(default_factory=Rotation)
 
     @property
     def voice(self) -> Voice:

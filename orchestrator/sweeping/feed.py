@@ -2,13 +2,17 @@
 
 import contextlib
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
+from orchestrator.planning.packing import Packing
 
 LOOK_S = 0.2  # between two looks whether the sweep is to end, while a lane waits for another
 
@@ -32,6 +36,7 @@ class Feed(Iterator[Trial]):
     Args:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
+        packing: what may run beside what, and in which order.
         value: what a trial's valid outcome gave; None where it has none.
     """
 
@@ -41,28 +46,30 @@ class Feed(Iterator[Trial]):
         trials: Sequence[Trial],
         value: Callable[[Trial], float | None],
         ears: Ears,
+        packing: Packing,
     ) -> None:
         self._series, self._value, self._ears = Series.of(whole), value, ears
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
         self._values = {trial.name: value(trial) for trial in deciding}
         self._pending = [trial for trial in trials if self._values[trial.name] is None]
-        self._running: list[Trial] = []
+        self._packing = packing
+        self._running: dict[Trial, float] = {}  # when each began
+        self._lasted_s: dict[Case, list[float]] = defaultdict(list)
         self._changed = threading.Condition()
         self._drop_settled()
 
     def __next__(self) -> Trial:
         with self._changed:
-            while True:
-                following = settling.following(
-                    self._pending, self._running, self._series, self._values
-                )
-                if following.trial is not None:
-                    self._pending.remove(following.trial)
-                    self._running.append(following.trial)
-                    return following.trial
-                if not following.waits or not self._ears.may_begin():
-                    raise StopIteration
+            while self._ears.may_begin():
+                trial = self._following()
+                if trial is not None:
+                    self._pending.remove(trial)
+                    self._running[trial] = time.monotonic()
+                    return trial
+                if not (self._pending and self._running):
+                    break
                 self._changed.wait(LOOK_S)
+            raise StopIteration
 
     @contextlib.contextmanager
     def ending(self, trial: Trial) -> Iterator[None]:
@@ -71,10 +78,19 @@ class Feed(Iterator[Trial]):
             yield
         finally:
             with self._changed:
-                self._running.remove(trial)
+                lasted_s = time.monotonic() - self._running.pop(trial)
                 self._changed.notify_all()  # they look once this lane has let go
                 self._values[trial.name] = self._value(trial)
+                if self._values[trial.name] is not None:
+                    self._lasted_s[trial.case].append(lasted_s)
                 self._drop_settled()
+
+    def _following(self) -> Trial | None:
+        now = time.monotonic()
+        running = {trial: now - began for trial, began in self._running.items()}
+        ready = settling.ready(self._pending, running, self._series, self._values)
+        lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
+        return replace(self._packing, lasted_s=lasted_s).next(ready, running)
 
     def _drop_settled(self) -> None:
         """Leave out what is not needed any more, and say so."""

@@ -8,6 +8,7 @@ from orchestrator import words
 from orchestrator.collecting import settled
 from orchestrator.console import duration
 from orchestrator.model.plan import Plan, Trial
+from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
 from orchestrator.state.store import Sweep
 from orchestrator.sweeping import attempts, gather, lanes, outcomes
@@ -46,20 +47,31 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
             voice.line(f"{line}; {words.count(fewer, 'trial')} not needed")
 
         value = partial(outcomes.value, campaign)
-        feed = Feed(whole, trials, value, Ears(may_begin, say))
+        width, packing = _packing(campaign, requested)
+        feed = Feed(whole, trials, value, Ears(may_begin, say), packing)
 
         def measure(trial: Trial) -> None:
             with feed.ending(trial):
                 if attempts.run(campaign, trial, view) != "valid":
                     failed.append(trial.name)
 
-        width = campaign.scheduler.lanes
         lanes.run(feed, measure, lanes=width, may_begin=may_begin, say=voice.line)
     if most is not None and len(failed) >= most:
         voice.line(
             f"{words.count(len(failed), 'trial')} without a valid outcome; no further one was"
             f" started (--max-fail {most})"
         )
+
+
+def _packing(campaign: Campaign, requested: Requested) -> tuple[int, Packing]:
+    """How many trials may run at once, and which; where several may, repeats go round the nodes."""
+    pack, nodes = requested.plan.method.pack, [node.name for node in requested.cluster.members]
+    if pack == "none":
+        return 1, Packing(pack, len(nodes))
+    campaign.rotation.begin(nodes)
+    for trial in requested.plan.trials:
+        campaign.rotation.add(trial, outcomes.nodes(campaign, trial))
+    return campaign.scheduler.lanes, Packing(pack, len(nodes))
 
 
 @contextlib.contextmanager

@@ -50,6 +50,12 @@ def value(campaign: Campaign, trial: Trial) -> float | None:
     return kept.outcome.throughput if done and kept.outcome else None
 
 
+def nodes(campaign: Campaign, trial: Trial) -> tuple[str, ...]:
+    """The nodes of a trial's valid outcome; empty without one."""
+    kept = _kept(campaign, trial)
+    return tuple(end.node for end in kept.outcome.tasks) if kept.outcome and kept.valid else ()
+
+
 def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
     """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
@@ -158,6 +164,19 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdic
         tasks=evidence.taken(folder, gang.ends) if gang else (),
         observed=telemetry.digests(folder, gang.ends) if gang else {},
         marks=telemetry.of_machines(measurement) if measurement else (),
+        beside=_beside(campaign, attempt),
+    )
+
+
+def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
+    """The trials of which an attempt was open while this one was, by the times of their events."""
+    if campaign.recipe.experiment.method.pack == "none":
+        return ()
+    began = campaign.histories[attempt.trial].begun.get(attempt.number, "")
+    return tuple(
+        name
+        for name, history in [*campaign.histories.items()]
+        if name != attempt.trial and any(end == "" or end > began for _, end in history.spans())
     )
 
 

@@ -249,6 +249,14 @@ def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
     assert medians.result(case("1x1"), trials[::2]).marks == ()
 
 
+def test_a_median_over_trials_that_ran_beside_others_is_marked() -> None:
+    """With how many, and beside trials of which placements."""
+    beside = ("4n8g-rn50_1", "1n1g-rn50_2", "4n8g-rn50_2")
+    trials = [trial("a", 100.0), replace(trial("b", 100.0), beside=beside)]
+    (mark,) = medians.result(case("1x1"), trials).marks
+    assert mark == Problem("BESIDE", "in 1 trial, beside trials of 1n1g, 4n8g")
+
+
 def test_a_median_over_several_sets_of_nodes_is_marked() -> None:
     """Their order within a set says nothing; a trial that does not count says nothing either."""
     ran = [("vs001", "vs002"), ("vs002", "vs001"), ("vs003", "vs004")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from orchestrator.measuring import medians, settling
-from orchestrator.measuring.settling import Next, Series
+from orchestrator.measuring.settling import Series
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.repeats import Repeats
@@ -89,10 +89,10 @@ def test_a_plain_number_of_repeats_never_settles() -> None:
     series = Series.of(whole)
     assert series.settled(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
     assert series.not_needed({}) == frozenset()
-    for place, one in enumerate(whole.trials):
+    for place in range(len(whole.trials)):
         pending, running = whole.trials[place:], whole.trials[:place]
-        assert settling.following(pending, running, series, {}) == Next(one)
-    assert settling.following((), whole.trials, series, {}) == Next(None)
+        assert settling.ready(pending, running, series, {}) == tuple(pending)
+    assert settling.ready((), whole.trials, series, {}) == ()
 
 
 def truthless(whole: Plan) -> list[str]:
@@ -104,11 +104,10 @@ def test_a_trial_beyond_the_least_waits_for_those_before_it() -> None:
     """It begins when they are valid, waits while one runs, and is left where one has failed."""
     whole = built()
     quiet, series = first_case(whole), Series.of(whole)
-    assert settling.following(quiet[3:], quiet[2:3], series, known(whole, 2)).waits
-    failed = settling.following(quiet[3:], (), series, known(whole, 2))
-    assert failed == Next(None, waits=False)
+    assert settling.ready(quiet[3:], quiet[2:3], series, known(whole, 2)) == ()
+    assert settling.ready(quiet[3:], (), series, known(whole, 2)) == ()
     wide = known(whole, 2) | {quiet[2].name: 3300.0}
-    assert settling.following(quiet[3:], (), series, wide) == Next(quiet[3])
+    assert settling.ready(quiet[3:], (), series, wide) == (quiet[3],)
 
 
 def test_a_canary_has_the_machines_to_itself() -> None:
@@ -117,12 +116,12 @@ def test_a_canary_has_the_machines_to_itself() -> None:
     start, *others = whole.trials
     series = Series.of(whole)
     assert start.canary == "start"
-    assert settling.following(whole.trials, (), series, {}) == Next(start)
-    assert settling.following(others, (start,), series, {}) == Next(None, waits=True)
+    assert settling.ready(whole.trials, (), series, {}) == (start,)
+    assert settling.ready(others, (start,), series, {}) == ()
     place = next(n for n, one in enumerate(others) if one.canary)
     rest, running = others[place:], tuple(others[:place])
-    assert settling.following(rest, running, series, {}) == Next(None, waits=True)
-    assert settling.following(rest, (), series, {}) == Next(others[place])
+    assert settling.ready(rest, running, series, {}) == ()
+    assert settling.ready(rest, (), series, {}) == (others[place],)
 
 
 def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float | None]]:
@@ -138,7 +137,7 @@ def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float 
         running: list[Trial] = []
         lanes, ends = chance.randint(1, 4), chance.randint(1, 8)
         while ends:
-            found = settling.following(pending, running, series, outcomes).trial
+            found = next(iter(settling.ready(pending, running, series, outcomes)), None)
             if found is not None and len(running) < lanes:
                 pending.remove(found)
                 running.append(found)

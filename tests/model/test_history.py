@@ -15,9 +15,18 @@ def ended(trial: str, attempt: int, state: str) -> Ended:
 def test_an_attempt_is_open_from_its_intent_to_its_end() -> None:
     """Who watches it meanwhile changes nothing."""
     begun: tuple[Event, ...] = (intent("t", 1), Adopted(at="", trial="t", attempt=1))
-    assert by_trial(begun) == {"t": History(1, "planned", (1,))}
+    assert by_trial(begun) == {"t": History(1, "planned", (1,), begun={1: ""})}
     last = ended("t", 1, "valid")
-    assert by_trial((*begun, last)) == {"t": History(1, "valid", closed={1: last})}
+    assert by_trial((*begun, last)) == {"t": History(1, "valid", closed={1: last}, begun={1: ""})}
+
+
+def test_the_spans_of_attempts_are_those_of_their_events() -> None:
+    """Open ones have no end yet; an attempt without an intent has no span."""
+    first = Intent(at="10:00", trial="t", attempt=1, port=1, log="")
+    second = Intent(at="10:02", trial="t", attempt=2, port=1, log="")
+    end = Ended(at="10:01", trial="t", attempt=1, state="failed")
+    assert by_trial((first, end, second))["t"].spans() == (("10:00", "10:01"), ("10:02", ""))
+    assert by_trial((end,))["t"].spans() == ()
 
 
 def test_a_trial_has_the_state_of_its_last_attempt() -> None:

@@ -7,6 +7,7 @@ import pytest
 from orchestrator import report
 from orchestrator.model.layout import Layout
 from orchestrator.model.log import Fabric, Port
+from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog
 from orchestrator.model.result import Evidence
@@ -67,6 +68,32 @@ def test_markdown_shows_every_trial_with_its_evidence() -> None:
         *("4", "8", "256", "22551.16", "2", "valid", "-", ""),
         *(r"logs/4n8g/r50\_b256\_amp\_2.log", "0123456789ab"),
     ]
+
+
+def test_markdown_compares_the_nodes_and_names_the_slow_one() -> None:
+    """A row for each node; what is marked of the whole stands first among the marks."""
+    speeds = NodeSpeeds(
+        (NodeSpeed("vs001", 4, 1.0012), NodeSpeed("vs_2", 3, 0.949)), ("vs_2",), 0.05
+    )
+    slow = (Problem("SLOW-NODE", "vs_2 is 5.0% slower than the 1 other node"),)
+    text = report.markdown(sweep(results(SEED_AMP), node_speeds=speeds, marks=slow))
+    (rows,) = tables(section(text, "Nodes beside one another"))
+    assert rows == [
+        ["node", "trials", "speed"],
+        ["vs001", "4", "1.001"],
+        [r"**vs\_2**", "3", "0.949"],
+    ]
+    assert r"- v100x4: SLOW-NODE: vs\_2 is 5.0% slower" in section(text, "Marks on what counts")
+
+
+def test_markdown_says_that_trials_ran_side_by_side() -> None:
+    """Instead of that they ran one after another, repeat by repeat."""
+    found = sweep(results(SEED_AMP))
+    assert found.method is not None
+    packed = found.method.model_copy(update={"pack": "disjoint"})
+    text = report.markdown(replace(found, method=packed))
+    assert "- 5 trials of each case, 151 iterations asked of the program; trials ran side" in text
+    assert "repeat by repeat" not in text
 
 
 def test_markdown_says_how_it_was_measured_and_on_what() -> None:

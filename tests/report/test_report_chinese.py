@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator import report
 from orchestrator.model.layout import Layout
+from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.report import markdown_page, phrases
@@ -44,6 +45,7 @@ def everything() -> Report:
         lone=(lone,),
         published={two.case: (PUBLISHED,)},
         topologies={"vs001": "        GPU0\nGPU0     X"},
+        node_speeds=NodeSpeeds((NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 1.0))),
     )
 
 
@@ -87,7 +89,8 @@ def test_headings_are_chinese() -> None:
     assert title == "# ResNet-50 v1.5"
     assert headings == [
         *("## 测试环境", "## 测试说明", "## 最终结果", "### AMP，单卡批大小 256，设备 cuda"),
-        *("## 全部结果", "## 已公布的结果", "## 日志", "## 不计入结果的试验及原因"),
+        *("## 全部结果", "## 各节点比较", "## 已公布的结果", "## 日志"),
+        "## 不计入结果的试验及原因",
         "## 计入结果但需注意的事项",
     ]
 

@@ -144,6 +144,7 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "memory_mib": None,
         "transport": None,
         "nodes": [],
+        "beside": [],
         "problems": [],
         "marks": [],
         "log": "logs/4n8g/r50_b256_amp_3.log",

@@ -19,7 +19,10 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 NODES = 7
-METHOD = "method: {{repeats: {repeats}, iterations: 11, window: [2, 8], stall_limit_s: {stall_s}}}"
+METHOD = (
+    "method: {{repeats: {repeats}, iterations: 11, window: [2, 8], stall_limit_s: {stall_s},"
+    " pack: disjoint}}"
+)
 
 
 @pytest.fixture
@@ -67,9 +70,9 @@ def bound(place: Place, trial: str, number: int) -> dict[str, Any]:
     return found
 
 
-def spans(place: Place) -> list[tuple[float, float, set[str]]]:
-    """When each gang that is kept ran, by its gates and its last file, and on which nodes."""
-    found = []
+def ran(place: Place) -> dict[str, tuple[float, float, set[str]]]:
+    """When each gang that is kept ran, by its gates and its last line, and on which nodes."""
+    found = {}
     for trial, outcome in outcomes(place).items():
         if not outcome["tasks"]:
             continue
@@ -79,8 +82,13 @@ def spans(place: Place) -> list[tuple[float, float, set[str]]]:
         lines = (end / "r0.log").read_text().splitlines()
         clock = lines[-1].removeprefix("DLL ")[:26]
         ended = time.mktime(time.strptime(clock[:19], "%Y-%m-%d %H:%M:%S")) + float(clock[19:])
-        found.append((began, ended, {task["node"] for task in outcome["tasks"]}))
-    return sorted(found, key=lambda span: span[0])
+        found[trial] = began, ended, {task["node"] for task in outcome["tasks"]}
+    return found
+
+
+def spans(place: Place) -> list[tuple[float, float, set[str]]]:
+    """The same in the order in which gangs began."""
+    return sorted(ran(place).values(), key=lambda span: span[0])
 
 
 def most_at_once(found: list[tuple[float, float, set[str]]]) -> int:
@@ -123,6 +131,16 @@ def test_trials_run_side_by_side_each_once_on_nodes_of_its_own(lanes: Place) -> 
         for began_too, ended_too, nodes_too in beside:
             apart = ended <= began_too or ended_too <= began
             assert apart or not nodes & nodes_too
+    (one, two) = json.loads(done.stdout)["cases"]
+    said = {trial["trial"]: {*trial["beside"]} for trial in (*one["trials"], *two["trials"])}
+    for trial, (began, ended, _) in ran(lanes).items():
+        meanwhile = {
+            name
+            for name, (sooner, later, _) in ran(lanes).items()
+            if sooner < ended > began < later
+        }
+        assert meanwhile - {trial} <= said[trial] <= {*said} - {trial}
+    assert "BESIDE" in {mark["code"] for mark in one["marks"]}
     is_sound(lanes)
 
 
@@ -135,10 +153,10 @@ def test_trials_on_other_nodes_share_a_median_that_says_so(lanes: Place) -> None
     assert case["trials_valid"] == 6
     assert len({json.dumps(outcome["provenance"]) for outcome in outcomes(lanes).values()}) == 1
     assert len({str(outcome["transport"]) for outcome in outcomes(lanes).values()}) == 1
-    ran = {trial["trial"]: trial["nodes"] for trial in case["trials"]}
-    for trial, nodes in ran.items():
+    nodes_of = {trial["trial"]: trial["nodes"] for trial in case["trials"]}
+    for trial, nodes in nodes_of.items():
         assert [seat["node"] for seat in bound(lanes, trial, 1)["seats"]] == nodes
-    sets = {frozenset(nodes) for nodes in ran.values()}
+    sets = {frozenset(nodes) for nodes in nodes_of.values()}
     assert ("NODE-SETS" in {mark["code"] for mark in case["marks"]}) == (len(sets) > 1)
     assert len(sets) > 1
     assert "NODE-SETS" in (lanes.sweep() / "report.md").read_text()
@@ -146,13 +164,13 @@ def test_trials_on_other_nodes_share_a_median_that_says_so(lanes: Place) -> None
 
 
 def test_a_wide_trial_among_narrow_ones_is_not_passed_by_for_ever(lanes: Place) -> None:
-    """It needs every node, and runs in its turn: later trials wait for it."""
+    """It needs every node, and is the first to run: the others wait for it."""
     rewrite(lanes, repeats=1, placements="1x1, 1x2, 7x1, 1x3, 1x4, 1x5")
     done = lanes.run("sweep", "toy", "--json")
     assert done.returncode == 0, done.stderr
     order = [event["trial"].split("-")[0] for event in events(lanes, "intent")]
     assert len(order) == 6
-    assert order.index("7n1g") <= 4  # two lanes may have taken a trial each before it asked
+    assert order[0] == "7n1g"
     wide = next(span for span in spans(lanes) if len(span[2]) == NODES)
     assert all(
         ended <= wide[0] or began >= wide[1]

@@ -1,0 +1,149 @@
+"""The speed of each node, and which nodes are slow, where cases ran on several single nodes."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, log, sqrt
+from statistics import fmean, median
+
+from orchestrator import nodeset, words
+from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
+from orchestrator.model.problem import Problem
+from orchestrator.model.result import Result
+
+LEAST_GAP = 0.01  # a node that is less than 1 % slower is not named
+ROUNDS = 100  # of the fit; it converges by a factor a round, faster the fuller the table is
+CLOSE = 1e-12
+# Student's t, 97.5 %, of 1 to 10 degrees of freedom. Source: any table of it.
+T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A valid trial on one node: the logarithm of its throughput."""
+
+    case: int
+    node: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What nodes and cases add to the logarithm, by least squares.
+
+    Args:
+        deviation: of a single trial from the fit; None where nothing is left to tell it.
+        freedom: degrees of it.
+    """
+
+    effects: Mapping[str, float]
+    deviation: float | None
+    freedom: int
+
+
+def speeds(results: Sequence[Result]) -> NodeSpeeds:
+    """The speeds of the nodes on which cases of a single node ran.
+
+    Each trial is taken as the product of what its case and what its node can do. The nodes are
+    slow below a gap that is wider than 1 % and than chance: Student's t at 97.5 % for the two nodes
+    beside it, with the deviation of all trials. So also half of the nodes may be slow.
+    """
+    points = _comparable(list(_points(results)))
+    counts = {node: sum(point.node == node for point in points) for node in _nodes(points)}
+    if len(counts) < 2:
+        return NodeSpeeds()
+    fit = _fitted(points)
+    middle = median(fit.effects.values())
+    nodes = tuple(
+        NodeSpeed(node, counts[node], exp(fit.effects[node] - middle)) for node in sorted(counts)
+    )
+    slow = _slow(fit, counts)
+    if not slow:
+        return NodeSpeeds(nodes)
+    fast = fmean(effect for node, effect in fit.effects.items() if node not in slow)
+    by = 1 - exp(fmean(fit.effects[node] for node in slow) - fast)
+    return NodeSpeeds(nodes, slow, by)
+
+
+def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
+    """SLOW-NODE, with the names, if there are any."""
+    if found.by is None:
+        return ()
+    others = words.count(len(found.nodes) - len(found.slow), "other node")
+    verb = "is" if len(found.slow) == 1 else "are"
+    slower = f"{nodeset.fold(found.slow)} {verb} {found.by:.1%} slower than the {others}"
+    return (Problem("SLOW-NODE", slower),)
+
+
+def _points(results: Iterable[Result]) -> Iterable[_Point]:
+    for index, result in enumerate(results):
+        for trial in result.trials:
+            if trial.state == "valid" and trial.throughput and len(trial.nodes) == 1:
+                yield _Point(index, trial.nodes[0], log(trial.throughput))
+
+
+def _nodes(points: Iterable[_Point]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(point.node for point in points))
+
+
+def _comparable(points: Sequence[_Point]) -> list[_Point]:
+    """The points of the most nodes that cases connect: two nodes without a common case are not."""
+    by_case: dict[int, set[str]] = defaultdict(set)
+    for point in points:
+        by_case[point.case].add(point.node)
+    groups: list[set[str]] = []
+    for nodes in by_case.values():
+        touching = [group for group in groups if group & nodes]
+        groups = [group for group in groups if not group & nodes] + [nodes.union(*touching)]
+    most = max(groups, key=len, default=set())
+    return [point for point in points if point.node in most]
+
+
+def _fitted(points: Sequence[_Point]) -> _Fit:
+    by_node: dict[str, list[_Point]] = defaultdict(list)
+    by_case: dict[int, list[_Point]] = defaultdict(list)
+    for point in points:
+        by_node[point.node].append(point)
+        by_case[point.case].append(point)
+    effects = dict.fromkeys(by_node, 0.0)
+    bases: dict[int, float] = {}
+    for _ in range(ROUNDS):
+        before = effects
+        bases = {
+            case: fmean(point.value - effects[point.node] for point in those)
+            for case, those in by_case.items()
+        }
+        effects = {
+            node: fmean(point.value - bases[point.case] for point in those)
+            for node, those in by_node.items()
+        }
+        if all(abs(effects[node] - before[node]) < CLOSE for node in effects):
+            break
+    freedom = len(points) - len(by_node) - len(by_case) + 1
+    left = sum((point.value - bases[point.case] - effects[point.node]) ** 2 for point in points)
+    return _Fit(effects, sqrt(left / freedom) if freedom else None, freedom)
+
+
+def _slow(fit: _Fit, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The nodes below the highest such gap that has half of the nodes above it, else any."""
+    if fit.deviation is None:
+        return ()
+    order = sorted(fit.effects, key=lambda node: fit.effects[node])
+    chance = _student(fit.freedom) * fit.deviation
+    below = [
+        place
+        for place, (low, high) in enumerate(pairwise(order), 1)
+        if fit.effects[high] - fit.effects[low]
+        > max(LEAST_GAP, chance * sqrt(1 / counts[low] + 1 / counts[high]))
+    ]
+    of_few = [place for place in below if 2 * place <= len(order)]
+    slow = order[: max(of_few or below, default=0)]
+    return tuple(sorted(slow))
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile; over ten degrees by the first terms of its expansion (Fisher)."""
+    if freedom <= len(T):
+        return T[freedom - 1]
+    return 1.960 + 2.372 / freedom + 2.822 / freedom**2

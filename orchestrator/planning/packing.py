@@ -1,0 +1,63 @@
+"""Which trial begins next, beside those that run: no node idle, and no wide trial passed by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Pack
+from orchestrator.model.plan import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What may run beside what.
+
+    Args:
+        nodes: how many there are.
+        lasted_s: how long a trial of a case took so far, in the mean; not there before the first.
+    """
+
+    pack: Pack
+    nodes: int
+    lasted_s: Mapping[Case, float] = field(default_factory=dict)
+
+    def next(self, waiting: Sequence[Trial], running: Mapping[Trial, float]) -> Trial | None:
+        """The trial to begin now; None if none may before one that runs has ended.
+
+        ``none`` keeps the order of the plan. Else the widest come first, of one width those that
+        last longest; a case that has not run yet counts as the longest.
+
+        Args:
+            waiting: in the order of the plan.
+            running: for how many seconds each has run.
+        """
+        if not waiting or (running and self.pack == "none"):
+            return None
+        if self.pack == "none":
+            return waiting[0]
+        first = max(waiting, key=self._weight)
+        wide = any(trial.case.nodes > 1 for trial in (first, *running))
+        if self.pack == "one-node" and running and wide:
+            return None
+        free = self.nodes - sum(trial.case.nodes for trial in running)
+        if first.case.nodes <= free or not running:
+            return first
+        most = min(free, self._spare(first, free, running))
+        fitting = [trial for trial in waiting if trial.case.nodes <= most]
+        return max(fitting, key=self._weight, default=None)
+
+    def _weight(self, trial: Trial) -> tuple[int, float]:
+        return trial.case.nodes, self.lasted_s.get(trial.case, float("inf"))
+
+    def _spare(self, first: Trial, free: int, running: Mapping[Trial, float]) -> int:
+        """Nodes that ``first`` will not need at the moment when it can begin.
+
+        Source: EASY backfilling (Lifka 1995), whose reservation is for the first trial alone.
+        """
+        ending = sorted(running, key=lambda trial: self._left_s(trial, running[trial]))
+        totals = accumulate((trial.case.nodes for trial in ending), initial=free)
+        return next((total for total in totals if total >= first.case.nodes), 0) - first.case.nodes
+
+    def _left_s(self, trial: Trial, ran_s: float) -> float:
+        return self.lasted_s.get(trial.case, float("inf")) - ran_s

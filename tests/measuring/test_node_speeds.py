@@ -1,0 +1,123 @@
+"""The speed of nodes beside one another: slow ones are named, and chance names none."""
+
+import random
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.measuring import node_speeds
+from orchestrator.model.case import Case
+from orchestrator.model.node_speeds import NodeSpeeds
+from orchestrator.model.result import Measurement, Result
+
+DRAWS = 400
+NODES = ("n1", "n2", "n3", "n4")
+
+
+def trial(node: str, throughput: float | None, state: str = "valid") -> Measurement:
+    return Measurement(
+        f"t{node}", 1, 1, state, throughput, None, (), (), None, {}, nodes=tuple(node.split())
+    )
+
+
+def result(batch: int, *trials: Measurement) -> Result:
+    case = Case(nodes=1, gpus_per_node=1, micro_batch_size=batch, precision="fp32", device="cuda")
+    return Result(case, trials, None, None, None, ())
+
+
+def drawn(
+    dice: random.Random, slow: Collection[str], cases: int = 2, repeats: int = 7
+) -> NodeSpeeds:
+    """Repeats go round the nodes; a slow node is 5 % slower, the spread is 0.5 %."""
+    results = []
+    for case in range(cases):
+        at = [NODES[(case * repeats + repeat) % len(NODES)] for repeat in range(repeats)]
+        rates = [
+            1000 * (case + 1) * (0.95 if node in slow else 1) * dice.gauss(1, 0.005) for node in at
+        ]
+        results.append(result(case + 1, *map(trial, at, rates)))
+    return node_speeds.speeds(results)
+
+
+@pytest.mark.parametrize("slow", [("n3",), ("n1", "n4"), ("n2", "n3")])
+def test_slow_nodes_are_named_in_nearly_all_draws(slow: tuple[str, ...]) -> None:
+    """One or two of four that are 5 % slower, at a spread of 0.5 %; by how much, to 1.5 %."""
+    dice = random.Random(f"{slow}")
+    found = [drawn(dice, slow) for _ in range(DRAWS)]
+    named = [speeds for speeds in found if speeds.slow == slow]
+    assert len(named) >= 0.99 * DRAWS
+    assert all(speeds.by == pytest.approx(0.05, abs=0.015) for speeds in named)
+
+
+@pytest.mark.parametrize(("cases", "repeats"), [(1, 5), (1, 7), (2, 7), (3, 5)])
+def test_equal_nodes_are_named_in_few_draws(cases: int, repeats: int) -> None:
+    """At most 5 %, also with few repeats."""
+    dice = random.Random(cases * 100 + repeats)
+    named = sum(bool(drawn(dice, (), cases, repeats).slow) for _ in range(DRAWS))
+    assert named <= 0.05 * DRAWS
+
+
+def test_a_difference_below_one_percent_names_nobody() -> None:
+    """However certain it is."""
+    rates = (100.0, 100.0, 99.5, 99.5)
+    trials = [trial(node, rate) for node, rate in zip(NODES, rates, strict=True)] * 3
+    found = node_speeds.speeds([result(1, *trials)])
+    assert [speed.trials for speed in found.nodes] == [3, 3, 3, 3]
+    assert found.nodes[2].speed == pytest.approx(99.5 / 99.75, abs=1e-4)
+    assert (found.slow, found.by, node_speeds.marks(found)) == ((), None, ())
+
+
+def test_the_mark_names_the_slow_nodes_and_by_how_much() -> None:
+    """Folded; two groups of slow nodes are both named."""
+    rates = {"n1": 100.0, "n2": 90.0, "n3": 95.0, "n4": 100.0, "n5": 100.0}
+    trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
+    found = node_speeds.speeds([result(1, *trials)])
+    assert found.slow == ("n2", "n3")
+    (mark,) = node_speeds.marks(found)
+    assert mark.code == "SLOW-NODE"
+    assert mark.message == "n[2-3] are 7.5% slower than the 3 other nodes"
+
+
+def test_one_fast_node_makes_the_others_slow() -> None:
+    """Which of both is not as it should be, no number can tell."""
+    rates = {"n1": 100.0, "n2": 95.0, "n3": 95.0}
+    trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
+    found = node_speeds.speeds([result(1, *trials)])
+    (mark,) = node_speeds.marks(found)
+    assert mark.message == "n[2-3] are 5.0% slower than the 1 other node"
+    (one,) = node_speeds.marks(replace(found, slow=("n2",)))
+    assert one.message.startswith("n2 is ")
+
+
+def test_many_trials_find_small_differences() -> None:
+    """With more than ten degrees of freedom too."""
+    dice = random.Random(7)
+    trials = [
+        trial(node, (0.98 if node == "n2" else 1) * dice.gauss(1, 0.005)) for node in NODES * 6
+    ]
+    assert node_speeds.speeds([result(1, *trials)]).slow == ("n2",)
+
+
+def test_what_cannot_be_compared_is_left_out() -> None:
+    """Nodes without a common case, trials of two nodes, trials that do not count."""
+    apart = [result(1, trial("n1", 100.0)), result(2, trial("n2", 50.0))]
+    assert node_speeds.speeds(apart) == NodeSpeeds()
+    assert node_speeds.speeds([]) == NodeSpeeds()
+    bridged = [*apart, result(3, trial("n1", 10.0), trial("n2", 10.0))]
+    assert [speed.node for speed in node_speeds.speeds(bridged).nodes] == ["n1", "n2"]
+    wide = result(1, trial("n1 n2", 9.0), trial("n3", 9.0, "failed"), trial("n1", None))
+    assert node_speeds.speeds([wide]) == NodeSpeeds()
+
+
+def test_a_long_chain_of_comparisons_ends() -> None:
+    """Each case on two of a hundred nodes: the worst that a fit can be given."""
+    pairs = [result(at, trial(f"n{at}", 100.0), trial(f"n{at + 1}", 99.0)) for at in range(1, 100)]
+    assert len(node_speeds.speeds(pairs).nodes) == 100
+
+
+def test_one_trial_a_node_cannot_tell_chance() -> None:
+    """The table is shown, nobody is named."""
+    found = node_speeds.speeds([result(1, trial("n1", 100.0), trial("n2", 50.0))])
+    assert [speed.node for speed in found.nodes] == ["n1", "n2"]
+    assert found.slow == ()
