@@ -12,6 +12,7 @@ from tests.docs.pages import ROOT, rows
 # The words of the page that stand for names, as they may be.
 NAMES = {
     "CLUSTER": r"[\w.-]+",
+    "SHA256SUMS": "SHA256SUMS",
     "SHA256": "[0-9a-f]{64}",
     "PID": "[0-9]+",
     "ID": r"[\w.-]+-[0-9]{8}-[0-9]{6}-[0-9a-f]{6}",
