@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from orchestrator import __version__, errors
-from orchestrator.cli import evidence, files, provisioning, sweeps, upkeep
+from orchestrator.cli import comparing, evidence, files, provisioning, sweeps, upkeep
 from orchestrator.cli.command import stopped_code
 from orchestrator.signals import SIGNALS, Stopped
 
@@ -42,7 +42,7 @@ def start(
         raise typer.Exit(2)
 
 
-for part in (provisioning.app, sweeps.app, evidence.app, upkeep.app, files.app):
+for part in (provisioning.app, sweeps.app, evidence.app, comparing.app, upkeep.app, files.app):
     app.add_typer(part)
 app.add_typer(upkeep.data_sets, name="data", rich_help_panel=None)
 app.add_typer(files.inspecting, name="inspect", rich_help_panel=None)

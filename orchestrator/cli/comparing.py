@@ -1,0 +1,59 @@
+"""The command that compares what was measured."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import SWEEPS
+
+app = typer.Typer()
+_PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
+Side = "A sweep (id, its beginning, folder, playbook), a results.json, or published:FRAMEWORK."
+
+
+def percent(text: str | None) -> float | None:
+    """The share in ``3%`` or ``3``.
+
+    Raises:
+        BadParameter: it is not of that form.
+    """
+    if text is None:
+        return None
+    found = _PERCENT.fullmatch(text.strip())
+    if not found:
+        raise typer.BadParameter(f"{text!r}; needed percent below 100, such as 3% or 0.5%")
+    return float(found[1]) / 100
+
+
+@command(app)
+def compare(
+    face: Face,
+    first: Annotated[str, typer.Argument(metavar="A", help=Side, autocompletion=SWEEPS)],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="What is compared with A.", autocompletion=SWEEPS)
+    ],
+    bound: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Differences up to this are noise; default: learnt from earlier sweeps, else 1%.",
+        ),
+    ] = None,
+    fail_if_slower: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Exit 3 if a case of B is slower by more than this, 5 if that cannot be told.",
+        ),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
+) -> int:
+    """Compare two sweeps: different, the same, or too few trials to tell."""
+    from orchestrator.verbs import compare as verb
+
+    options = verb.CompareOptions(percent(bound), percent(fail_if_slower), junit, markdown)
+    return verb.compare(face.store, first, second, options, face.voice)

@@ -1,0 +1,88 @@
+"""What a command line names, as sides of a comparison: sweeps, archives, files, publications."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from orchestrator import errors, report
+from orchestrator.collecting.report_files import RESULTS
+from orchestrator.collecting.sweep import measured
+from orchestrator.comparing import sides
+from orchestrator.comparing.sides import Side
+from orchestrator.disk import on_disk
+from orchestrator.state import records
+from orchestrator.state.opened import opened
+from orchestrator.state.store import Store
+
+PUBLISHED = "published:"
+MOST_EARLIER = 50  # sweeps whose results are read for a bound
+
+
+def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
+    """The two sides of a comparison.
+
+    Raises:
+        UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; NO-RESULTS, a file is no results.json;
+            NO-PUBLISHED; NOT-COMPARABLE, both are published, or their units differ.
+        StoreError: a sweep cannot be read.
+    """
+    named = [name for name in (first, second) if not name.startswith(PUBLISHED)]
+    if not named:
+        raise _not_comparable("both sides are published results", "name a sweep or a file for one")
+    read = {name: _measured(store, name) for name in dict.fromkeys(named)}
+    here, there = (
+        read[name] if name in read else _published(read[named[0]], name) for name in (first, second)
+    )
+    if here.unit != there.unit:
+        raise _not_comparable(
+            f"{first} is in {here.unit}, {second} in {there.unit}", "compare what has one unit"
+        )
+    return here, there
+
+
+def earlier(store: Store, *compared: Side) -> Iterator[Side]:
+    """What earlier sweeps of the state folder reported, newest first; damaged ones say nothing.
+
+    Earlier than the sweeps that are compared, where these are of this state folder.
+    """
+    origins = {side.origin for side in compared}
+    sweeps = store.sweeps() if store.root.is_dir() else []
+    known = [place for place, sweep in enumerate(sweeps) if sweep.id in origins]
+    for sweep in sweeps[max(known, default=-1) + 1 :][:MOST_EARLIER]:
+        try:
+            content = records.document((sweep.folder / RESULTS).read_bytes())
+            yield sides.measured(content, sweep.id)
+        except (OSError, ValueError):  # never collected, or damaged: no history
+            continue
+
+
+def _published(of: Side, name: str) -> Side:
+    side = sides.published(of, name.removeprefix(PUBLISHED) or "*", name)
+    if not side.cases:
+        raise errors.UsageError(
+            f"nothing published fits {name} and a case of {of.label}",
+            code="NO-PUBLISHED",
+            fix="see `dlperf-orch published`",
+        )
+    return side
+
+
+def _measured(store: Store, name: str) -> Side:
+    """A sweep or an archive, measured again from its logs; or what a results.json says."""
+    path = Path(name)
+    if not name.endswith(".json") or not path.is_file():
+        with opened(store, name) as opening:
+            return sides.measured(report.document(measured(opening.sweep)), name)
+    with on_disk(path, "LOCAL-FILE", "make it readable for this user"):
+        content = path.read_bytes()
+    try:
+        return sides.measured(records.document(content), name)
+    except ValueError as error:
+        raise errors.UsageError(
+            f"{name} is no results.json: {error}",
+            code="NO-RESULTS",
+            fix="name a results.json, a sweep, or published:",
+        ) from error
+
+
+def _not_comparable(cause: str, fix: str) -> errors.UsageError:
+    return errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)

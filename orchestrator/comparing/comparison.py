@@ -1,0 +1,126 @@
+"""The comparison of two sides: every case that both have, judged together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator import words
+from orchestrator.comparing import pairing, surroundings, verdicts
+from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing.pairing import Pair
+from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.surroundings import Difference
+from orchestrator.comparing.verdicts import Samples, Verdict
+
+SLOWER, NOT_MEASURED = 3, 5
+# What every case is named by, and what follows from it.
+_PLAIN = frozenset(
+    {
+        *("placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"),
+        *("global_batch_size", "data_parallel"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case that both sides have."""
+
+    pair: Pair
+    bound: Bound
+    samples: Samples
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides, compared.
+
+    Args:
+        only_first, only_second: cases that the other side has not.
+        slower: the gate's limit, such as 0.03; None without a gate.
+    """
+
+    first: Side
+    second: Side
+    rows: tuple[Row, ...]
+    only_first: tuple[SideCase, ...]
+    only_second: tuple[SideCase, ...]
+    differences: tuple[Difference, ...]
+    slower: float | None
+
+    @property
+    def exit_code(self) -> int:
+        """3 if the gate found a case slower, 5 if it could not tell of one, else 0.
+
+        What was found slower counts more than what could not be told: it stays true.
+        """
+        if self.slower is None:
+            return 0
+        gates = {row.verdict.gate for row in self.rows}
+        if "slower" in gates:
+            return SLOWER
+        return NOT_MEASURED if "unknown" in gates or self.only_first else 0
+
+    @property
+    def gate(self) -> str:
+        """What the gate says, in a sentence; empty without one."""
+        if self.slower is None:
+            return ""
+        limit = f"slower by more than {self.slower:.2%}"
+        counts = {"slower": 0, "unknown": len(self.only_first), "passed": 0}
+        for row in self.rows:
+            counts[str(row.verdict.gate)] += 1
+        if counts["slower"]:
+            return f"FAILED: {words.count(counts['slower'], 'case')} {limit}"
+        if counts["unknown"]:
+            told = words.count(counts["unknown"], "case")
+            return f"NO PASS: of {told} it cannot be told whether they are {limit}"
+        return f"passed: no case is {limit}"
+
+
+def compared(
+    first: Side, second: Side, bounds: Mapping[int, Bound] | Bound, slower: float | None
+) -> Comparison:
+    """Two sides, compared case by case.
+
+    Args:
+        bounds: one for all, or by number of the case among those that both have.
+    """
+    pairs = pairing.paired(first, second)
+    chosen = [bounds if isinstance(bounds, Bound) else bounds[n] for n in range(len(pairs.both))]
+    published = first.is_published or second.is_published
+    samples = [
+        Samples(
+            first=pair.first.values,
+            second=pair.second.values,
+            bound=bound.share,
+            shared=len(_logs(pair.first) & _logs(pair.second)),
+            published=published,
+        )
+        for pair, bound in zip(pairs.both, chosen, strict=True)
+    ]
+    judged = verdicts.judged(samples, slower)
+    return Comparison(
+        first=first,
+        second=second,
+        rows=tuple(map(Row, pairs.both, chosen, samples, judged)),
+        only_first=pairs.only_first,
+        only_second=pairs.only_second,
+        differences=surroundings.differences(first, second, pairs),
+        slower=slower,
+    )
+
+
+def _logs(case: SideCase) -> frozenset[str]:
+    return frozenset(trial.sha256 for trial in case.valid if trial.sha256)
+
+
+def named(case: SideCase, cases: Sequence[SideCase]) -> str:
+    """A case in few words: placement, precision, batch, and what else tells it from the others."""
+    varying = [
+        f"{name.removeprefix('params.')}={value}"
+        for name, value in case.case.items()
+        if name not in _PLAIN and any(other.case.get(name) != value for other in cases)
+    ]
+    plain = [str(case.case.get(name, "?")) for name in ("placement", "precision")]
+    return " ".join((*plain, f"b{case.case.get('micro_batch_size', '?')}", *varying))

@@ -1,0 +1,85 @@
+"""A comparison as JSON: every number unrounded, unknown ones null."""
+
+from orchestrator.comparing.comparison import Comparison, Row
+from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.verdicts import LEVEL
+from orchestrator.model.facts import JSON
+
+
+def document(comparison: Comparison) -> dict[str, JSON]:
+    """The whole document."""
+    return {
+        "version": 1,
+        "exit_code": comparison.exit_code,
+        "first": _side(comparison.first),
+        "second": _side(comparison.second),
+        "unit": comparison.first.unit,
+        "higher_is_better": True,
+        "level": LEVEL,
+        "fail_if_slower": comparison.slower,
+        "gate": comparison.gate or None,
+        "cases": [_row(row, comparison) for row in comparison.rows],
+        "only_first": [_case(case) for case in comparison.only_first],
+        "only_second": [_case(case) for case in comparison.only_second],
+        "differences": [
+            {
+                "what": difference.what,
+                "first": difference.first,
+                "second": difference.second,
+                "cases": list(difference.cases),
+            }
+            for difference in comparison.differences
+        ],
+    }
+
+
+def _side(side: Side) -> dict[str, JSON]:
+    return {
+        "label": side.label,
+        "origin": side.origin,
+        "published": side.is_published,
+        **{key.replace(" ", "_"): value or None for key, value in side.settings.items()},
+    }
+
+
+def _case(case: SideCase) -> dict[str, JSON]:
+    return {"case": dict(case.case), "name": case.name}
+
+
+def _row(row: Row, comparison: Comparison) -> dict[str, JSON]:
+    verdict, interval = row.verdict, row.verdict.interval
+    return {
+        **_case(row.pair.first),
+        "first": _trials(row.pair.first, comparison.first.is_published),
+        "second": _trials(row.pair.second, comparison.second.is_published),
+        "difference": verdict.difference,
+        "interval": {
+            "low": interval.low,
+            "high": interval.high,
+            "coverage": interval.coverage,
+        }
+        if interval
+        else None,
+        "p": verdict.p,
+        "p_holm": verdict.p_holm,
+        "bound": {
+            "share": row.bound.share,
+            "how": row.bound.how,
+            "sweeps": list(row.bound.sweeps),
+        },
+        "verdict": verdict.kind,
+        "reason": verdict.reason or None,
+        "needs_trials": verdict.needs,
+        "shared_trials": row.samples.shared,
+        "gate": verdict.gate,
+    }
+
+
+def _trials(case: SideCase, is_published: bool) -> dict[str, JSON]:
+    return {
+        "median": case.median,
+        "throughputs": list(case.values),
+        "not_valid": [trial.trial for trial in case.trials if trial not in case.valid],
+        "nodes": sorted(case.nodes),
+        "source": case.published[0].model_dump(mode="json") if is_published else None,
+    }

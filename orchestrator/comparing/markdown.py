@@ -1,0 +1,27 @@
+"""A comparison as Markdown, for the summary of a CI job."""
+
+from orchestrator.comparing import table
+from orchestrator.comparing.comparison import Comparison
+from orchestrator.report import markdown_page
+
+METHOD = (
+    "p is that of the exact two-sided rank test (Mann-Whitney), corrected for the number of cases"
+    " (Holm). The interval is that of the ratio B / A - 1; it covers 95 % unless it says otherwise."
+)
+
+
+def markdown(comparison: Comparison) -> str:
+    """The whole page."""
+    escaped = markdown_page.escaped
+    first, second = table.sides(comparison)
+    rows = [[escaped(cell) for cell in row] for row in table.rows(comparison)]
+    gate = [f"**{escaped(comparison.gate)}**"] if comparison.gate else []
+    parts = [
+        "## Comparison",
+        f"- {escaped(first)}\n- {escaped(second)}",
+        *gate,
+        markdown_page.table(table.HEAD, rows),
+        f"{escaped(comparison.first.unit)}; {table.HIGHER}. {METHOD}",
+        "\n".join(f"- {escaped(text)}" for text in table.remarks(comparison)),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"

@@ -1,0 +1,131 @@
+"""A comparison's rows and sentences, as a terminal and Markdown show them."""
+
+from collections.abc import Iterator
+
+from orchestrator import words
+from orchestrator.comparing.comparison import Comparison, Row, named
+from orchestrator.comparing.ratios import COVERAGE
+from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.verdicts import Verdict
+
+HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict")
+SPARE = ("bound", "trials", "p")
+HIGHER = "higher is better"
+_SAID = {"different": "different", "same": "same within the bound", "unknown": "unknown"}
+
+
+def sides(comparison: Comparison) -> tuple[str, str]:
+    """What A and B are."""
+    return _side("A", comparison.first), _side("B", comparison.second)
+
+
+def rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """A row for each case that both sides have."""
+    cases = [row.pair.first for row in comparison.rows]
+    return [(named(row.pair.first, cases), *_cells(row)) for row in comparison.rows]
+
+
+def remarks(comparison: Comparison) -> Iterator[str]:
+    """What a reader must know beside the table, a sentence each."""
+    cases = [row.pair.first for row in comparison.rows]
+    for name, alone in (("A", comparison.only_first), ("B", comparison.only_second)):
+        if alone:
+            yield f"only in {name}: {', '.join(named(case, alone) for case in alone)}"
+    for reason, names in _by_reason(comparison).items():
+        yield f"{', '.join(names)}: {reason}"
+    for row in comparison.rows:
+        lacking = _not_valid("A", row.pair.first), _not_valid("B", row.pair.second)
+        for text in filter(None, lacking):
+            yield f"{named(row.pair.first, cases)}: {text}"
+    for difference in comparison.differences:
+        where = ", ".join(named(cases[number], cases) for number in difference.cases)
+        there = f" ({where})" if where else ""
+        yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
+    yield from _sources(comparison)
+    yield from _bounds(comparison)
+
+
+def percent(value: float | None, decimals: int = 2) -> str:
+    """A difference in percent, with its sign."""
+    return "n/a" if value is None else f"{value:+z.{decimals}%}"
+
+
+def interval(verdict: Verdict) -> str:
+    """The interval of the difference, and what it covers where that is not 95 %."""
+    found = verdict.interval
+    if found is None:
+        return ""
+    text = f"{percent(found.low)} to {percent(found.high)}"
+    return text if found.coverage >= COVERAGE else f"{text} (covers {found.coverage:.0%})"
+
+
+def said(verdict: Verdict) -> str:
+    """The verdict in words: slower, faster, the same, unknown."""
+    if verdict.kind == "different" and verdict.difference is not None:
+        return "different: slower" if verdict.difference < 0 else "different: faster"
+    return _SAID[verdict.kind]
+
+
+def _side(name: str, side: Side) -> str:
+    origin = "" if side.origin in ("", side.label) else f" ({side.origin})"
+    return f"{name}: {words.printable(side.label)}{words.printable(origin)}"
+
+
+def _by_reason(comparison: Comparison) -> dict[str, list[str]]:
+    """Cases by what their verdict says beside its kind."""
+    cases = [row.pair.first for row in comparison.rows]
+    by_reason: dict[str, list[str]] = {}
+    for row in (row for row in comparison.rows if row.verdict.reason):
+        text = f"{said(row.verdict)}: {row.verdict.reason}"
+        by_reason.setdefault(text, []).append(named(row.pair.first, cases))
+    return by_reason
+
+
+def _bounds(comparison: Comparison) -> Iterator[str]:
+    """Where bounds come from, cases with equal ones together."""
+    cases = [row.pair.first for row in comparison.rows]
+    by_bound: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        by_bound.setdefault(row.bound.said, []).append(named(row.pair.first, cases))
+    for said_of, names in by_bound.items():
+        yield f"bound {said_of}" + (f": {', '.join(names)}" if len(by_bound) > 1 else "")
+
+
+def _sources(comparison: Comparison) -> Iterator[str]:
+    """What is published, by whom and on what; else that nothing differs, where that is so."""
+    published = [side for side in (comparison.first, comparison.second) if side.is_published]
+    for side in published:
+        for case in side.cases:
+            row = case.published[0]
+            on = f" on {row.hardware}" if row.hardware else ""
+            name = named(case, side.cases)
+            yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
+    if not published and not comparison.differences:
+        yield "nothing that is recorded differs but the trials themselves"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    verdict = row.verdict
+    return (
+        _median(row.pair.first),
+        _median(row.pair.second),
+        f"{len(row.samples.first)} and {len(row.samples.second)}",
+        percent(verdict.difference),
+        interval(verdict),
+        "" if verdict.p_holm is None else f"{verdict.p_holm:.2g}",
+        f"{row.bound.share:.2%}",
+        said(verdict),
+    )
+
+
+def _median(case: SideCase) -> str:
+    return "n/a" if case.median is None else f"{case.median:.2f}"
+
+
+def _not_valid(name: str, case: SideCase) -> str:
+    without = len(case.trials) - len(case.valid)
+    return (
+        f"{without} of {words.count(len(case.trials), 'trial')} of {name} not valid"
+        if without
+        else ""
+    )

@@ -1,0 +1,81 @@
+"""compare: whether two sweeps differ, case by case, and whether that can be told."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors, words
+from orchestrator.collecting import sides
+from orchestrator.comparing import bounds, pairing, table
+from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing.comparison import Comparison, compared
+from orchestrator.comparing.document import document
+from orchestrator.comparing.junit import junit
+from orchestrator.comparing.markdown import markdown
+from orchestrator.comparing.sides import Side
+from orchestrator.console import Voice
+from orchestrator.state.store import Store, write
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """The options of ``dlperf-orch compare``.
+
+    Args:
+        bound: up to which a difference is noise, such as 0.01; None: each case's own.
+        slower: the gate's limit, such as 0.03; None without a gate.
+        junit, markdown: files to write.
+    """
+
+    bound: float | None = None
+    slower: float | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+
+
+def compare(store: Store, first: str, second: str, options: CompareOptions, voice: Voice) -> int:
+    """Compare two sides, show and write what was found; exit code.
+
+    Raises:
+        UsageError: a side cannot be found, they cannot be compared, or have no case in common.
+    """
+    here, there = sides.both(store, first, second)
+    comparison = compared(here, there, _bounds(store, here, there, options.bound), options.slower)
+    if not comparison.rows:
+        raise errors.UsageError(
+            f"{first} and {second} have no case in common",
+            code="NOT-COMPARABLE",
+            fix="compare sweeps of the same cases: `dlperf-orch collect` shows those of each",
+        )
+    show(comparison, voice)
+    if options.markdown:
+        write(options.markdown, markdown(comparison).encode())
+    if options.junit:
+        write(options.junit, junit(comparison).encode())
+    voice.document(document(comparison))
+    return comparison.exit_code
+
+
+def show(comparison: Comparison, voice: Voice) -> None:
+    """Print a comparison as a table with its remarks."""
+    for line in table.sides(comparison):
+        voice.result(line)
+    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {table.HIGHER}"
+    voice.table(title, table.HEAD, table.rows(comparison), spare=table.SPARE)
+    for text in table.remarks(comparison):
+        voice.result(text)
+    if comparison.gate:
+        voice.result(comparison.gate)
+
+
+def _bounds(
+    store: Store, first: Side, second: Side, given: float | None
+) -> dict[int, Bound] | Bound:
+    """The bound that is given, or that of each case that both sides have."""
+    if given is not None:
+        return Bound(given, "given")
+    pairs = pairing.paired(first, second).both
+    history = tuple(sides.earlier(store, first, second))
+    return {
+        number: bounds.learnt(pair.first if pair.first.nodes else pair.second, history)
+        for number, pair in enumerate(pairs)
+    }

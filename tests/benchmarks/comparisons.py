@@ -1,0 +1,126 @@
+"""How often `compare` is wrong, and what it finds, at the spreads of DLPerf's own trials.
+
+``python -m tests.benchmarks.comparisons`` prints both; the same numbers whenever it runs.
+"""
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from orchestrator.comparing import sizes, verdicts
+from orchestrator.comparing.verdicts import Samples, Verdict
+
+# Seed 003, mixed precision, batch 256: images/s of five trials each, in the order of the logs.
+# Source: DLPerf, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/README.md.
+TRIALS = {
+    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
+    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
+    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+PAIRS = 200
+SIZES = (5, 7, 10)
+SLOWER = 0.97
+BOUND = 0.01
+Noise = Callable[[random.Random, Sequence[float]], float]
+
+
+def normal(chance: random.Random, trials: Sequence[float]) -> float:
+    """A trial whose logarithm is normal, with the standard deviation of the case's own."""
+    middle, deviation = _logarithms(trials)
+    return math.exp(chance.gauss(middle, deviation))
+
+
+def skewed(chance: random.Random, trials: Sequence[float]) -> float:
+    """The same, but one trial in ten is slow by up to 5 % more, as 1x1's second is."""
+    slow = chance.uniform(0, 0.05) if chance.random() < 0.1 else 0.0
+    return normal(chance, trials) * (1 - slow)
+
+
+def resampled(chance: random.Random, trials: Sequence[float]) -> float:
+    """One of the case's own five trials: ties everywhere."""
+    return chance.choice(trials)
+
+
+NOISES: dict[str, Noise] = {"normal": normal, "skewed": skewed, "resampled": resampled}
+
+
+def simulated(
+    noise: Noise, size: int, factor: float, bound: float, pairs: int = PAIRS
+) -> Iterator[tuple[Verdict, ...]]:
+    """The verdicts on pairs of sweeps of all five cases, the second faster by a factor."""
+    chance = random.Random(f"{noise.__name__} {size} {factor}")
+    for _ in range(pairs):
+        cases = []
+        for trials in TRIALS.values():
+            first = tuple(noise(chance, trials) for _ in range(size))
+            second = tuple(noise(chance, trials) * factor for _ in range(size))
+            cases.append(Samples(first, second, bound))
+        yield verdicts.judged(cases, 1 - SLOWER)
+
+
+def false_alarms(noise: Noise, size: int, bound: float, pairs: int = PAIRS) -> int:
+    """Of pairs of equal sweeps, how many have any case called different."""
+    found = simulated(noise, size, 1.0, bound, pairs)
+    return sum(any(verdict.kind == "different" for verdict in whole) for whole in found)
+
+
+def found(noise: Noise, size: int, pairs: int = PAIRS) -> dict[str, tuple[int, int, int]]:
+    """By case that is 3 % slower: pairs in which it is called different, the same, unknown."""
+    whole = list(simulated(noise, size, SLOWER, BOUND, pairs))
+    kinds = ("different", "same", "unknown")
+    return {
+        case: (counts[0], counts[1], counts[2])
+        for number, case in enumerate(TRIALS)
+        for counts in [[sum(v[number].kind == kind for v in whole) for kind in kinds]]
+    }
+
+
+def wrong_passes(noise: Noise, size: int, pairs: int = PAIRS) -> int:
+    """Of pairs whose second sweep is just slower than 3 %, how many pass a gate of 3 % anywhere."""
+    whole = simulated(noise, size, SLOWER - 1e-6, BOUND, pairs)
+    return sum(any(verdict.gate == "passed" for verdict in judged) for judged in whole)
+
+
+def _logarithms(trials: Sequence[float]) -> tuple[float, float]:
+    values = [math.log(value) for value in trials]
+    return statistics.fmean(values), statistics.stdev(values)
+
+
+def _alarms() -> Iterator[str]:
+    yield f"False alarms in {PAIRS} pairs of equal sweeps of {len(TRIALS)} cases (level 5 %)"
+    yield f"{'noise':<11}{'trials':>7}{'any difference':>16}{'bound 1 %':>11}"
+    for name, noise in NOISES.items():
+        for size in SIZES:
+            alone, bounded = (false_alarms(noise, size, bound) for bound in (0.0, BOUND))
+            yield f"{name:<11}{size:>7}{alone / PAIRS:>16.1%}{bounded / PAIRS:>11.1%}"
+
+
+def _detection() -> Iterator[str]:
+    yield f"A case 3 % slower, of {len(TRIALS)} compared together, bound 1 %: how often it is found"
+    yield (
+        f"{'case':<6}{'spread':>8}"
+        + "".join(f"{f'{size} trials':>12}" for size in SIZES)
+        + (f"{'foreseen for 80 %':>20}")
+    )
+    by_size = {size: found(normal, size) for size in SIZES}
+    for case, trials in TRIALS.items():
+        spread = (max(trials) - min(trials)) / statistics.median(trials)
+        shares = "".join(f"{by_size[size][case][0] / PAIRS:>12.1%}" for size in SIZES)
+        foreseen = sizes.telling(
+            _logarithms(trials)[1], -math.log(SLOWER), verdicts.LEVEL / len(TRIALS)
+        )
+        yield f"{case:<6}{spread:>8.1%}{shares}{f'{foreseen} trials':>20}"
+
+
+def _gates() -> Iterator[str]:
+    yield f"Wrong passes of --fail-if-slower 3% in {PAIRS} pairs that are slower by just that"
+    for size in SIZES:
+        yield f"{size:>2} trials: {wrong_passes(normal, size) / PAIRS:.1%}"
+
+
+if __name__ == "__main__":
+    for part in (_alarms, _detection, _gates):
+        print("\n".join(part()), end="\n\n")

@@ -1,0 +1,55 @@
+"""Sides of comparisons, made as sweeps make them: by results.json of reports on typed values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from orchestrator import report
+from orchestrator.comparing import sides
+from orchestrator.comparing.sides import Side
+from orchestrator.model.facts import JSON
+from orchestrator.model.report import PublishedResult
+from orchestrator.model.result import Evidence, Result
+from tests.reported import results, sweep
+
+DRIVER = {"image": "sha256:1", "tasks": "t1", "driver": "440.33"}
+TRIALS = (100.0, 100.1, 99.9, 100.05, 99.95, 100.02, 99.98)
+SLOWER = tuple(value * 0.95 for value in TRIALS)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sweep to be told: its trials by placement, and what else its report says."""
+
+    values: Mapping[str, Sequence[float | None]]
+    source: str = "sweep-a"
+    provenance: Mapping[str, str] = field(default_factory=lambda: DRIVER)
+    nodes: tuple[str, ...] = ("vs001", "vs002")
+    params: tuple[tuple[str, str], ...] = ()
+    published: tuple[PublishedResult, ...] = ()
+    report: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, JSON]:
+        """Its results.json."""
+        found = tuple(self._placed(one) for one in results(self.values, params=self.params))
+        rows = {one.case: self.published for one in found if self.published}
+        said = sweep(found, source=self.source, published=rows, **self.report)
+        return report.document(said)
+
+    def _placed(self, one: Result) -> Result:
+        trials = tuple(
+            replace(
+                trial,
+                provenance=self.provenance,
+                nodes=self.nodes,
+                evidence=Evidence("log", None, f"{self.source} {trial.trial}", ""),
+            )
+            for trial in one.trials
+        )
+        return replace(one, trials=trials)
+
+
+def side(values: Mapping[str, Sequence[float | None]], label: str = "A", **more: object) -> Side:
+    """The side of a sweep that is told so."""
+    told = Told(values, source=f"sweep-{label}", **more)  # type: ignore[arg-type] # passed on
+    return sides.measured(told.document, label)

@@ -1,0 +1,271 @@
+"""Comparisons of whole sweeps: pairing, what else differs, bounds, and the forms of the report."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.comparing import bounds, comparison, pairing, sides, table
+from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing.comparison import Comparison
+from orchestrator.comparing.document import document
+from orchestrator.comparing.junit import junit
+from orchestrator.comparing.markdown import markdown
+from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
+from tests.reported import PUBLISHED
+
+GIVEN = Bound(0.01, "given")
+
+
+def compared(first: sides.Side, second: sides.Side, slower: float | None = None) -> Comparison:
+    """With a bound of 1 %."""
+    return comparison.compared(first, second, GIVEN, slower)
+
+
+def three() -> Comparison:
+    """One case is slower, one the same, one unknown; one more has no trial, one no partner."""
+    first = side({"1x1": TRIALS, "1x8": TRIALS, "2x8": (90, 110, 95), "4x8": (None,), "1x4": (9,)})
+    second = side(
+        {"1x1": SLOWER, "1x8": TRIALS, "2x8": (91, 108, 97), "4x8": TRIALS, "2x4": (9,)},
+        label="B",
+        provenance={**DRIVER, "driver": "450.80"},
+        nodes=("vs001", "vs003"),
+    )
+    return compared(first, second, 0.03)
+
+
+def test_every_case_has_a_verdict() -> None:
+    """In the order of A; what only one side has stands apart."""
+    found = three()
+    assert [row.verdict.kind for row in found.rows] == ["different", "same", "unknown", "unknown"]
+    assert [row.verdict.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
+    assert [case.case["placement"] for case in found.only_first] == ["1x4"]
+    assert [case.case["placement"] for case in found.only_second] == ["2x4"]
+
+
+def test_a_sweep_beside_itself_has_no_difference() -> None:
+    """And the gate does not pass, since nothing was measured."""
+    same = side({"1x1": TRIALS, "2x8": SLOWER})
+    found = compared(same, same, 0.03)
+    assert [row.verdict.difference for row in found.rows] == [0.0, 0.0]
+    assert [row.verdict.kind for row in found.rows] == ["same", "same"]
+    assert [row.samples.shared for row in found.rows] == [7, 7]
+    assert found.exit_code == 5
+    assert "nothing that is recorded differs but the trials themselves" in table.remarks(found)
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "words"),
+    [
+        ({"1x1": TRIALS, "2x8": TRIALS}, 0, "passed: no case is slower by more than 3.00%"),
+        ({"1x1": SLOWER, "2x8": (90, 110)}, 3, "FAILED: 1 case slower by more than 3.00%"),
+        ({"1x1": TRIALS, "2x8": (90, 110)}, 5, "NO PASS: of 1 case it cannot be told"),
+        ({"1x1": TRIALS}, 5, "NO PASS: of 1 case it cannot be told"),
+        ({"1x1": SLOWER}, 3, "FAILED: 1 case slower"),
+    ],
+)
+def test_exit_code_of_the_gate(second: dict[str, tuple[float, ...]], code: int, words: str) -> None:
+    """What is slower counts most; what was not measured is no pass."""
+    first = side({"1x1": TRIALS, "2x8": TRIALS})
+    found = compared(first, side(second, label="B"), 0.03)
+    assert (found.exit_code, found.gate[: len(words)]) == (code, words)
+    without = compared(first, side(second, label="B"))
+    assert (without.exit_code, without.gate) == (0, "")
+
+
+def test_what_differs_is_named_once() -> None:
+    """Settings, parameters that a whole side has otherwise, facts of nodes, nodes, provenance."""
+    first = side({"1x1": TRIALS, "2x8": TRIALS}, params=(("loss_scale", "dynamic"),))
+    second = side(
+        {"1x1": TRIALS, "2x8": TRIALS},
+        label="B",
+        params=(("loss_scale", "static"),),
+        provenance={**DRIVER, "tasks": "t2", "driver": ""},
+        nodes=("vs003", "vs004"),
+        report={
+            "image_digest": "sha256:77",
+            "environment": {"vs003": {"kernel": "Linux 5.4", "hostname": "x", "torch": "2.1"}},
+        },
+    )
+    found = compared(first, second)
+    assert [row.verdict.kind for row in found.rows] == ["same", "same"]
+    told = {item.what: (item.first, item.second, item.cases) for item in found.differences}
+    assert told == {
+        "image digest": ("sha256:5e", "sha256:77", ()),
+        "params.loss_scale": ("dynamic", "static", ()),
+        "kernel": ("Linux 4.4.0-116", "Linux 5.4", ()),
+        "command line and environment (sha256)": ("t1", "t2", ()),
+        "nodes": ("vs[001-002]", "vs[003-004]", ()),
+    }
+
+
+def test_what_differs_in_some_cases_names_them() -> None:
+    """A case that ran on other nodes than the rest."""
+    first, other = {"1x1": TRIALS, "2x8": TRIALS}, side({"2x8": TRIALS}, nodes=("vs009",))
+    here, there = side(first), side(first, label="B")
+    moved = sides.Side("B", "b", "images/s", (there.cases[0], other.cases[0]))
+    found = compared(here, moved)
+    (nodes,) = found.differences
+    assert (nodes.what, nodes.cases) == ("nodes", (1,))
+    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in table.remarks(found)
+
+
+def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
+    """Only what each side has one value of may differ."""
+    dynamic = side({"1x1": TRIALS}, params=(("xla", "on"),))
+    both = sides.Side("C", "c", "images/s", (*dynamic.cases, *side({"1x1": SLOWER}).cases))
+    pairs = pairing.paired(dynamic, both)
+    assert len(pairs.both) == 1
+    assert (pairs.both[0].second.values, len(pairs.only_second)) == (TRIALS, 1)
+    assert pairs.varied == {}
+
+
+def test_bound_is_learnt_from_the_cases_own_history() -> None:
+    """As far apart as any two of at least three earlier medians; at least 0.2 %."""
+    (case,) = side({"1x1": TRIALS}).cases
+    earlier = [side({"1x1": (value, value)}, label=f"h{value}") for value in (100.0, 101.5, 100.5)]
+    found = bounds.learnt(case, earlier)
+    assert found.how == "learnt"
+    assert found.share == pytest.approx(0.015)
+    assert found.sweeps == ("sweep-h100.0", "sweep-h101.5", "sweep-h100.5")
+    assert found.said == "1.50% (learnt from 3 earlier sweeps)"
+    assert bounds.learnt(case, earlier[:2]).said == "1.00% (usual, for want of history)"
+    steady = [side({"1x1": TRIALS}, label=f"s{number}") for number in range(3)]
+    assert bounds.learnt(case, steady).share == 0.002
+
+
+def test_history_of_another_case_teaches_nothing() -> None:
+    """Other nodes, image, command line, parameters, or a single trial."""
+    (case,) = side({"1x1": TRIALS}).cases
+    others = [
+        side({"1x1": TRIALS}, nodes=("vs009",)),
+        side({"1x1": TRIALS}, provenance={**DRIVER, "image": "sha256:2"}),
+        side({"1x1": TRIALS}, provenance={**DRIVER, "tasks": "t2"}),
+        side({"1x1": TRIALS}, params=(("xla", "on"),)),
+        side({"2x8": TRIALS}),
+        side({"1x1": (100.0,)}),
+    ]
+    assert bounds.learnt(case, others).how == "usual"
+
+
+def test_published_values_have_no_trials() -> None:
+    """The difference is shown, and no verdict; source and framework are named."""
+    other = replace(PUBLISHED, framework="ngc-pytorch-2023")
+    first = side({"4x8": TRIALS, "1x1": (None,)}, published=(other, PUBLISHED))
+    second = sides.published(first, "ngc-pytorch", "published:ngc-pytorch")
+    assert second.origin == "dlperf ngc-pytorch"
+    found = compared(first, second, 0.03)
+    verdict = found.rows[0].verdict
+    assert verdict.difference == pytest.approx(22551.16 / 100 - 1)
+    assert (verdict.kind, verdict.gate, found.exit_code) == ("unknown", "unknown", 5)
+    assert "4x8 amp b256: 22551.16 by ngc-pytorch: DLPerf README" in list(table.remarks(found))
+    assert document(found)["cases"][0]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
+    assert sides.published(first, "none", "published:none").cases == ()
+
+
+def test_json_has_everything() -> None:
+    """And can be written again: no NaN."""
+    told = json.loads(json.dumps(document(three()), allow_nan=False))
+    assert (told["exit_code"], told["higher_is_better"], told["unit"]) == (3, True, "images/s")
+    assert [case["verdict"] for case in told["cases"]] == [
+        *("different", "same", "unknown", "unknown"),
+    ]
+    slow, _, wide, failed = told["cases"]
+    assert slow["difference"] == pytest.approx(-0.05)
+    assert slow["interval"]["low"] < -0.05 < slow["interval"]["high"]
+    assert slow["bound"] == {"share": 0.01, "how": "given", "sweeps": []}
+    assert wide["needs_trials"] > 3
+    assert (failed["difference"], failed["first"]["median"]) == (None, None)
+    assert failed["first"]["not_valid"] == ["4n8g-r50_b256_amp_1"]
+    assert (told["first"]["image_digest"], told["first"]["origin"]) == ("sha256:5e", "sweep-A")
+    assert {item["what"] for item in told["differences"]} == {"driver", "nodes"}
+    assert [len(told[key]) for key in ("only_first", "only_second")] == [1, 1]
+
+
+def test_words_for_people() -> None:
+    """A row for each case, and remarks below."""
+    found = three()
+    rows = table.rows(found)
+    assert [row[0] for row in rows] == [
+        f"{place} amp b256" for place in ("1x1", "1x8", "2x8", "4x8")
+    ]
+    assert [row[-1] for row in rows] == [
+        *("different: slower", "same within the bound", "unknown", "unknown"),
+    ]
+    assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
+    assert rows[2][5].endswith("(covers 90%)")
+    assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
+    remarks = list(table.remarks(found))
+    assert "only in A: 1x4 amp b256" in remarks
+    assert "4x8 amp b256: unknown: no valid trial on one side" in remarks
+    assert "4x8 amp b256: 1 of 1 trial of A not valid" in remarks
+    assert "differs: driver: 440.33 -> 450.80" in remarks
+    assert remarks[-1] == "bound 1.00% (given)"
+    assert table.sides(found) == ("A: A (sweep-A)", "B: B (sweep-B)")
+    faster = compared(side({"1x1": SLOWER}), side({"1x1": TRIALS}, label="B"))
+    assert table.rows(faster)[0][-1] == "different: faster"
+
+
+def test_bounds_of_several_kinds_name_their_cases() -> None:
+    """Each with its cases."""
+    both = {"1x1": TRIALS, "2x8": TRIALS}
+    found = comparison.compared(
+        side(both), side(both, label="B"), {0: GIVEN, 1: Bound(0.01, "usual")}, None
+    )
+    assert "bound 1.00% (given): 1x1 amp b256" in table.remarks(found)
+
+
+def test_markdown_for_a_ci_summary() -> None:
+    """Table, gate and method; names of others cannot break it."""
+    text = markdown(three())
+    assert "**FAILED: 1 case slower by more than 3.00%**" in text
+    assert "| 1x1 amp b256 | 100.00 | 95.00 | 7 and 7 | -5.00% |" in text
+    assert "higher is better" in text
+    hostile = compared(side({"1x1": TRIALS}, label="<b>|"), side({"1x1": TRIALS}, label="B"))
+    assert "- A: &lt;b>\\| (sweep-&lt;b>\\|)\n" in markdown(hostile)
+    assert "**" not in markdown(hostile)
+
+
+def test_junit_has_a_test_for_each_case() -> None:
+    """A slower one is a failure, one that cannot be told an error."""
+    suite = ElementTree.fromstring(junit(three()))
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "5", "failures": "1", "errors": "3", "skipped": "0"}
+    kinds = [next((part.tag for part in test), None) for test in suite.findall("testcase")]
+    assert kinds == ["failure", "system-out", "error", "error", "error"]
+    assert "-5.00%" in str(suite.findall("testcase")[0][0].get("message"))
+
+
+def test_junit_without_a_gate_fails_nothing() -> None:
+    """What is unknown is skipped."""
+    first = side({"1x1": TRIALS, "2x8": (1.0, 2.0), "4x8": (1.0,)})
+    suite = ElementTree.fromstring(
+        junit(compared(first, side({"1x1": SLOWER, "2x8": (1.1, 2.2)}, label="B\x1b")))
+    )
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "3", "failures": "0", "errors": "0", "skipped": "2"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "it has version 2; needed 1"),
+        ({"unit": None}, "unit: "),
+        ({"cases": [{"case": {}, "trials": [{"trial": "x"}]}]}, "cases.0.trials.0.state: "),
+        (
+            {
+                "cases": [
+                    {"case": {}, "trials": [{"trial": "x", "state": "valid", "throughput": 0}]}
+                ]
+            },
+            "cases.0.trials.0.throughput: ",
+        ),
+    ],
+)
+def test_what_is_no_results_json_says_why(change: dict[str, object], words: str) -> None:
+    """Field by field; nothing is guessed."""
+    with pytest.raises(ValueError, match=words):
+        sides.measured({**Told({"1x1": TRIALS}).document, **change}, "A")  # type: ignore[dict-item] # it is JSON
+    with pytest.raises(ValueError, match="valid dictionary"):
+        sides.measured([], "A")
