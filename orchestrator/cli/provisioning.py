@@ -11,6 +11,36 @@ from orchestrator.cli.options import IMAGES, Inventory, Nodes
 app = typer.Typer()
 
 
+@command(app, has_state=False)
+def init(
+    face: Face,
+    hosts: Annotated[
+        list[str] | None, typer.Argument(metavar="[USER@]HOST...", help="Or localhost.")
+    ] = None,
+    hostfile: Annotated[Path | None, typer.Option(help="A hostfile of OpenMPI.")] = None,
+    ansible: Annotated[Path | None, typer.Option(help="An Ansible inventory, INI or YAML.")] = None,
+    scontrol: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write here; default: print it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    name: Annotated[str | None, typer.Option(help="Of the cluster; default: the file's.")] = None,
+    user: Annotated[str | None, typer.Option(help="Who logs in; default: you.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Where sshd listens.")] = None,
+    identity: Annotated[str | None, typer.Option(help="The SSH key to offer.")] = None,
+    agent: Annotated[bool, typer.Option("--agent", help="Let ssh-agent sign.")] = False,
+    known_hosts: Annotated[str | None, typer.Option(help="File of trusted host keys.")] = None,
+) -> int:
+    """Ask machines what they have, and write an inventory of them."""
+    from orchestrator.verbs import init as verb
+
+    sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol)
+    login = verb.Login(user, port, identity, agent, known_hosts)
+    return verb.init(sources, login, verb.Target(out, force, name), face.voice)
+
+
 @command(app, nodes=True)
 def provision(
     face: Face,

@@ -45,13 +45,22 @@ def draft(path: Path) -> Document:
         ConfigError: there is no mapping, or nothing that could be judged further.
     """
     text, problems = source.read(path)
-    composer = _Composer(str(path), text, problems)
+    return _drafted(str(path), text, problems)
+
+
+def draft_of(text: str, shown: str) -> Document:
+    """As ``draft``, of a text that lies in no file; ``shown`` stands in its place in messages."""
+    return _drafted(shown, text, [])
+
+
+def _drafted(file: str, text: str, problems: list[errors.Mistake]) -> Document:
+    composer = _Composer(file, text, problems)
     data = composer.compose()
     if problems and (data is None or () in composer.broken):
         raise errors.ConfigError(problems)
     broken = frozenset(composer.broken)
     marks = (composer.marks, composer.key_marks)
-    return Document(str(path), data, *marks, tuple(problems), broken)
+    return Document(file, data, *marks, tuple(problems), broken)
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:

@@ -20,6 +20,7 @@ OTHER_WORDS = {
     " PYTHONUNBUFFERED RANK",
     "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
     "capabilities and signals": "ALL SETGID SETUID SIGTERM",
+    "states of ports": "ACTIVE",
     "what nvidia-smi prints": "CPU GPU ID NODE NUMA PHB PIX PXB SOC SYS V100-SXM2",
     "titles of reports": "CUDA OFED",
     "transports as NCCL calls them": "IB",

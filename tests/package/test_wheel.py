@@ -72,7 +72,7 @@ PLAYBOOKS = {
     *("rn50-fp32", "rn50-amp", "rn50-amp-static"),
     *("tf-rn50-fp32", "tf-rn50-amp", "tf-rn50-fp32-perf", "tf-rn50-amp-perf"),
     *("oneflow-rn50-fp32", "oneflow-rn50-amp", "oneflow-bert-fp32", "oneflow-bert-amp"),
-    *("oneflow-gpt", "smoke"),
+    *("oneflow-gpt", "smoke", "rn50-h100"),
 }
 
 
@@ -82,7 +82,7 @@ def test_every_playbook_resolves_in_an_empty_folder(installed: Path, tmp_path: P
     listed = json.loads(run(program, "list", "playbooks", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == PLAYBOOKS
     for name in sorted(PLAYBOOKS):
-        inventory = "local" if name == "smoke" else "v100x4"
+        inventory = {"smoke": "local", "rn50-h100": "h100x2"}.get(name, "v100x4")
         words = ("sweep", name, "--inventory", inventory, "--dry-run", "--json")
         done = run(program, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

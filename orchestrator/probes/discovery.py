@@ -1,0 +1,152 @@
+"""What a machine has, asked without an inventory: GPUs, adapters, Docker, Slurm, data sets."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.model.facts import DriverFacts, Gid, Silent, Topology
+from orchestrator.model.site import DockerFacts, HostFacts
+from orchestrator.probes import Probe, docker, gpu, host, roce, sections, topology
+from orchestrator.probes.sections import Output, Section
+
+_PORTS = r"""
+cd /sys/class/infiniband 2>/dev/null || exit 0
+for port in */ports/*; do
+    [ -r "$port/state" ] || continue
+    printf '%s|%s|%s|%s|%s\n' "${port%%/*}" "${port##*/}" "$(cat "$port/state")" \
+        "$(cat "$port/rate")" "$(cat "$port/link_layer")"
+done
+"""
+_GIDS = 'exec sh -c "$1" sh "$2" $(ls "$2" 2>/dev/null)'
+# Data sets are known by files that all of their copies have, two folders deep at most.
+_PLACE = r"""
+printf 'server %s\n' "$(printf '%s' "$SSH_CONNECTION" | cut -d' ' -f3)"
+ip -o route show default 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/route \1/p' | head -n 1
+PATH=$PATH:/usr/local/bin:/opt/slurm/bin
+! command -v sinfo >/dev/null 2>&1 || printf 'slurm %s\n' "$(sinfo --version 2>/dev/null)"
+for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; do
+    [ -d "$folder" ] || continue
+    [ ! -d "$folder/train/n01440764" ] || printf 'data imagenet %s\n' "$folder"
+    [ ! -e "$folder/train-00000-of-01024" ] || printf 'data imagenet_tfrecord %s\n' "$folder"
+    [ ! -e "$folder/train/part-00000" ] || printf 'data imagenet_ofrecord %s\n' "$folder"
+done
+exit 0
+"""
+_RATE = re.compile(r"([0-9]+)(?:\.[0-9]+)? Gb/sec.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port of an RDMA adapter, as the kernel's files say."""
+
+    hca: str
+    port: int
+    active: bool
+    rate_gbps: int
+    link_layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """A machine's answer; None is what it does not have or did not say.
+
+    Args:
+        sudo: whether Docker answers to ``sudo -n`` alone.
+        server: the address at which the SSH session arrived; empty for this machine itself.
+        route: the interface of the default route.
+        slurm: what ``sinfo --version`` prints; empty without Slurm.
+        data: paths by name of the data set.
+    """
+
+    host: HostFacts
+    gpu: DriverFacts | None
+    topology: Topology | None
+    ports: tuple[Port, ...]
+    gids: tuple[Gid, ...]
+    docker: DockerFacts | None
+    why_no_docker: str
+    sudo: bool
+    server: str
+    route: str
+    slurm: str
+    data: Mapping[str, str]
+
+
+def questions(folder: str) -> tuple[Section, ...]:
+    """Everything that is asked of a machine.
+
+    Args:
+        folder: where attempts would lie.
+    """
+    return (
+        Section("host", host.probe("python3", folder, ()).argv, limit_s=25),
+        Section("gpu", gpu.PROBE.argv, limit_s=20),
+        Section("topology", topology.PROBE.argv, limit_s=20),
+        Section("ports", ("sh", "-c", _PORTS)),
+        Section("gids", ("sh", "-c", _GIDS, "sh", roce.SCRIPT, roce.ROOT)),
+        Section("place", ("sh", "-c", _PLACE)),
+        *docker.sections(sudo=False),
+        Section("sudo", ("sudo", "-n", "docker", "info", "--format", "{{.ServerVersion}}")),
+    )
+
+
+def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
+    """All questions as one command.
+
+    Args:
+        nonce: random letters and digits, new for every call.
+    """
+    selected = questions(folder)
+
+    def parse(text: str) -> Discovered:
+        return discovered(sections.split(text, selected, nonce=nonce).outputs)
+
+    return Probe("discovery", sections.argv(selected, nonce=nonce), parse)
+
+
+def discovered(outputs: Mapping[str, Output]) -> Discovered:
+    """The answers to all questions, by name.
+
+    Raises:
+        LogError: HOST-FACTS; it says not even what every Linux machine says.
+    """
+    if outputs["host"].exit_code is None:
+        raise errors.LogError("the node gave no host facts in time", code="HOST-HUNG")
+    gpus = sections.read(outputs["gpu"], gpu.parse)
+    wires = sections.read(outputs["topology"], topology.parse)
+    engine = docker.parse(outputs)
+    denied = isinstance(engine, Silent) and engine.code == "DENIED"
+    place = [line.split(" ", 1) for line in outputs["place"].out.splitlines()]
+    said = {words[0]: words[1].strip() for words in place if len(words) == 2}
+    found = [words[1].split(" ", 1) for words in place if words[0] == "data"]
+    return Discovered(
+        host=host.parse(outputs["host"].out),
+        gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
+        topology=wires if isinstance(wires, Topology) else None,
+        ports=ports(outputs["ports"].out),
+        gids=roce.parse(outputs["gids"].out),
+        docker=engine if isinstance(engine, DockerFacts) else None,
+        why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
+        sudo=denied and outputs["sudo"].exit_code == 0,
+        server=said.get("server", ""),
+        route=said.get("route", ""),
+        slurm=said.get("slurm", ""),
+        data={words[0]: words[1] for words in reversed(found) if len(words) == 2},
+    )
+
+
+def ports(text: str) -> tuple[Port, ...]:
+    """The ports in lines of ``adapter|port|state|rate|link layer``; unreadable ones are left out.
+
+    Source:
+        Linux, Documentation/ABI/stable/sysfs-class-infiniband: ``4: ACTIVE``, and a rate such as
+        ``400 Gb/sec (4X NDR)``.
+    """
+    found = []
+    for line in text.splitlines():
+        hca, port, state, rate, layer = (line.split("|") + [""] * 5)[:5]
+        speed = _RATE.fullmatch(rate)
+        if port.isdecimal() and speed and layer in ("InfiniBand", "Ethernet"):
+            found.append(Port(hca, int(port), "ACTIVE" in state, int(speed[1]), layer))
+    return tuple(found)

@@ -1,0 +1,218 @@
+"""init: an inventory written from what machines say of themselves."""
+
+import getpass
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator import disk, errors, words
+from orchestrator.console import Voice
+from orchestrator.files import yaml_reader
+from orchestrator.fleet import Answer, Fleet, folded
+from orchestrator.inputs import host_lists, probing, user_files
+from orchestrator.inputs.host_lists import Listed
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.text import is_name
+from orchestrator.planning import inventory_draft
+from orchestrator.planning.inventory_draft import Draft, DraftNode
+from orchestrator.probes import discovery, sections
+from orchestrator.probes.discovery import Discovered
+
+_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where hosts come from: the command line and other tools' lists.
+
+    Args:
+        scontrol: a file, or ``-`` for standard input.
+    """
+
+    hosts: tuple[str, ...] = ()
+    hostfile: Path | None = None
+    ansible: Path | None = None
+    scontrol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How nodes are reached that say nothing else of it."""
+
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
+    agent: bool = False
+    known_hosts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the inventory goes; None prints it."""
+
+    out: Path | None = None
+    force: bool = False
+    name: str | None = None
+
+
+def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
+    """Ask every host, and write or print an inventory that ``check`` accepts; exit code.
+
+    Hosts that did not answer are in it too, with the reason in a comment.
+    """
+    name = _name(target)
+    if target.out is not None and target.out.exists() and not target.force:
+        raise errors.UsageError(
+            f"{target.out} is there already", code="EXISTS", fix="give another -o, or --force"
+        )
+    listed = _listed(sources)
+    nodes = tuple(_node(one, login) for one in listed)
+    _refuse_mixed(nodes)
+    voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
+    answers = _asked(_cluster(name, nodes, login), {node.name for node in nodes if node.is_here})
+    nodes = tuple(map(_answered, nodes, answers))
+    command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
+    text = inventory_draft.text(Draft(name, command, nodes, login.agent, login.known_hosts))
+    user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
+    _deliver(text, target, voice)
+    return _told(text, nodes, answers, target, voice)
+
+
+def _name(target: Target) -> str:
+    name = target.name or (target.out.stem if target.out else "mine")
+    if not is_name(name):
+        raise errors.UsageError(
+            f"{words.shown(name)} is no name of a cluster",
+            code="HOST",
+            fix="give --name with 2 to 63 letters, digits, '_', '.' or '-'",
+        )
+    return name
+
+
+def _listed(sources: Sources) -> tuple[Listed, ...]:
+    found = [host_lists.host(text) for text in sources.hosts]
+    if sources.hostfile:
+        found += host_lists.hostfile(sources.hostfile)
+    if sources.ansible:
+        found += host_lists.ansible(sources.ansible)
+    if sources.scontrol:
+        is_input = sources.scontrol == "-"
+        text = sys.stdin.read() if is_input else host_lists.text(Path(sources.scontrol))
+        shown = "standard input" if is_input else sources.scontrol
+        found += host_lists.scontrol(text, shown)
+    if not found:
+        raise errors.UsageError(
+            "no host is named",
+            code="HOST",
+            fix="name hosts, or give --hostfile, --ansible, --scontrol",
+        )
+    return tuple({one.name.casefold(): one for one in reversed(found)}.values())[::-1]
+
+
+def _node(listed: Listed, login: Login) -> DraftNode:
+    is_here = listed.address in _HERE
+    return DraftNode(
+        name=listed.name,
+        address="127.0.0.1" if is_here else listed.address,
+        user=listed.user or login.user or getpass.getuser(),
+        port=listed.port or login.port or 22,
+        identity=listed.identity or login.identity or _key(login),
+        is_here=is_here,
+        found=None,
+        claimed_gpus=listed.gpus,
+    )
+
+
+def _key(login: Login) -> str | None:
+    if login.agent:
+        return None
+    return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
+
+
+def _refuse_mixed(nodes: Sequence[DraftNode]) -> None:
+    here = [node.name for node in nodes if node.is_here]
+    if here and len(here) < len(nodes):
+        raise errors.UsageError(
+            f"{here[0]} is this machine, which other nodes cannot reach by that address",
+            code="HOST",
+            fix="name this machine by the address that the other nodes reach",
+        )
+
+
+def _cluster(name: str, nodes: Sequence[DraftNode], login: Login) -> Cluster:
+    """The least that reaching the nodes needs; what they have is what they are asked."""
+    entries = []
+    for node in nodes:
+        entry: dict[str, object] = {"name": node.name, "address": node.address}
+        if not node.is_here:
+            entry |= {"user": node.user, "port": node.port, "agent": login.agent}
+            entry |= {"identity": node.identity} if node.identity else {}
+            entry |= {"known_hosts": login.known_hosts} if login.known_hosts else {}
+        entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
+    document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
+    text = inventory_draft.as_yaml(document)
+    return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
+
+
+def _asked(cluster: Cluster, here: set[str]) -> list[Answer[Discovered]]:
+    probes = {
+        node.name: discovery.probe(
+            "/tmp" if node.name in here else "/var/tmp", nonce=secrets.token_hex(8)
+        )
+        for node in cluster.members
+    }
+    limit_s = sections.timeout_s(discovery.questions("/var/tmp"))
+    with Fleet.of(cluster) as fleet:
+        done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
+    answers = []
+    for answer in done:
+        value, error = None, answer.error
+        try:
+            if answer.value is not None:
+                value = probing.understood(probes[answer.node], answer.value, answer.node)
+        except errors.DlperfError as unread:
+            error = unread
+        answers.append(Answer(answer.node, value, error, answer.at_s))
+    return answers
+
+
+def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
+    return replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
+
+
+def _deliver(text: str, target: Target, voice: Voice) -> None:
+    if target.out is None:
+        voice.result(text.rstrip())
+        return
+    with disk.on_disk(target.out, fix="give another -o"), disk.replacing(target.out) as file:
+        file.write(text.encode())
+
+
+def _told(
+    text: str,
+    nodes: Sequence[DraftNode],
+    answers: Sequence[Answer[Discovered]],
+    target: Target,
+    voice: Voice,
+) -> int:
+    failures = folded(answer.error for answer in answers if answer.error)
+    for failure in failures:
+        voice.line(str(failure))
+    code = errors.joined(failure.exit_code for failure in failures)
+    if target.out is not None:
+        known = words.count(sum(node.found is not None for node in nodes), "node")
+        voice.result(f"{target.out}: {known} of {len(nodes)} answered")
+        voice.result(f"next: dlperf-orch check {target.out}; dlperf-orch provision {target.out}")
+    voice.document(
+        {
+            "exit_code": code,
+            "file": str(target.out) if target.out else None,
+            "inventory": text,
+            "nodes": {node.name: node.found is not None for node in nodes},
+            "errors": [document for failure in failures for document in failure.documents()],
+        }
+    )
+    return code

@@ -1,0 +1,186 @@
+"""Inventories written from what machines answered, each of which our own check accepts."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.files import yaml_reader
+from orchestrator.inputs import user_files
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.facts import Gid
+from orchestrator.planning import inventory_draft
+from orchestrator.planning.inventory_draft import Draft, DraftNode
+from orchestrator.probes import discovery
+from orchestrator.probes.discovery import Discovered, Port
+from orchestrator.probes.sections import Output
+from tests.probes.answers import HOST_LINES
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+RATE = "400 Gb/sec (4X NDR)"
+
+
+def ports(*hcas: str, layer: str = "InfiniBand", state: str = "4: ACTIVE", rate: str = RATE) -> str:
+    """Lines of the kernel's files."""
+    return "".join(f"{hca}|1|{state}|{rate}|{layer}\n" for hca in hcas)
+
+
+def answer(**texts: str) -> Discovered:
+    """What a node of one A100 and ten adapters says, with these answers instead."""
+    plain = {
+        "host": HOST_LINES,
+        "gpu": (SAMPLES / "nvidia-smi" / "telegraf_a100-sxm4-v12.xml").read_text(),
+        "topology": (SAMPLES / "topo" / "litgpt_a100_8gpu_10nic_numa_id.txt").read_text(),
+        "ports": ports(*(f"mlx5_{n}" for n in range(10))),
+        "gids": "",
+        "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
+        "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text(),
+        "docker.version": (SAMPLES / "docker" / "debian_20.10.24_version.json").read_text(),
+        "docker.beside": "free_kib 99999999\n",
+        "sudo": "20.10.24\n",
+    }
+    outputs = {name: Output(0, text, "") for name, text in {**plain, **texts}.items()}
+    return discovery.discovered(outputs)
+
+
+def without(found: Mapping[str, Output]) -> Discovered:
+    """A machine with nothing but itself; ``found`` are the answers that it gives instead."""
+    absent = dict.fromkeys(
+        ("gpu", "topology", "docker.info", "docker.version", "docker.beside", "sudo"),
+        Output(127, "", "not found"),
+    )
+    empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
+    return discovery.discovered({"host": Output(0, HOST_LINES, ""), **empty, **absent, **found})
+
+
+def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
+    """The text, and what our reader makes of it."""
+    text = inventory_draft.text(Draft("lab", "dlperf-orch init gpu01", nodes, agent))
+    return text, user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+
+
+def node(name: str, address: str, found: Discovered | None, **said: object) -> DraftNode:
+    """A node reached by SSH."""
+    plain = DraftNode(name, address, "bench", 22, "~/.ssh/id_ed25519", False, found)
+    return replace(plain, **said)  # type: ignore[arg-type]  # each test names real fields
+
+
+def test_a_node_is_declared_as_it_was_observed() -> None:
+    """Docker, GPUs by model, the adapters near them alone, the interface of its address, data."""
+    text, found = drafted(
+        node("gpu01", "10.0.0.11", answer()), node("gpu02", "10.0.0.12", answer())
+    )
+    first, second = found.members
+    assert (first.runtime, first.sudo, first.user) == ("docker", False, "bench")
+    assert first.gpus is not None
+    assert (first.gpus.count, first.gpus.model) == (1, "NVIDIA A100-SXM4-80GB")
+    assert [hca.name for hca in first.hcas] == [f"mlx5_{n}" for n in (0, 1, 2, 3, 4, 5, 8, 9)]
+    assert {(hca.rate_gbps, hca.link_layer) for hca in first.hcas} == {(400, "InfiniBand")}
+    assert first.data == {"imagenet": "/data/image"}
+    assert replace(second, name=first.name, address=first.address) == first
+    assert "# gpu01: adapter left out: mlx5_6 is far from every GPU" in text
+    assert "# gpu01: slurm 23.11.4 is there" in text
+    assert found.images == ("reference-rn50",)
+
+
+def test_what_differs_stands_at_its_node() -> None:
+    """Adapters that are down, another rate; a node that did not answer has its reason."""
+    down = ports("mlx5_0") + ports("mlx5_1", state="1: DOWN")
+    other = answer(topology="", ports=down, place="server 10.0.0.12\nroute eno1\n")
+    silent = node("gpu03", "10.0.0.13", None, why="no route\nto host", claimed_gpus=8)
+    text, found = drafted(
+        node("gpu01", "10.0.0.11", answer()), node("gpu02", "10.0.0.12", other), silent
+    )
+    assert [hca.name for hca in found.members[1].hcas] == ["mlx5_0"]
+    assert "mlx5_1 is not active" in text
+    assert "# gpu03: was not asked: no route to host" in text
+    third = found.members[2]
+    assert third.gpus is not None
+    assert third.gpus.count == 8
+
+
+def test_without_docker_tasks_are_plain_processes() -> None:
+    """And without GPUs a playbook needs a device; both are said."""
+    text, found = drafted(node("n1", "10.0.0.1", without({})), agent=True)
+    (only,) = found.members
+    assert (only.runtime, only.gpus, only.agent) == ("process", None, True)
+    assert "# n1: no Docker (" in text
+    assert "playbooks need `device: cpu`" in text
+    assert found.images == ()
+
+
+def test_docker_behind_sudo_is_taken() -> None:
+    """Where the user alone is refused and `sudo -n docker` answers."""
+    refused = Output(1, "", "permission denied while trying to connect to the Docker daemon socket")
+    answers = {"docker.info": refused, "docker.version": refused, "sudo": Output(0, "27.1\n", "")}
+    _, found = drafted(node("n1", "10.0.0.1", without(answers)))
+    assert (found.members[0].runtime, found.members[0].sudo) == ("docker", True)
+
+
+def test_this_machine_is_local() -> None:
+    """No login, no interface: nothing else reaches it."""
+    here = node("localhost", "127.0.0.1", answer(), is_here=True)
+    _, found = drafted(here)
+    (only,) = found.members
+    assert (only.transport, only.interface, only.identity) == ("local", None, None)
+
+
+def test_roce_is_declared_with_the_index_that_all_adapters_share() -> None:
+    """The layer of the greater bandwidth counts; link-local addresses and RoCE v1 do not."""
+    lines = [
+        f"{hca} 1 {index} {gid} eth0 {kind}"
+        for hca, shift in (("mlx5_0", 0), ("mlx5_1", 2))
+        for index, gid, kind in (
+            (1, "fe80:0000:0000:0000:a288:c2ff:fe5b:03ec", "RoCE v2"),
+            (2, "0000:0000:0000:0000:0000:ffff:0b00:0048", "IB/RoCE v1"),
+            (3, "0000:0000:0000:0000:0000:ffff:0b00:0048", "RoCE v2"),
+            (5 + shift, "0000:0000:0000:0000:0000:ffff:0b01:0048", "RoCE v2"),
+        )
+    ]
+    ethernet = ports("mlx5_0", "mlx5_1", layer="Ethernet") + ports(
+        "mlx5_2", rate="100 Gb/sec (4X EDR)"
+    )
+    said = answer(topology="", ports=ethernet, gids="\n".join(lines))
+    text, found = drafted(node("n1", "10.0.0.1", said))
+    (only,) = found.members
+    assert [(hca.name, hca.link_layer) for hca in only.hcas] == [
+        ("mlx5_0", "Ethernet"),
+        ("mlx5_1", "Ethernet"),
+    ]
+    assert only.roce is not None
+    assert only.roce.gid_index == 3
+    assert "mlx5_2 speaks InfiniBand" in text
+
+
+def test_no_index_without_a_common_one() -> None:
+    """Then NCCL is left to choose."""
+    gid = Gid("mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0b00:0048", "eth0", "RoCE v2")
+    assert inventory_draft.gid_index((gid,), ["mlx5_0", "mlx5_1"]) is None
+    assert inventory_draft.gid_index((), []) is None
+
+
+def test_adapters_are_sorted_by_number() -> None:
+    """As people count them, names without a number first."""
+    said = replace(
+        answer(topology=""),
+        ports=tuple(Port(name, 1, True, 400, "InfiniBand") for name in ("mlx5_10", "mlx5_9", "ib")),
+    )
+    used, left = inventory_draft.adapters(said)
+    assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
+    assert left == ()
+
+
+def test_ports_that_cannot_be_read_are_left_out() -> None:
+    """A rate in other words, another layer, a short line."""
+    text = "a|1|4: ACTIVE|2.5 Gb/sec (1X)|InfiniBand\nb|1|4: ACTIVE|fast|InfiniBand\nc|1\nd|x|||\n"
+    assert [(port.hca, port.rate_gbps) for port in discovery.ports(text)] == [("a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [("no", '"no"'), ("1.2", '"1.2"'), ("10.0.0.1", "10.0.0.1"), ("a: b", '"a: b"'), ("x", "x")],
+)
+def test_texts_stay_texts_in_yaml(word: str, written: str) -> None:
+    """What YAML could take for something else is quoted."""
+    assert inventory_draft.scalar(word) == written

@@ -1,0 +1,76 @@
+"""init: from a host's name to an inventory, through a real sshd."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.inputs import user_files
+from tests.conftest import Place
+from tests.sshd import Sshd, free_port, keygen
+
+
+def told(done: "subprocess.CompletedProcess[str]", code: int = 0) -> dict[str, object]:
+    """The document of a command that ended so."""
+    assert done.returncode == code, done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+@pytest.mark.cluster
+@pytest.mark.daemons
+def test_a_machine_behind_sshd_becomes_an_inventory(place: Place, tmp_path: Path) -> None:
+    """Named by Ansible's list; what comes out reaches the node again, with the same key."""
+    server = Sshd(tmp_path / "sshd", address="127.0.0.5").start()
+    (place.folder / "hosts.ini").write_text(
+        f"[all]\ngpu01 ansible_host=127.0.0.5 ansible_port={server.port}\n"
+        f"[all:vars]\nansible_ssh_private_key_file={server.identity}\n"
+    )
+    words = ("--ansible", "hosts.ini", "--known-hosts", str(server.known_hosts))
+    try:
+        done = place.run("init", *words, "-o", "inventory/lab.yaml", "--json")
+        document = told(done)
+        again = place.run("provision", "inventory/lab.yaml", "--dry-run")
+    finally:
+        server.stop()
+    assert document["nodes"] == {"gpu01": True}
+    (node,) = user_files.cluster(str(place.folder / "inventory/lab.yaml"))[0].members
+    assert (node.address, node.port, node.transport) == ("127.0.0.5", server.port, "ssh")
+    assert (node.identity, node.known_hosts) == (str(server.identity), str(server.known_hosts))
+    assert "gpu01 (ssh, " in again.stdout, again.stderr
+
+
+def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
+    """Our own check accepts it; a file that is there stays, unless --force says otherwise."""
+    words = ("init", "localhost", "-o", "inventory/box.yaml")
+    document = told(place.run(*words, "--json"))
+    out = place.folder / "inventory" / "box.yaml"
+    assert document["inventory"] == out.read_text()
+    cluster, _ = user_files.cluster(str(out))
+    assert (cluster.name, cluster.is_here) == ("box", True)
+    refused = place.run(*words)
+    assert refused.returncode == 2
+    assert "EXISTS" in refused.stderr
+    assert "2 nodes" not in place.run(*words, "--force").stdout
+    assert out.read_text().startswith("# Written by: dlperf-orch init localhost")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")],
+)
+def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
+    """No host, this machine beside others, a name that is none; nothing is asked."""
+    done = place.run("init", *words)
+    assert done.returncode == 2
+    assert "ERROR HOST" in done.stderr
+
+
+def test_hosts_that_do_not_answer_are_written_too(place: Place, tmp_path: Path) -> None:
+    """With the reason, so that `trust` and a second run have a file to begin with; exit 4."""
+    key = keygen(tmp_path / "id")
+    words = ("--port", str(free_port()), "--identity", str(key), "--json")
+    text = str(told(place.run("init", "me@127.0.0.3", *words), code=4)["inventory"])
+    assert "127.0.0.3: was not asked" in text
+    assert "user: me" in text
