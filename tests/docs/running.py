@@ -21,7 +21,7 @@ ONLY_PARSED = {
     "README.md: make demo": "takes minutes",
     "README.md: make test": "is what runs this",
     "README.md: pip install '.[demo]'": "writes into the environment of the tests",
-    "docs/commands.md: dlperf-orch trust v100x4": "needs the nodes",
+    "docs/commands-nodes.md: dlperf-orch trust v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch bundle v100x4 /media/usb": "needs the nodes",
     "docs/commands.md: dlperf-orch data check imagenet --inventory v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch data prepare imagenet --inventory v100x4 --from /downloads"

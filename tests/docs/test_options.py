@@ -10,8 +10,9 @@ from orchestrator import errors
 from orchestrator.cli.app import app
 from tests.docs.pages import ROOT, rows
 
-PAGES = [ROOT / "docs/commands.md", ROOT / "docs/commands-numbers.md"]
-COMMANDS, NUMBERS = (page.read_text(encoding="utf-8") for page in PAGES)
+PAGES = sorted(ROOT.glob("docs/commands*.md"))
+TEXTS = [page.read_text(encoding="utf-8") for page in PAGES]
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
 # Told once, at the top of the page.
 COMMON = {"--json", "--state", "--verbose", "--help"}
 OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -31,7 +32,7 @@ def commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCo
 def sections() -> dict[str, set[str]]:
     """By command, the options of its table; several commands may share a heading."""
     found: dict[str, set[str]] = {}
-    for part in (*COMMANDS.split("\n## ")[1:], *NUMBERS.split("\n## ")[1:]):
+    for part in (part for text in TEXTS for part in text.split("\n## ")[1:]):
         title, _, text = part.partition("\n")
         options = {word for cells in rows(text) for word in OPTION.findall(cells[0])}
         found |= dict.fromkeys(title.split(", "), options)
