@@ -20,6 +20,12 @@ PREPARING_S = 20.0  # whether a data set is being prepared there, by its process
 SUPERVISOR_S = 30.0  # a supervisor's start, a signal to it, killing what it leaves
 STREAM_END_S = 5.0  # a command whose input has ended
 
+# Slurm.
+STEP_S = 30.0  # beside what a step's commands may take
+QUEUE_S = 60.0  # until slurmctld answers, which may be starting anew
+NODE_STATE_S = 5.0  # between two looks at the states of a gang's nodes
+STEP_END_S = 15.0  # between cancelling a step and its end: KillWait and a little more
+
 # The locks of nodes.
 LOCK_S = 10.0  # whether it is had
 BEAT_S = 3.0  # between two signs of life of who holds one

@@ -1,9 +1,11 @@
 """The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
@@ -59,14 +61,18 @@ class Fleet:
     engines: "Mapping[str, Engine]" = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cluster: Cluster) -> "Fleet":
+    def of(cls, cluster: Cluster, shared: Path | None = None) -> "Fleet":
         """The nodes of a cluster; no packet is sent before the first question to one.
+
+        Args:
+            shared: a folder that Slurm's nodes see at the same path.
 
         Raises:
             LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
         open_files.suffice(len(cluster.members))
-        transports = {node.name: LoggedTransport(_transport(node)) for node in cluster.members}
+        reach = _steps(shared) if cluster.slurm else _transport
+        transports = {node.name: LoggedTransport(reach(node)) for node in cluster.members}
         contained = [node for node in cluster.members if node.in_container]
         if not contained:
             return cls(cluster, transports)
@@ -172,6 +178,14 @@ def settled(answers: Sequence[Answer[T]]) -> None:
         nodes = ", ".join(other.where.get("node", "?") for other in others)
         gravest.cause += f" (also failed: {nodes})"
     raise gravest
+
+
+def _steps(shared: Path | None) -> Callable[[Node], Transport]:
+    """Nodes of the job that this program runs in, which share its steps."""
+    from orchestrator.transports.steps import Steps, StepTransport
+
+    steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
+    return lambda node: StepTransport(node.name, steps, shared)
 
 
 def _transport(node: Node) -> Transport:

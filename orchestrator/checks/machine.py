@@ -35,7 +35,7 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             f"{facts.free_disk_mib} MiB free where attempts lie",
             f"at least {LEAST_DISK_MIB} MiB",
             "free some disk, or choose another folder with "
-            + ("--state" if node.is_here else "`folder:` in the inventory"),
+            + ("--state" if node.shares_files else "`folder:` in the inventory"),
         )
     if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
         yield Finding(

@@ -17,6 +17,7 @@ from orchestrator.model.site import Site
 from orchestrator.state.store import Store
 
 VERSION = 2
+LATER = {"agent", "env", "roce", "scheduler", "slurm"}
 SITE = TypeAdapter(Site)
 
 
@@ -57,8 +58,10 @@ def of(store: Store, cluster: Cluster) -> Site | None:
 
 def digest(cluster: Cluster) -> str:
     """The sha256 of an inventory's content, whatever its formatting."""
+    if cluster.slurm is not None:  # whichever nodes it gives
+        cluster = cluster.model_copy(update={"nodes": ()})
     # A field that came later counts where it says something: what was fit before stays so.
-    content = _without(cluster.model_dump(mode="json"), {"agent", "env", "roce"})
+    content = _without(cluster.model_dump(mode="json"), LATER)
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

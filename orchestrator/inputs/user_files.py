@@ -19,6 +19,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Conflict, Noun, is_name
 from orchestrator.planning import environment, matrix
+from orchestrator.schedulers import choice
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
@@ -61,7 +62,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: NO-FILE.
     """
     path = _found("inventory", name)
-    return judged_cluster(yaml_reader.draft(path)), path
+    return choice.given(judged_cluster(yaml_reader.draft(path))), path
 
 
 def judged_cluster(document: yaml_reader.Document) -> Cluster:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from orchestrator.model.env import EnvName, EnvValue, Roce
 from orchestrator.model.plan import Seat
+from orchestrator.model.slurm import Slurm
 from orchestrator.model.text import (
     Address,
     Conflict,
@@ -29,6 +30,7 @@ from orchestrator.model.text import (
 
 MOST_GPUS = 64
 LOG_BYTES = 1 << 30
+SLURM = "slurm"
 Ulimit = Literal["core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"]
 Limit = Annotated[int, Field(ge=-1)]
 
@@ -160,6 +162,11 @@ class Node:
         return self.transport == "local"
 
     @property
+    def shares_files(self) -> bool:
+        """Whether it sees this machine's files at the same paths: itself, or Slurm's nodes."""
+        return self.transport in ("local", SLURM)
+
+    @property
     def in_container(self) -> bool:
         """Whether its tasks run in containers."""
         return self.runtime == "docker"
@@ -195,6 +202,10 @@ class Cluster(Noun):
 
     name: Name
     """What reports and the state folder call the cluster."""
+    scheduler: Literal["fanout", "slurm"] | None = None
+    """Who gives nodes: fanout, those under ``nodes``, unless said otherwise; or slurm."""
+    slurm: Slurm | None = None
+    """How jobs are submitted, with ``scheduler: slurm``."""
     defaults: Settings = Field(default_factory=Settings)
     """What holds for every node that does not say otherwise."""
     container: Container = Field(default_factory=Container)
@@ -207,8 +218,9 @@ class Cluster(Noun):
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)
     """Environment variables of every task on this cluster; those of a playbook count more."""
-    nodes: tuple[NodeEntry, ...] = Field(min_length=1, max_length=4096)
-    """The nodes in rank order: a case of two nodes takes the first two that fit it."""
+    nodes: tuple[NodeEntry, ...] = Field(default=(), max_length=4096)
+    """The nodes in rank order: a case of two nodes takes the first two that fit it; needed unless
+    Slurm gives them."""
 
     @property
     def log_bytes(self) -> int:
@@ -219,6 +231,11 @@ class Cluster(Noun):
     def in_containers(self) -> bool:
         """Whether tasks run in containers, on every node."""
         return self.members[0].in_container
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether every node sees this machine's files at the same paths."""
+        return all(node.shares_files for node in self.members)
 
     @property
     def is_here(self) -> bool:
@@ -238,7 +255,7 @@ class Cluster(Noun):
         return Node(
             name=merged.name,
             address=merged.address,
-            transport=merged.transport or "ssh",
+            transport=SLURM if self.slurm else merged.transport or "ssh",
             runtime=merged.runtime or "docker",
             user=merged.user or "root",
             port=merged.port or 22,
@@ -258,6 +275,16 @@ class Cluster(Noun):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Everything about this inventory that cannot hold together."""
+        if (self.scheduler == SLURM) != (self.slurm is not None):
+            yield from self._schedulers()
+            return
+        if self.slurm is not None:
+            yield from self.slurm.conflicts()
+            yield from self._given()
+            return
+        if not self.nodes:
+            yield Conflict((), "there is no node; needed `nodes:` with at least one")
+            return
         for field, alike in (
             ("name", [entry.name for entry in self.nodes]),
             ("address", [_way(node) for node in self.members]),
@@ -277,6 +304,33 @@ class Cluster(Noun):
         yield from self._ways()
         yield from self._gpus()
         yield from self._roce()
+
+    def _schedulers(self) -> Iterator[Conflict]:
+        if self.slurm is None:
+            yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
+        else:
+            yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
+
+    def _given(self) -> Iterator[Conflict]:
+        """What an inventory whose nodes Slurm gives may not say."""
+        if self.nodes:
+            yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
+        for field in ("user", "port", "transport", "identity", "sudo", "known_hosts"):
+            if getattr(self.defaults, field) is not None:
+                yield Conflict(
+                    ("defaults", field),
+                    f"{field} is how nodes are reached without Slurm; needed none, since srun"
+                    " reaches them",
+                )
+
+    def given(self, nodes: Mapping[str, str]) -> "Cluster":
+        """The cluster with the nodes that Slurm gave, or stand-ins for them.
+
+        Args:
+            nodes: address by name, in rank order.
+        """
+        entries = tuple(NodeEntry(name=name, address=at) for name, at in nodes.items())
+        return self.model_copy(update={"nodes": entries})
 
     def _addresses(self) -> Iterator[Conflict]:
         versions: dict[int, int] = {}

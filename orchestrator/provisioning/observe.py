@@ -86,7 +86,7 @@ def _driver(images: Iterable[Image]) -> str | None:
 
 def needs(node: Node, store: Store, image: Image | None = None) -> node_probe.Needs:
     """What a node must have that its inventory does not say."""
-    if node.is_here:
+    if node.shares_files:
         folder, python = str(store.root.resolve()), sys.executable
     else:
         folder, python = node.folder, image.python if image else "python3"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers import Scheduler, slurm, slurm_queue
 from orchestrator.schedulers.fanout import Fanout, places
+from orchestrator.schedulers.slurm import Slurm
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
@@ -19,9 +20,27 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
     Raises:
         LocalError: OPEN-FILES; this process may open too few files for so many nodes.
     """
+    if cluster.slurm is not None:
+        return Slurm(cluster, state, stopping)
     return Fanout.of(cluster, state, stopping)
 
 
 def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     """The seats that a cluster could give, for plans and --dry-run; opens no connection."""
-    return places(cluster, state)
+    return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
+
+
+def given(cluster: Cluster) -> Cluster:
+    """The cluster with the nodes that Slurm gave the job that this program runs in.
+
+    Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say which.
+    """
+    if cluster.slurm is None:
+        return cluster
+    if slurm_queue.job_id():
+        return cluster.given(slurm_queue.allocated())
+    names = [f"node{number}" for number in range(1, cluster.slurm.nodes + 1)]
+    return cluster.given({name: name for name in names})

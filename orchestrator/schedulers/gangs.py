@@ -40,6 +40,12 @@ class Gangs:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def also(self, runtimes: Mapping[str, Runtime]) -> "Gangs":
+        """Itself, which then knows these nodes too."""
+        with self._lock:
+            self._runtimes = {**self._runtimes, **runtimes}
+        return self
+
     def close(self) -> None:
         """Let all threads end."""
         with self._lock:

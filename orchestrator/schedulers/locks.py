@@ -42,7 +42,7 @@ class Locks:
 
     def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
         self._transports = transports
-        self._folders = {n.name: n.folder for n in cluster.members if not n.is_here}
+        self._folders = {n.name: n.folder for n in cluster.members if not n.shares_files}
         self._me = me
         self._left = threading.Event()
         self._streams: dict[str, Stream] = {}

@@ -84,5 +84,5 @@ class Campaign:
     @property
     def inherited_env(self) -> Mapping[str, str]:
         """Variables that tasks inherit from this program; empty unless all are processes here."""
-        here = self.recipe.cluster.is_here and not self.recipe.cluster.in_containers
+        here = self.recipe.cluster.shares_files and not self.recipe.cluster.in_containers
         return inherited_environment() if here else {}

@@ -69,7 +69,7 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
         tasks |= {
             container.name for container in labelled if container.labels[strays.LABEL] in sweep_ids
         }
-    if node.is_here or not sweep_ids:
+    if node.shares_files or not sweep_ids:
         return Left(tuple(sorted(tasks)), ())
     words = ("sh", "-c", FOLDERS, "sh", node.folder, *sweep_ids)
     done = fleet.transports[node.name].run(words, timeout_s=COMMAND_S)

@@ -200,7 +200,7 @@ def _changed_code(campaign: Campaign) -> Iterable[Problem]:
     """
     program = campaign.recipe.program
     cluster = campaign.recipe.cluster
-    if cluster.in_containers or not cluster.is_here:
+    if cluster.in_containers or not cluster.shares_files:
         return
     digest = user_files.folder_digest(Path(program.code))
     if digest != program.digest:

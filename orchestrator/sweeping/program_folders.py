@@ -18,7 +18,7 @@ def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Pr
             return Program(playbook.image.code, playbook.image.python, "")
         return Program(record.code, record.python, record.id)
     digest = user_files.folder_digest(playbook.image_folder)
-    if cluster.is_here:
+    if cluster.shares_files:
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)

@@ -126,7 +126,7 @@ def _look(
 ) -> _Leftovers:
     transport = fleet.transports[node.name]
     folders = tuple(_lines(transport, sections.STALE))
-    if not node.is_here:
+    if not node.shares_files:
         left = _lines(transport, FOLDERS, node.folder, *sweeps)
         folders += tuple(f"{node.folder}/{folder}" for folder in left)
     if node.name not in fleet.engines:

@@ -43,13 +43,14 @@ def _arguments() -> argparse.Namespace:
             command.add_argument("--run", default="one", metavar="NAME", help="default: one")
         if name == "up":
             command.add_argument("--nodes", type=int, default=4, metavar="N", help="default: 4")
+            command.add_argument("--slurm", action="store_true", help="with a Slurm over the nodes")
     return parser.parse_args()
 
 
 def _up(args: argparse.Namespace) -> tuple[object, str]:
     begin = time.monotonic()
     place = Place(args.run)
-    life.up(place, count=args.nodes)
+    life.up(place, count=args.nodes, slurm=args.slurm)
     document = place.read()
     enter = " ".join(place.inside())
     program = Path(sys.executable).with_name("dlperf-orch")

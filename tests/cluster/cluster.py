@@ -187,10 +187,10 @@ class Cluster:
 
 
 @contextmanager
-def cluster(count: int = 4, *, run: str = "") -> Iterator[Cluster]:
+def cluster(count: int = 4, *, run: str = "", slurm: bool = False) -> Iterator[Cluster]:
     """A run of its own that is up within the block, and gone after it."""
     place = Place(run or f"t{uuid.uuid4().hex[:8]}")
-    life.up(place, count=count)
+    life.up(place, count=count, slurm=slurm)
     try:
         yield Cluster(place)
     finally:

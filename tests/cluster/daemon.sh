@@ -1,5 +1,5 @@
 #!/bin/sh
-# Becomes one of a node's daemons: sh daemon.sh sshd|containerd|dockerd
+# Becomes one of a node's daemons: sh daemon.sh sshd|containerd|dockerd|slurmd [RUN_FOLDER]
 set -eu
 echo $$ >"/run/testbed/$1.pid"
 case $1 in
@@ -12,6 +12,18 @@ dockerd)
         sleep 0.05
     done
     exec setsid dockerd --config-file /etc/docker/daemon.json
+    ;;
+slurmd)
+    # A freezer of its own: else all nodes would keep their steps in one.
+    name=$(hostname) freezer=/sys/fs/cgroup/freezer
+    own=$freezer/dlperf-$VIRTUAL_CLUSTER/$name
+    mkdir -p "$own"
+    echo $$ >"$own/cgroup.procs"
+    export SLURM_CONF="$2/shared/slurm/slurm.conf"
+    exec setsid unshare --cgroup --mount sh -c '
+        mount -t tmpfs cgroup /sys/fs/cgroup && mkdir /sys/fs/cgroup/freezer &&
+            mount -t cgroup -o freezer freezer /sys/fs/cgroup/freezer && exec slurmd -D -N "$0"
+    ' "$name"
     ;;
 *) echo "daemon.sh: $1?" >&2; exit 2 ;;
 esac

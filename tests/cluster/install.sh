@@ -22,6 +22,10 @@ need runc runc
 need git git
 need nsenter util-linux
 need perl perl-base
+need slurmctld slurmctld
+need slurmd slurmd
+need srun slurm-client
+need munged munge
 need zsh zsh # where completion is tried
 need tmux tmux
 while [ $# -gt 0 ]; do

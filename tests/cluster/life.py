@@ -23,6 +23,7 @@ from tests.cluster import (
     registry,
     stubs,
 )
+from tests.cluster import slurm as scheduler
 from tests.cluster.place import (
     GATEWAY,
     MOST_NODES,
@@ -39,7 +40,7 @@ _NEEDED = ("ip", "nsenter", "unshare", "tini", "sshd", "dockerd", "containerd", 
 _ALSO = ("docker", "docker-registry", "mmdebstrap", "ssh-keygen", "setsid", "iptables")
 
 
-def up(place: Place, *, count: int) -> None:
+def up(place: Place, *, count: int, slurm: bool = False) -> None:
     """Bring a run up; when anything fails, take down what was begun.
 
     Raises:
@@ -49,7 +50,7 @@ def up(place: Place, *, count: int) -> None:
     if place.run in runs():
         raise TestbedError(f"run {place.run} is there already; needed another name, or `down`")
     try:
-        _up(place, node_names(count))
+        _up(place, node_names(count), slurm)
     except BaseException:
         down(place)
         raise
@@ -99,13 +100,15 @@ def _able(count: int) -> None:
         raise TestbedError(f"{count} nodes; needed 1 to {MOST_NODES}")
 
 
-def _up(place: Place, names: Sequence[str]) -> None:
+def _up(place: Place, names: Sequence[str], slurm: bool) -> None:
     nodes_in_order = tuple(names)
     place.folder.mkdir(parents=True, mode=0o755)
     key = str(place.folder / "id_ed25519")
     processes.call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", place.netns, "-f", key)
     stubs.write(place.folder / "stubs")
     network.lay(place, nodes_in_order)
+    if slurm:
+        scheduler.prepare(place, nodes_in_order)
     for node in nodes_in_order:
         nodes.prepare(place, node, nodes=len(nodes_in_order))
         nodes.start(place, node)
@@ -117,6 +120,8 @@ def _up(place: Place, names: Sequence[str]) -> None:
     inventory.write(place, nodes_in_order)
     _all([partial(nodes.wait, place, node) for node in nodes_in_order])
     _listening(place)
+    if slurm:
+        scheduler.start(place, nodes_in_order)
     document = {
         "run": place.run,
         "folder": str(place.folder),
@@ -130,6 +135,7 @@ def _up(place: Place, names: Sequence[str]) -> None:
         "web": f"http://{WEB}",
         "nodes": [{"name": node, "address": address(node)} for node in nodes_in_order],
         "downloads": asdict(served),
+        **({"slurm": scheduler.document(place)} if slurm else {}),
     }
     place.document.write_text(json.dumps(document, indent=2) + "\n")
 

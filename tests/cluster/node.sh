@@ -32,6 +32,15 @@ for part in etc var root home tmp data; do
     mkdir -p "$part"
     mount --bind "$own/$part" "$part"
 done
+# Folders that every node sees at one path, as on a shared file system: where the run has Slurm.
+daemons="sshd containerd dockerd"
+if [ -e "$run/mounts" ]; then
+    daemons="$daemons slurmd"
+    while read -r path; do
+        mkdir -p "$root$path"
+        mount --bind "$path" "$root$path"
+    done <"$run/mounts"
+fi
 mount -t tmpfs -o mode=755 run run
 mkdir -p run/testbed/stubs run/sshd run/lock
 mount --bind "$run/stubs" run/testbed/stubs
@@ -62,7 +71,7 @@ cd /
 umount -l /run/old
 rmdir /run/old
 
-for daemon in sshd containerd dockerd; do
-    sh /etc/testbed/daemon.sh "$daemon" </dev/null >>"/var/log/$daemon.log" 2>&1 &
+for daemon in $daemons; do
+    sh /etc/testbed/daemon.sh "$daemon" "$run" </dev/null >>"/var/log/$daemon.log" 2>&1 &
 done
 exec sleep infinity </dev/null >/dev/null 2>&1

@@ -1,0 +1,62 @@
+"""Tasks of a gang that is one step of Slurm's: their files, in a folder that all nodes see."""
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import TaskState
+from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.transports import Transport
+
+
+@cache
+def holder() -> bytes:
+    """The text of the program that every task of a step runs."""
+    return resources.files("orchestrator.runtimes").joinpath("step.sh").read_bytes()
+
+
+class StepFiles:
+    """The files of tasks; reading and writing them needs no step."""
+
+    def __init__(self, transport: Transport, inherited: Mapping[str, str]) -> None:
+        self._transport, self._inherited = transport, inherited
+
+    def write(self, attempt: Attempt, task: Task, limits: Limits) -> None:
+        """What a task is started from."""
+        folder = attempt.folder(task)
+        self._transport.put(script(), f"{folder}/supervise.sh")
+        self._transport.put(holder(), f"{folder}/step.sh")
+        text = task_script(attempt, task, limits, self._inherited)
+        self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
+
+    def of(self, attempt: Attempt, task: Task) -> TaskFiles:
+        """What its supervisor leaves."""
+        return TaskFiles(self._transport, attempt, task)
+
+    def state(self, attempt: Attempt, task: Task) -> TaskState:
+        """The state by its files alone; whether its step runs is not known here."""
+        files = self.of(attempt, task)
+        end, supervisor = files.end(), files.supervisor()
+        if end is not None:
+            return TaskState("ended", end)
+        if supervisor is None:
+            return TaskState("absent")
+        if files.has("gone"):
+            return TaskState("lost", files.lost("lost"))
+        return TaskState("running" if files.let_through() else "waiting")
+
+
+def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]) -> str:
+    """The script that becomes a task's supervisor, on its node."""
+    folder, token = attempt.folder(task), attempt.token(task)
+    env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
+    words = (
+        *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
+        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
+        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        *task.argv,
+    )
+    return f"umask 077\nexec {shlex.join(words)}\n"

@@ -1,0 +1,167 @@
+"""A gang as one step of a Slurm job: its gate and its end are lines on srun's standard input."""
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
+from orchestrator.model.attempt import Attempt
+from orchestrator.schedulers import slurm_queue
+from orchestrator.transports.steps import Steps
+
+LOOK_S = 1.0
+# Answers of squeue without a step until it counts as gone: one may be wrong.
+ABSENT = 3
+# After its step has gone, until a task without an end file counts as lost: on a healthy node after
+# the silent one, so that the trial names the node that is to blame.
+BLAME_S = 1.5
+
+
+def name_of(attempt: Attempt) -> str:
+    """The step's name, unique among all attempts: that of its tasks without their rank."""
+    return f"dlp-{attempt.sweep}-{attempt.trial}-a{attempt.number}"
+
+
+class GangStep:
+    """The step of one attempt, started here or found running."""
+
+    def __init__(self, steps: Steps, attempt: Attempt) -> None:
+        self._steps, self._attempt = steps, attempt
+        self._lock = threading.Lock()
+        self._created = 0
+        self._srun: subprocess.Popen[bytes] | None = None
+        self._opened = self._told = False
+        self._gone_at = 0.0
+        self._looked_at = self._states_at = 0.0
+        self._absent = 0
+        self._states: Mapping[str, str] = {}
+
+    def create(self, cpus: int) -> None:
+        """One more task's files are written; with those of the last one the step starts."""
+        with self._lock:
+            self._created += 1
+            if self._created < len(self._attempt.tasks):
+                return
+            words = self._words(cpus)
+            folder = Path(self._attempt.folder(self._attempt.tasks[0]))
+            with open(folder / "srun.err", "wb") as said:
+                self._srun = subprocess.Popen(
+                    words,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
+                    start_new_session=True,
+                )
+
+    def _words(self, cpus: int) -> Sequence[str]:
+        nodes = list(self._attempt.nodes)
+        folder = self._attempt.folder(self._attempt.tasks[0])
+        more = (
+            *("--distribution=arbitrary", "--input=all", "--kill-on-bad-exit=1", "--wait=0"),
+            *("--no-kill", f"--cpus-per-task={cpus}", f"--chdir={folder}"),
+            f"--job-name={name_of(self._attempt)}",
+        )
+        return self._steps.words(nodes, *more, "sh", f"{folder}/step.sh", folder)
+
+    def open(self) -> bool:
+        """Open all gates by one line; False if no step waits."""
+        with self._lock:
+            if not self._opened:
+                self._opened = self._say(b"go\n")
+            return self._opened
+
+    def stop(self) -> None:
+        """Ask every task to end, once."""
+        with self._lock:
+            if self._told:
+                return
+            self._told = True
+            if self._srun is not None and self._say(b"stop\n"):
+                return
+        for step in self._ids():
+            slurm_queue.cancel(step, "--signal=TERM")
+
+    def end(self) -> None:
+        """End the step at once if it still runs, and wait for that.
+
+        Raises:
+            LeftoverError: it does not end.
+        """
+        if self._srun is not None and self._srun.poll() is not None:
+            return
+        deadline = time.monotonic() + STEP_END_S
+        while ids := self._ids():
+            for step in ids:
+                slurm_queue.cancel(step)
+            if time.monotonic() > deadline:
+                raise errors.LeftoverError(
+                    f"step {ids[0]} of Slurm's does not end",
+                    code="LEFTOVER",
+                    trial=self._attempt.trial,
+                    fix=f"scancel {ids[0]}",
+                )
+            time.sleep(0.1)
+        if self._srun is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._srun.wait(1.0)
+            if self._srun.poll() is None:  # srun itself, which holds nothing any more
+                self._srun.kill()
+                self._srun.wait()
+
+    def gone_s(self) -> float | None:
+        """For how long no step has run; None while one runs, or has not been started yet."""
+        if self._gone_at:
+            return time.monotonic() - self._gone_at
+        if self._srun is None and self._created:
+            return None
+        if self._srun is not None and self._srun.poll() is None:
+            return None
+        if self._srun is None and not self._is_absent():
+            return None
+        self._gone_at = time.monotonic()
+        return 0.0
+
+    def state(self, node: str) -> str:
+        """The state of a node as Slurm saw it a few seconds ago; empty where it does not say."""
+        now = time.monotonic()
+        with self._lock:
+            fresh = NODE_STATE_S if not self._gone_at else LOOK_S
+            if now - self._states_at > fresh:
+                self._states_at = now
+                with contextlib.suppress(errors.DlperfError):
+                    self._states = slurm_queue.node_states(self._attempt.nodes)
+        return self._states.get(node, "")
+
+    def any_down(self) -> bool:
+        """Whether Slurm counts on some node of the gang no more."""
+        return any(slurm_queue.is_down(self.state(node)) for node in self._attempt.nodes)
+
+    def _is_absent(self) -> bool:
+        """Whether squeue shows no such step, several times running: for one that was found."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._looked_at < LOOK_S:
+                return self._absent >= ABSENT
+            self._looked_at = now
+            with contextlib.suppress(errors.LocalError):
+                self._absent = 0 if self._ids() else self._absent + 1
+            return self._absent >= ABSENT
+
+    def _ids(self) -> list[str]:
+        wanted = name_of(self._attempt)
+        running = slurm_queue.steps(self._attempt.handle)
+        return [step for step, name in running.items() if name == wanted]
+
+    def _say(self, line: bytes) -> bool:
+        if self._srun is None or self._srun.stdin is None or self._srun.poll() is not None:
+            return False
+        try:
+            self._srun.stdin.write(line)
+            self._srun.stdin.flush()
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,262 @@
+"""The nodes of a Slurm allocation as a scheduler: a gang is one step of its job.
+
+Files lie in the state folder, which all nodes see. Nothing is believed of srun's exit code: what
+became of a task its supervisor's files say.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator import errors, nodeset
+from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
+from orchestrator.fleet import Answer, Fleet, ask_all, settled
+from orchestrator.model.allocation import Allocation, Request
+from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Seat, Task
+from orchestrator.schedulers import Seen, Watch, _preflight, slurm_queue, strays
+from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers.slurm_tasks import SlurmTasks
+from orchestrator.transports import Completed
+from orchestrator.transports.local import LocalTransport
+
+LEFT_S = 90  # of the job's time, beside what an attempt may take
+# $1: the job; $2: the user's jobs that live, with blanks between; $3...: ports. Ends what earlier
+# gangs of this job or of jobs that are over left, by their environment, and prints which; then the
+# ports at which somebody listens.
+READY = """
+job=$1 live=$2
+shift 2
+for path in $(grep -lzE '^DLPERF_JOB=' /proc/[0-9]*/environ 2>/dev/null); do
+    words=$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -nE 's/^DLPERF_(TASK|SUPERVISOR)=//p')
+    of=$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -n 's/^DLPERF_JOB=//p')
+    case " $live " in *" $of "*) [ "$of" = "$job" ] || continue ;; esac
+    pid=${path#/proc/}
+    kill -KILL "${pid%/environ}" 2>/dev/null && echo "ended $words"
+done
+for port in "$@"; do
+    grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$port") [0-9A-F:]+ 0A " \
+        /proc/net/tcp /proc/net/tcp6 && echo "port $port"
+done
+true
+"""
+
+
+class Slurm:
+    """The nodes of one job, in Slurm's order; they run one attempt at a time.
+
+    Args:
+        state: the state folder, on a file system that all nodes share.
+        stopping: polled while a gang runs; once true, the gang is ended.
+    """
+
+    def __init__(self, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> None:
+        self._job = slurm_queue.job_id()
+        self._fleet = Fleet.of(cluster, state.resolve())
+        self._seats = seats(cluster, state)
+        self._files = LocalTransport("shared")
+        self._tasks = SlurmTasks(self._fleet, self._job)
+        self._gangs = Gangs({seat.node: self._tasks for seat in self._seats}, stopping)
+        self._lock = threading.Lock()
+        self._taken: set[str] = set()
+        self._lost: set[str] = set()
+
+    def __enter__(self) -> "Slurm":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._gangs.close()
+        self._fleet.__exit__(*error)
+
+    @property
+    def lanes(self) -> int:
+        """One: a second trial in the job could disturb the first."""
+        return 1
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The allocation itself keeps others off."""
+        self._inside()
+        yield
+
+    def check(self) -> None:
+        """Nobody else is given these nodes while the job lives."""
+
+    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+        """Check images as on any nodes with Docker."""
+        if self._fleet.engines:
+            _preflight.same_image(self._fleet, name, image)
+            _preflight.no_other_gang(self._fleet, ours)
+
+    def allocate(self, request: Request) -> Allocation | None:
+        """The first nodes of the job that fit and are free, cleared of what gangs left there."""
+        self._suffices(request)
+        with self._lock:
+            self._lost |= self._down()
+            fitting = [seat for seat in self._seats if seat.node not in self._lost]
+            if len(request.seated(fitting)) < request.nodes:
+                raise self._too_few(request, len(request.seated(fitting)))
+            given = request.seated(seat for seat in fitting if seat.node not in self._taken)
+            if len(given) < request.nodes:
+                return None
+            self._taken |= {seat.node for seat in given}
+        try:
+            port = self._ready(request, given)
+        except BaseException:
+            self.release(Allocation(given, 0, self._job))
+            raise
+        return Allocation(given, port, self._job)
+
+    def reclaim(self, attempt: Attempt) -> Attempt:
+        """All of it: a step is ended or adopted as a whole, whatever job it is of."""
+        with self._lock:
+            self._taken |= {seat.node for seat in attempt.seats}
+        return attempt
+
+    def release(self, allocation: Allocation) -> None:
+        """The nodes are free again."""
+        with self._lock:
+            self._taken -= {seat.node for seat in allocation.seats}
+
+    def launch(self, attempt: Attempt, limits: Limits) -> bool:
+        """Start the step, whose tasks wait at their gates; then open all gates by one line."""
+        return self._gangs.launch(attempt, limits)
+
+    def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
+        """Watch the gang by its files; a node that Slurm gives up is given up here."""
+        return self._of(attempt).wait(attempt, limits, watch)
+
+    def adoptable(self, attempt: Attempt) -> bool:
+        """Whether every task passed its gate; of a job that is over, whether all ended well."""
+        return self._of(attempt).adoptable(attempt)
+
+    def clear(self, attempt: Attempt) -> None:
+        """End the step, and what of it is left on the nodes of this job."""
+        self._of(attempt).clear(attempt)
+
+    def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+        """End what runs for these sweeps on the nodes of this job, found by their ids."""
+        return strays.end(self._fleet, tuple(sweeps)) if sweeps and self._job else {}
+
+    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
+        """Every task by its files; without its step it is lost."""
+        tasks = {task.node: task for task in attempt.tasks}
+        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+
+    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
+        """From the shared folder."""
+        return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
+
+    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """Into the shared folder."""
+        for task in attempt.tasks:
+            for name, content in files.get(task.node_rank, {}).items():
+                self._files.put(content, f"{attempt.folder(task)}/{name}")
+
+    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
+        """From the shared folder."""
+        for task in attempt.tasks:
+            for name in names.get(task.node_rank, ()):
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{attempt.folder(task)}/{name}")
+
+    def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
+        """Folders of attempts are in the state folder."""
+
+    def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - of any sweep
+        """None: folders of attempts are in the state folder."""
+        return set()
+
+    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
+        """Run commands on all nodes at once, as one step."""
+        return self._fleet.ask(argv, timeout_s)
+
+    def push(self, files: Mapping[str, bytes], folder: str) -> None:
+        """Every node sees this machine's files."""
+
+    def _inside(self) -> None:
+        if not self._job:
+            raise errors.UnfitError(
+                "this is not inside a job of Slurm's; needed one, whose nodes are used",
+                code="NO-ALLOCATION",
+                fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
+            )
+
+    def _of(self, attempt: Attempt) -> Gangs:
+        """The gangs, also of nodes that an earlier job had."""
+        return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
+
+    def _suffices(self, request: Request) -> None:
+        """Refuse an attempt that the job's time limit would cut off."""
+        left_s = slurm_queue.time_left_s(self._job)
+        if left_s is not None and left_s < request.time_s + LEFT_S:
+            raise errors.LocalError(
+                f"the job ends in {left_s} s; an attempt may take {request.time_s:g} s, and"
+                f" {LEFT_S} s are for ending in good order",
+                code="WALLTIME",
+                trial=request.trial,
+                fix="run the same command again: it goes on in another job; or allow more with"
+                " slurm.time",
+            )
+
+    def _down(self) -> set[str]:
+        with contextlib.suppress(errors.LocalError):
+            states = slurm_queue.node_states([seat.node for seat in self._seats])
+            return {node for node, state in states.items() if slurm_queue.is_down(state)}
+        return set()
+
+    def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:
+        seen = f"{request.nodes} nodes are needed; {fitting} of the job's fit"
+        if self._lost:
+            return errors.NodeError(
+                f"{seen}, and Slurm has given up {nodeset.fold(sorted(self._lost))}",
+                code="NODE-DOWN",
+                node=nodeset.fold(sorted(self._lost)),
+                trial=request.trial,
+                fix="run the same command again: it goes on in another job, on other nodes",
+            )
+        return errors.UnfitError(
+            f"{seen} with {request.gpus_per_node} GPUs",
+            code="NO-NODES",
+            trial=request.trial,
+            fix="ask for more with slurm.nodes",
+        )
+
+    def _ready(self, request: Request, given: Iterable[Seat]) -> int:
+        """A port that is free on all nodes, which are swept in the same step."""
+        names = [seat.node for seat in given]
+        live = " ".join(job.id for job in slurm_queue.jobs() if not job.ended)
+        ports = [str(port) for port in request.ports]
+        words = ("sh", "-c", READY, "sh", self._job, f"{self._job} {live}", *ports)
+        answers = self.ask(dict.fromkeys(names, words), COMMAND_S + SUPERVISOR_S)
+        settled(answers)
+        busy = {
+            line.removeprefix("port ")
+            for answer in answers
+            for line in answer.checked().stdout.decode(errors="replace").splitlines()
+        }
+        free = next((port for port in request.ports if str(port) not in busy), None)
+        if free is None:
+            raise errors.UnfitError(
+                f"ports {ports[0]} to {ports[-1]} are all taken",
+                code="PORT-BUSY",
+                node=nodeset.fold(names),
+                trial=request.trial,
+            )
+        return free
+
+    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+        state = self._tasks.inspect(attempt, task)
+        log = Path(f"{attempt.folder(task)}/r{task.node_rank}.log")
+        size = log.stat().st_size if log.is_file() else 0
+        return Seen(state.phase, size)
+
+
+def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
+    """The nodes as seats; sweeps have their folders in the state folder, which all see."""
+    root = str((state / "sweeps").resolve())
+    return tuple(replace(node.seat(root), root=root) for node in cluster.members)

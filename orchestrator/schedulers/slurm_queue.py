@@ -1,0 +1,214 @@
+"""Slurm's queue as its own commands tell it: jobs, steps, states of nodes, the allocation."""
+
+import os
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S, QUEUE_S
+
+AGAIN_S = 1.0
+# States in which a job is over for good; every other one, also one not known here, is not.
+ENDED = frozenset(
+    [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    ]
+)
+DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
+UNKNOWN_JOB = "nvalid job id"
+_PASSING = (
+    "Unable to contact slurm",
+    "Socket timed out",
+    "Connection refused",
+    "try again",
+    "busy",
+)
+_NO_ANSWER = "slurmctld gave no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as squeue shows it.
+
+    Args:
+        reason: why it waits or how it ended; ``None`` in Slurm's own words for nothing.
+        time_left_s: until its time limit; None where it is not known.
+    """
+
+    id: str
+    state: str
+    reason: str
+    name: str
+    comment: str
+    nodes: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over for good."""
+        return self.state in ENDED
+
+
+def call(*argv: str, patience_s: float = QUEUE_S) -> str:
+    """What a command of Slurm's prints; asked again while slurmctld does not answer.
+
+    Raises:
+        LocalError: SLURM-MISSING, SLURM-SILENT; it cannot be asked.
+        UnfitError: SLURM-REFUSED; it refuses, in its own words.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=max(COMMAND_S, patience_s),
+                check=False,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise errors.LocalError(
+                f"there is no program {argv[0]} here; needed Slurm's commands",
+                code="SLURM-MISSING",
+                fix="run this on a login node of the cluster",
+            ) from error
+        except subprocess.TimeoutExpired:
+            said = _NO_ANSWER
+        else:
+            if done.returncode == 0:
+                return done.stdout
+            said = done.stderr.strip() or done.stdout.strip()
+            if not any(words in said for words in _PASSING):
+                raise _refused(argv, said)
+        if time.monotonic() > deadline:
+            raise errors.LocalError(
+                f"{argv[0]}: {said}",
+                code="SLURM-SILENT",
+                fix="see whether slurmctld runs (`scontrol ping`), then run the same command again",
+            )
+        time.sleep(AGAIN_S)
+
+
+def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
+    """The user's jobs of that name, or with these ids, also those that ended just now.
+
+    One that is not among them may be over, or not yet known: nothing follows from that alone.
+    """
+    chosen = ("--jobs", ",".join(ids)) if ids else ("--me",)
+    named = ("--name", name) if name else ()
+    try:
+        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%j|%k")
+    except errors.UnfitError as error:
+        if UNKNOWN_JOB in error.cause:
+            return []
+        raise
+    return [_job(line) for line in said.splitlines() if line.count("|") >= 5]
+
+
+def steps(job: str) -> dict[str, str]:
+    """Names of the steps of a job that run, by id such as ``7.12``."""
+    try:
+        said = call("squeue", "-h", "-s", "-j", job, "-o", "%i|%j")
+    except errors.UnfitError as error:
+        if UNKNOWN_JOB in error.cause:
+            return {}
+        raise
+    lines = (line.partition("|") for line in said.splitlines())
+    return {step.strip(): name.strip() for step, _, name in lines}
+
+
+def cancel(target: str, *more: str) -> None:
+    """End a job or a step, or send it a signal; one that is over is no error."""
+    try:
+        call("scancel", *more, target)
+    except errors.UnfitError as error:
+        if UNKNOWN_JOB not in error.cause and "already" not in error.cause:
+            raise
+
+
+def node_states(nodes: Sequence[str]) -> dict[str, str]:
+    """The state of each of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
+    lines = (line.partition("|") for line in said.splitlines())
+    return {name.strip(): state.strip().upper() for name, _, state in lines}
+
+
+def is_down(state: str) -> bool:
+    """Whether nothing that is started on a node of this state can be relied on."""
+    return state.startswith(DOWN) or state.endswith("*")
+
+
+def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Addresses by name of the nodes of the job that this program runs in, in Slurm's order.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say.
+    """
+    nodes = environ.get("SLURM_JOB_NODELIST", "")
+    names = call("scontrol", "show", "hostnames", nodes).split()
+    said = call("scontrol", "-o", "show", "node", nodes)
+    found = dict(_address(line) for line in said.splitlines() if line.strip())
+    return {name: found.get(name, name) for name in names}
+
+
+def job_id(environ: Mapping[str, str] = os.environ) -> str:
+    """The job that this program runs in; empty outside of one."""
+    return environ.get("SLURM_JOB_ID", "")
+
+
+def time_left_s(job: str) -> int | None:
+    """Seconds until a job's time limit; None where there is none."""
+    said = call("squeue", "-h", "-j", job, "-o", "%L").strip()
+    return seconds(said)
+
+
+def seconds(words: str) -> int | None:
+    """A duration as squeue prints it: ``1-02:03:04``, ``02:03:04``, ``03:04``; None for others."""
+    days, _, clock = words.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
+        return None
+    total = int(days or 0) * 24 if len(parts) == 3 else 0
+    for part in parts:
+        total = total * 60 + int(part) if part is not parts[0] else total + int(part)
+    return total
+
+
+def _address(line: str) -> tuple[str, str]:
+    words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+    return words["NodeName"], words.get("NodeAddr", words["NodeName"])
+
+
+def _job(line: str) -> Job:
+    id_, state, reason, nodes, name, comment = line.split("|", 5)
+    return Job(id_.strip(), state, reason, name, comment, nodes)
+
+
+def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
+    first = next((line for line in said.splitlines() if line.strip()), "no reason given")
+    return errors.UnfitError(
+        f"{argv[0]}: {first}",
+        code="SLURM-REFUSED",
+        fix=_FIXES.get(next((words for words in _FIXES if words in said), ""), ""),
+    )
+
+
+_FIXES = {
+    "nvalid partition": "name a partition that `sinfo -s` shows under slurm.partition",
+    "nvalid account": "name an account that `sacctmgr show assoc user=$USER` shows",
+    "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
+    "ode count specification": "ask for fewer nodes with slurm.nodes",
+    "time limit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows each partition's limit",
+}

@@ -1,0 +1,107 @@
+"""Tasks of gangs that are steps of a Slurm job, as a runtime of all its nodes."""
+
+import os
+import threading
+from collections.abc import Mapping
+
+from orchestrator import errors
+from orchestrator.deadlines import SUPERVISOR_S
+from orchestrator.fleet import Fleet
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import TaskState
+from orchestrator.runtimes.process import KILL, inherited_environment
+from orchestrator.runtimes.step import StepFiles
+from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers.gang_step import BLAME_S, GangStep
+from orchestrator.transports.local import LocalTransport
+from orchestrator.transports.steps import Steps
+
+
+class SlurmTasks:
+    """Plain processes in steps."""
+
+    def __init__(self, fleet: Fleet, job: str) -> None:
+        self._fleet, self._job = fleet, job
+        self._files = StepFiles(LocalTransport("shared"), inherited_environment())
+        self._lock = threading.Lock()
+        self._gangs: dict[tuple[str, str, int], GangStep] = {}
+
+    def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
+        """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
+        self._files.write(attempt, task, limits)
+        self._gang(attempt).create(least_cpus(os.environ))
+
+    def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
+        """Open the gates of all tasks, once."""
+        return self._gang(attempt).open()
+
+    def inspect(self, attempt: Attempt, task: Task) -> TaskState:
+        """By its files; without an end file in them, by its step and by its node's state.
+
+        Raises:
+            NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
+        """
+        state = self._files.state(attempt, task)
+        if state.phase == "ended":
+            return state
+        gang = self._gang(attempt)
+        down = slurm_queue.is_down(gang.state(task.node))
+        gone_s = gang.gone_s()
+        if gone_s is None:
+            return state if not down else self._lost(attempt, task, "node-down")
+        state = self._files.state(attempt, task)  # it may have ended between the two looks
+        if state.phase == "ended":
+            return state
+        if down:
+            return self._lost(attempt, task, "node-down")
+        if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
+            return TaskState("running" if state.phase == "absent" else state.phase)
+        return self._lost(attempt, task, "lost")
+
+    def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
+        """The task's raw log from ``offset`` on, at most a few MiB."""
+        return self._files.of(attempt, task).output(offset)
+
+    def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
+        """Ask all tasks of the step to end."""
+        self._gang(attempt).stop()
+
+    def remove(self, attempt: Attempt, task: Task) -> None:
+        """End the step, then what of the task is left on its node.
+
+        Raises:
+            LeftoverError: some processes do not end.
+        """
+        gang = self._gang(attempt)
+        gang.end()
+        if attempt.handle != self._job or slurm_queue.is_down(gang.state(task.node)):
+            return  # not ours to enter; Slurm ends what a job had there before it gives it again
+        token = attempt.token(task)
+        run = self._fleet.transports[task.node].run
+        done = run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
+        if done.exit_code != 0:
+            pids = done.stdout.decode(errors="replace").strip()
+            raise errors.LeftoverError(
+                f"processes {pids} of {token} do not end",
+                code="LEFTOVER",
+                node=task.node,
+                trial=attempt.trial,
+                fix=f"scancel {self._job}",
+            )
+
+    def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
+        return TaskState("lost", self._files.of(attempt, task).lost(why))
+
+    def _gang(self, attempt: Attempt) -> GangStep:
+        key = attempt.sweep, attempt.trial, attempt.number
+        with self._lock:
+            if key not in self._gangs:
+                self._gangs[key] = GangStep(Steps(attempt.handle), attempt)
+            return self._gangs[key]
+
+
+def least_cpus(environ: Mapping[str, str]) -> int:
+    """How many CPUs every node of the job has for it: ``32(x3),16`` gives 16."""
+    counts = environ.get("SLURM_JOB_CPUS_PER_NODE", "1").split(",")
+    return min(int(count.partition("(")[0]) for count in counts)

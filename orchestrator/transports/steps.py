@@ -1,0 +1,265 @@
+"""Nodes of a Slurm allocation: commands run as steps of the job, those of one moment as one."""
+
+import base64
+import contextlib
+import os
+import posixpath
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S, STEP_S
+from orchestrator.transports import Completed, Stream
+from orchestrator.transports.local import MOST_BYTES, LocalTransport
+
+GATHER_S = 0.01  # questions that come within this time become one step
+# One task a node; every step may use what other steps use. Its answer says which node it is.
+SRUN = ("srun", "--overlap", "--quiet", "--ntasks-per-node=1", "--mem=0", "--cpu-bind=none")
+FRAME = """
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+timeout -k 2 "$limit" "$@" </dev/null >"$folder/out" 2>"$folder/err"
+status=$?
+base64 -w 512 "$folder/out" | sed "s/^/$SLURMD_NODENAME out /"
+base64 -w 512 "$folder/err" | sed "s/^/$SLURMD_NODENAME err /"
+echo "$SLURMD_NODENAME status $status"
+"""
+PUT = """
+umask 077
+mkdir -p -- "$1" && cat >"$2.$$.new" && mv -- "$2.$$.new" "$2"
+"""
+GET = """
+[ -e "$1" ] || exit 44
+[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
+tail -c "+$2" -- "$1" | head -c 4194304
+"""
+FEED = (
+    '[ -p "$1" ] && printf %s "$2" | timeout 2 dd of="$1" oflag=nonblock conv=nocreat 2>/dev/null'
+)
+
+
+@dataclass(slots=True)
+class _Question:
+    node: str
+    argv: tuple[str, ...]
+    timeout_s: float
+    done: threading.Event = field(default_factory=threading.Event)
+    answer: "Completed | errors.DlperfError | None" = None
+
+
+class Steps:
+    """The steps of one job; safe for several threads."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        self._lock = threading.Lock()
+        self._waiting: list[_Question] = []
+
+    def words(self, nodes: Sequence[str], *more: str) -> tuple[str, ...]:
+        """The words that start a step with one task on each of these nodes."""
+        count = str(len(nodes))
+        listed = ("-N", count, "-n", count, "-w", ",".join(nodes))
+        return (*SRUN, f"--jobid={self.job}", *listed, *more)
+
+    def ask(self, node: str, argv: tuple[str, ...], timeout_s: float) -> Completed:
+        """A command's answer on one node; those that others ask just now share its step.
+
+        Raises:
+            NodeUnreachable: the step did not start there.
+            CommandTimedOut: it was killed.
+        """
+        question = _Question(node, argv, timeout_s)
+        with self._lock:
+            first = not self._waiting
+            self._waiting.append(question)
+        if first:
+            time.sleep(GATHER_S)
+            self._send()
+        question.done.wait()
+        if isinstance(question.answer, Completed):
+            return question.answer
+        raise question.answer or AssertionError("a question that is done has an answer")
+
+    def _send(self) -> None:
+        """Start a step for each set of questions with one time limit and distinct nodes."""
+        with self._lock:
+            questions, self._waiting = self._waiting, []
+        groups: list[dict[str, _Question]] = []
+        for question in questions:
+            for group in groups:
+                same = next(iter(group.values())).timeout_s == question.timeout_s
+                if same and question.node not in group:
+                    group[question.node] = question
+                    break
+            else:
+                groups.append({question.node: question})
+        for group in groups[1:]:
+            threading.Thread(target=self._step, args=(group,), daemon=True).start()
+        self._step(groups[0])
+
+    def _step(self, group: Mapping[str, _Question]) -> None:
+        limit_s = next(iter(group.values())).timeout_s
+        try:
+            answers, why = self._run(group, limit_s)
+            for node, question in group.items():
+                question.answer = answers.get(node) or _silent(node, why)
+                if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
+                    question.answer = _late(question)
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+            for question in group.values():
+                question.answer = _silent(question.node, str(error))
+        finally:
+            for question in group.values():
+                question.done.set()
+
+    def _run(
+        self, group: Mapping[str, _Question], limit_s: float
+    ) -> tuple[dict[str, Completed], str]:
+        argv = {node: question.argv for node, question in group.items()}
+        words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
+        try:
+            done = subprocess.run(
+                words,
+                input=script(argv, limit_s).encode(),
+                capture_output=True,
+                timeout=limit_s + STEP_S,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired as error:
+            return answers(argv, error.stdout or b""), f"its step did not end in {limit_s:g} s"
+        except OSError as error:
+            return {}, f"srun cannot be started: {error.strerror}"
+        return answers(argv, done.stdout), done.stderr.decode(errors="replace").strip()
+
+
+def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
+    """What every task of a step reads: its node's own command, and how to answer."""
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for node, words in argv.items():
+        nodes.setdefault(words, []).append(node)
+    cases = "".join(
+        f"{'|'.join(names)}) set -- {shlex.join(words)} ;;\n" for words, names in nodes.items()
+    )
+    return f"limit={limit_s:g}\ncase $SLURMD_NODENAME in\n{cases}esac\n{FRAME}"
+
+
+def answers(argv: Mapping[str, tuple[str, ...]], output: bytes) -> dict[str, Completed]:
+    """The whole answers in a step's output, by node; lines of several nodes may alternate."""
+    parts: dict[tuple[str, str], bytes] = {}
+    status: dict[str, int] = {}
+    for line in output.splitlines():
+        node, _, rest = line.decode(errors="replace").partition(" ")
+        kind, _, value = rest.partition(" ")
+        if kind in ("out", "err"):
+            piece = base64.b64decode(value)
+            parts[node, kind] = parts.get((node, kind), b"") + piece
+        elif kind == "status" and value.isdecimal():
+            status[node] = int(value)
+    return {
+        node: Completed(words, status[node], *_streams(parts, node))
+        for node, words in argv.items()
+        if node in status
+    }
+
+
+def _streams(parts: Mapping[tuple[str, str], bytes], node: str) -> Iterable[bytes]:
+    return parts.get((node, "out"), b""), parts.get((node, "err"), b"")
+
+
+class StepTransport:
+    """A node of an allocation.
+
+    Args:
+        shared: a folder of this machine that the node sees at the same path.
+    """
+
+    def __init__(self, node: str, steps: Steps, shared: Path | None = None) -> None:
+        self.node = node
+        self._steps, self._shared = steps, shared
+        self._local = LocalTransport(node)
+
+    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
+        """Run ``argv`` in a step on the node; at the deadline it is killed."""
+        return self._steps.ask(self.node, argv, timeout_s)
+
+    def put(self, content: bytes, path: str) -> None:
+        """Write a file; in the shared folder without a step."""
+        if self._is_shared(path):
+            self._local.put(content, path)
+            return
+        folder = posixpath.dirname(path)
+        words = self._steps.words([self.node], "sh", "-c", PUT, "sh", folder, path)
+        try:
+            done = subprocess.run(
+                words, input=content, capture_output=True, timeout=STEP_S + COMMAND_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _silent(self.node, f"{path} was not written in time") from error
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip()
+            raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
+
+    def get(self, path: str, offset: int = 0) -> bytes | None:
+        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none."""
+        if self._is_shared(path):
+            return self._local.get(path, offset)
+        return self._got(path, offset, "any")
+
+    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+        """As ``get``, of a regular file that belongs to the user; None for anything else."""
+        if self._is_shared(path):
+            return self._local.get_own(path, offset)
+        return self._got(path, offset, "own")
+
+    def feed(self, path: str, line: bytes) -> bool:
+        """Write a line into a FIFO on the node, whose reader is a process there."""
+        words = ("sh", "-c", FEED, "sh", path, line.decode())
+        return self.run(words, timeout_s=COMMAND_S).exit_code == 0
+
+    def open(self, argv: tuple[str, ...]) -> Stream:
+        """Start ``argv`` in a step of its own as a byte stream."""
+        return self._local.open(self._steps.words([self.node], "--unbuffered", *argv))
+
+    def close(self) -> None:
+        """Close the streams; their steps end with their input."""
+        with contextlib.suppress(OSError):
+            self._local.close()
+
+    def _got(self, path: str, offset: int, kind: str) -> bytes | None:
+        words = ("sh", "-c", GET, "sh", path, str(offset + 1), kind)
+        done = self.run(words, timeout_s=COMMAND_S)
+        if done.exit_code == 44:
+            return None
+        if done.exit_code != 0:
+            said = done.stderr.decode(errors="replace").strip()
+            raise errors.LocalError(f"cannot read {path}: {said}", code="READ", node=self.node)
+        return done.stdout[:MOST_BYTES]
+
+    def _is_shared(self, path: str) -> bool:
+        return self._shared is not None and Path(os.path.normpath(path)).is_relative_to(
+            self._shared
+        )
+
+
+def _silent(node: str, why: str) -> errors.NodeUnreachable:
+    words = why.splitlines()[-1] if why else "its step gave no answer"
+    return errors.NodeUnreachable(
+        f"no step runs there: {words}",
+        code="STEP",
+        node=node,
+        fix="see what `sinfo` and `squeue --me --steps` say of it",
+    )
+
+
+def _late(question: _Question) -> errors.CommandTimedOut:
+    return errors.CommandTimedOut(
+        f"{question.argv[0]} gave no answer in {question.timeout_s:g} s",
+        code="TIMEOUT",
+        node=question.node,
+    )
