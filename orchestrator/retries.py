@@ -78,6 +78,6 @@ CONTAINER_MAKES = 3
 # whose log is wrong, is not run again.
 ATTEMPTS: Mapping[str, int] = {
     **{"LOST": 2, "KILLED": 2, "STALLED": 1, "DEADLINE": 1, "PORT-BUSY": 3, "START": 2},
-    **{"UNREACHABLE": 2, "REBOOTED": 2, "LOG-COPY": 2, "GPU-DETACHED": 2},
+    **{"UNREACHABLE": 2, "REBOOTED": 2, "NODE-DOWN": 2, "LOG-COPY": 2, "GPU-DETACHED": 2},
     **{"DOCKER-RESTARTED": 2, "DOCKER-DOWN": 2, "DOCKER-HUNG": 2},
 }

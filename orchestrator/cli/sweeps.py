@@ -75,10 +75,15 @@ def sweep(
     detach: Annotated[
         bool, typer.Option("--detach", help="Continue in the background once a trial runs.")
     ] = False,
+    requeue: Annotated[
+        bool,
+        typer.Option("--requeue", help="With Slurm: queue the job again when its time is over."),
+    ] = False,
 ) -> None:
     """Run every trial of a playbook that has no valid outcome yet, then collect."""
     left = _left(shared)
-    begun = _detached(shared, left) if detach and not dry_run else _nothing
+    forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
+    begun = _detached(shared, left) if forks else _nothing
 
     def work(voice: "Voice") -> int:
         from orchestrator.sweeping.campaign import Caller
@@ -86,7 +91,9 @@ def sweep(
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        options = SweepOptions(playbook, inventory, cases, repeats, new, max_fail, nodes, strict)
+        options = SweepOptions(
+            *(playbook, inventory, cases, repeats, new, max_fail, nodes, strict, detach, requeue)
+        )
         if dry_run:
             return verb.dry_run(shared.store, options, voice)
         return verb.sweep(shared.store, options, Caller(voice, SIGNALS, begun))
@@ -174,6 +181,20 @@ def _left(shared: Shared) -> LeftoverCheck:
     from orchestrator.sweeping import orphaned_tasks
 
     return lambda: orphaned_tasks.refuse_left(shared.store)
+
+
+def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
+    """Whether the sweep submits itself to Slurm; of files that do not hold it says so later."""
+    from orchestrator.console import Voice
+    from orchestrator.inputs import sites, user_files
+    from orchestrator.submitting import submit
+
+    try:
+        own = user_files.playbook(playbook).experiment.inventory
+        quiet = Voice(as_json=True)
+        return submit.is_needed(sites.inventory(shared.store, inventory, own, quiet)[0])
+    except errors.DlperfError:
+        return False
 
 
 def _nothing(_: "Sweep") -> None:

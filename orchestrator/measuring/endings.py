@@ -21,6 +21,7 @@ LOST = {
     "docker-down": ("DOCKER-DOWN", f"Docker on the node was down for {ENGINE_LOST_S:g} s"),
     "docker-hung": ("DOCKER-HUNG", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
     "docker-lost": ("DOCKER-DOWN", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
+    "node-down": ("NODE-DOWN", "Slurm gave the node up during the trial"),
     "rebooted": ("REBOOTED", "the node was rebooted during the trial"),
 }
 # Exit reasons that another attempt would only repeat.

@@ -218,7 +218,7 @@ class Cluster(Noun):
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)
     """Environment variables of every task on this cluster; those of a playbook count more."""
-    nodes: tuple[NodeEntry, ...] = Field(default=(), max_length=4096)
+    nodes: tuple[NodeEntry, ...] = Field(default=(), min_length=1, max_length=4096)
     """The nodes in rank order: a case of two nodes takes the first two that fit it; needed unless
     Slurm gives them."""
 
@@ -315,6 +315,12 @@ class Cluster(Noun):
         """What an inventory whose nodes Slurm gives may not say."""
         if self.nodes:
             yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
+        if self.defaults.runtime != "process":
+            yield Conflict(
+                ("defaults",),
+                "tasks would run in containers, which this program does not start under Slurm yet;"
+                " needed `runtime: process`",
+            )
         for field in ("user", "port", "transport", "identity", "sudo", "known_hosts"):
             if getattr(self.defaults, field) is not None:
                 yield Conflict(

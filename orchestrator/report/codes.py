@@ -66,6 +66,7 @@ _RUNS: Mapping[str, str] = {
     "LOG-TOO-LARGE": "日志达到大小上限",
     "LOST": "启动或监督它的进程意外结束",
     "NET-IFACE": "所用的网络接口无法连通其他节点",
+    "NODE-DOWN": "Slurm 已将节点判为不可用",
     "OOM": "内存不足，被内核终止",
     "PORT-BUSY": "端口被占用",
     "PROGRAM-FAILED": "程序以错误状态退出",

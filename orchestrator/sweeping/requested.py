@@ -28,6 +28,8 @@ class SweepOptions:
         max_fail: trials without a valid outcome after which no further one is started.
         nodes: names and globs of the nodes to use; None for all.
         strict: trials that the state of their nodes marks do not count.
+        detach: return once it is under way; a job of Slurm's once it is submitted.
+        requeue: queue a job of Slurm's again when its time is over.
     """
 
     playbook: str
@@ -38,6 +40,8 @@ class SweepOptions:
     max_fail: int | None
     nodes: str | None
     strict: bool = False
+    detach: bool = False
+    requeue: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.text import Noun
 
-KINDS = {"nodes": "inventory", "workload": "playbook", "base": "image"}
+KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 
 
@@ -91,7 +91,7 @@ def schema(kind: str) -> str:
 def _check(path: Path) -> str:
     document = yaml_reader.draft(path)
     keys = document.data if isinstance(document.data, dict) else {}
-    kinds = [kind for key, kind in KINDS.items() if key in keys]
+    kinds = list({kind: key for key, kind in KINDS.items() if key in keys})
     if len(kinds) != 1:
         text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
         unclear = document.mistake((), f"{text} (playbook) or base (image)")

@@ -24,6 +24,7 @@ from orchestrator.provisioning import (
 )
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
+from orchestrator.submitting import submit
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class _Request:
 def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
     request = _request(store, options)
+    if submit.is_needed(request.cluster):
+        scripts = submit.show(store, request.cluster, submit.Way(), voice)
+        voice.document({"exit_code": 0, "scripts": scripts})
+        return 0
     with Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         todo: dict[str, Sequence[Action]] = {}
@@ -90,6 +95,12 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
 def provision(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
     request = _request(store, options)
+    if submit.is_needed(request.cluster):
+        return submit.run(store, request.cluster, submit.Way(), voice)
+    return _provisioned(store, options, request, voice)
+
+
+def _provisioned(store: Store, options: ProvisionOptions, request: _Request, voice: Voice) -> int:
     names = [node.name for node in request.cluster.members]
     voice.line(
         f"cluster {request.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"

@@ -8,6 +8,7 @@ from orchestrator.planning import bind
 from orchestrator.schedulers import choice
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
+from orchestrator.submitting import submit
 from orchestrator.sweeping import loop, node_checks, orphaned_tasks, program_folders
 from orchestrator.sweeping.campaign import Caller, Campaign
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
@@ -22,7 +23,10 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     voice.plan(request.plan, bound)
-    voice.document({"exit_code": 0, "plan": bind.shown(request.plan, bound)})
+    scripts = {}
+    if submit.is_needed(request.cluster):
+        scripts = {"scripts": submit.show(store, request.cluster, _way(request), voice)}
+    voice.document({"exit_code": 0, "plan": bind.shown(request.plan, bound), **scripts})
     return 0
 
 
@@ -36,6 +40,8 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     request = None
     try:
         request = requested(store, options, caller.voice)
+        if submit.is_needed(request.cluster):
+            return submit.run(store, request.cluster, _way(request), caller.voice)
         return _swept(store, request, caller)
     except (Abandoned, Stopped) as end:
         left = orphaned_tasks.of(store, request)
@@ -73,3 +79,18 @@ def _swept(store: Store, request: Requested, caller: Caller) -> int:
             names = frozenset(trial.name for trial in request.plan.trials)
             found = measured(opened, strict=request.options.strict)
             return present(opened, found, voice, Out(opened.folder), names)
+
+
+def _way(request: Requested) -> submit.Way:
+    """How the sweep wants its jobs: one, or one for each number of nodes that its cases have."""
+    options, slurm = request.options, request.cluster.slurm
+    widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    if slurm is not None and slurm.jobs == "by-nodes":
+        placements: dict[int, list[str]] = {}
+        for trial in request.plan.trials:
+            placements.setdefault(trial.case.nodes, []).append(trial.case.placement)
+        widths = tuple(
+            (nodes, ("--case", ",".join(dict.fromkeys(named))))
+            for nodes, named in sorted(placements.items())
+        )
+    return submit.Way(options.detach, options.requeue, widths)

@@ -30,6 +30,8 @@ OTHER_WORDS = {
     "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
     "names of files": "SHA256SUMS",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",
+    "states of jobs and nodes": "CANCELLED DOWN DRAIN ERROR FAIL FAILED FUTURE PENDING REBOOT"
+    " REVOKED COMPLETED UNKNOWN",
     "names of Python": "DLLOGGER LANGUAGES NUMBER TAG TENSORFLOW",
 }
 

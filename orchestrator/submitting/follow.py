@@ -1,0 +1,139 @@
+"""What becomes of a job: why it waits, what it prints, how it ends."""
+
+import contextlib
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.schedulers import slurm_queue
+from orchestrator.signals import Stopped
+from orchestrator.submitting import waits
+
+LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
+# Answers of squeue without the job until it counts as over: one alone means nothing.
+ABSENT = 4
+CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
+# What became of a job that left no exit code: code, words, and the exit code of the command.
+OUTCOMES: dict[str, tuple[str, str]] = {
+    "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside"),
+    "TIMEOUT": ("WALLTIME", "its time limit ended it before it had ended in good order"),
+    "NODE_FAIL": ("NODE-FAIL", "the node of its controller failed"),
+    "PREEMPTED": ("PREEMPTED", "another job took its nodes"),
+    "BOOT_FAIL": ("NODE-FAIL", "a node did not boot"),
+    "OUT_OF_MEMORY": ("OOM", "it used more memory than Slurm gave it"),
+    "DEADLINE": ("WALLTIME", "its deadline passed"),
+}
+
+
+@dataclass(slots=True)
+class _Tail:
+    """A file that grows, copied as it comes."""
+
+    path: Path
+    to: int
+    offset: int = 0
+
+    def copy(self) -> None:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(self.offset)
+            while piece := file.read(1 << 16):
+                self.offset += len(piece)
+                os.write(self.to, piece)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was last heard of the job."""
+
+    job: slurm_queue.Job
+    absent: int = 0
+    said: str = ""
+    at: float = field(default_factory=lambda: 0.0)
+
+
+def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
+    """Tell what becomes of a job until it is over; the exit code of what it ran.
+
+    Raises:
+        UnfitError: QUEUE-NEVER; it was cancelled, since it could never start.
+        NodeError, LocalError: it ended without an exit code of ours; says how.
+        Stopped: by the user; the job goes on.
+    """
+    sys.stdout.flush()
+    tails = (_Tail(folder / f"{job.id}.log", 2), _Tail(folder / f"{job.id}.out", 1))
+    seen = _Seen(job)
+    try:
+        while not _over(seen, folder, voice):
+            for tail in tails:
+                tail.copy()
+            time.sleep(LOOK_S)
+    except Stopped:
+        voice.line(f"job {job.id} goes on; the same command follows it, scancel {job.id} ends it")
+        raise
+    code = _code(folder / f"{job.id}.code")
+    for tail in tails:
+        tail.copy()
+    if code is None:
+        raise _outcome(seen.job)
+    if code == 143:
+        voice.line(f"job {job.id} ended in good order; the same command goes on in another job")
+    return code
+
+
+def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
+    if (folder / f"{seen.job.id}.code").exists():
+        return True
+    if time.monotonic() - seen.at < QUEUE_EVERY_S and seen.at:
+        return False
+    seen.at = time.monotonic()
+    found = [one for one in slurm_queue.jobs(ids=(seen.job.id,)) if one.name == seen.job.name]
+    if not found:
+        seen.absent += 1
+        return seen.absent >= ABSENT
+    seen.absent, seen.job = 0, found[0]
+    _say(seen, voice)
+    return seen.job.ended
+
+
+def _say(seen: _Seen, voice: Voice) -> None:
+    """Say each new state, and why it waits; end what can never start."""
+    job = seen.job
+    fix = waits.never(job.reason) if job.state == "PENDING" else ""
+    if fix:
+        slurm_queue.cancel(job.id)
+        raise errors.UnfitError(
+            f"job {job.id} can never start: {job.reason}; it was cancelled",
+            code="QUEUE-NEVER",
+            fix=fix,
+        )
+    words = f"job {job.id} waits: {waits.words(job.reason)}"
+    if job.state != "PENDING":
+        words = f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
+    if words != seen.said:
+        again = seen.said.startswith(f"job {job.id} is running") and job.state == "PENDING"
+        voice.line(f"{words} (Slurm queued it again)" if again else words)
+        seen.said = words
+
+
+def _code(path: Path) -> int | None:
+    deadline = time.monotonic() + CODE_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return int(path.read_text())
+        time.sleep(LOOK_S)
+    return None
+
+
+def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
+    code, words = OUTCOMES.get(job.state, ("JOB-LOST", "it left no exit code"))
+    kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
+    state = f"{job.state}, {job.reason}" if job.reason not in ("None", "") else job.state
+    return kind(
+        f"job {job.id} ended ({state}): {words}",
+        code=code,
+        fix="run the same command again: it goes on in another job",
+    )

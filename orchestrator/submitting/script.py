@@ -1,0 +1,92 @@
+"""The batch script of a job that runs one of our commands on nodes of Slurm's."""
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+
+from orchestrator.model.slurm import Slurm
+
+WARNING_S = 120  # before its time limit a job is told, so that it ends in good order
+# The program is a child, so that its exit code can be kept: what Slurm says of a job is lost soon.
+BODY = """
+told=
+trap 'told=yes; kill -TERM "$child" 2>/dev/null' TERM
+{command} &
+child=$!
+while :; do
+    wait "$child"
+    code=$?
+    kill -0 "$child" 2>/dev/null || break
+done
+{again}echo "$code" >{base}.code.new && mv {base}.code.new {base}.code
+exit "$code"
+"""
+# A job that was cancelled is told as well: that one is over.
+AGAIN = """\
+if [ -n "$told" ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+    echo "the time of job $SLURM_JOB_ID is over; it is queued again" >&2
+    scontrol requeue "$SLURM_JOB_ID" && exit "$code"
+fi
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What one job runs, and where.
+
+    Args:
+        words: the command.
+        name: of the job; jobs of one name run one after another.
+        folder: for its script and its messages.
+        cwd: where the command runs.
+        nodes: how many it gets.
+        requeue: whether it is queued again when its time is over, or when Slurm ends it.
+    """
+
+    words: tuple[str, ...]
+    name: str
+    folder: str
+    cwd: str
+    nodes: int
+    requeue: bool
+
+    @property
+    def comment(self) -> str:
+        """By which the same command finds its job again."""
+        text = "\0".join((self.cwd, str(self.nodes), *self.words))
+        return f"dlperf:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def batch(slurm: Slurm, submission: Submission) -> str:
+    """The whole script."""
+    base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
+    options = [
+        f"--job-name={submission.name}",
+        f"--comment={submission.comment}",
+        *([f"--partition={slurm.partition}"] if slurm.partition else ()),
+        *([f"--account={slurm.account}"] if slurm.account else ()),
+        f"--nodes={submission.nodes}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        f"--time={slurm.time}",
+        f"--signal=B:TERM@{WARNING_S}",
+        "--no-kill",
+        "--requeue" if submission.requeue else "--no-requeue",
+        "--dependency=singleton",
+        "--open-mode=append",
+        "--export=ALL",
+        f"--chdir={submission.cwd}",
+        f"--output={submission.folder}/%j.out",
+        f"--error={submission.folder}/%j.log",
+        *slurm.extra,
+    ]
+    head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options)
+    body = BODY.format(
+        command=shlex.join(submission.words), again=AGAIN if submission.requeue else "", base=base
+    )
+    return f"#!/bin/sh\n{head}{body}"
+
+
+def job_name(cluster: str, state: str) -> str:
+    """The name of a state folder's jobs on a cluster."""
+    return f"dlperf-{cluster}-{hashlib.sha256(state.encode()).hexdigest()[:8]}"

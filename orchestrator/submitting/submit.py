@@ -1,0 +1,150 @@
+"""Finding the job of a command, or submitting it."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import disk, errors
+from orchestrator.console import Voice
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.slurm import Slurm
+from orchestrator.schedulers import slurm_queue
+from orchestrator.state.store import Store
+from orchestrator.submitting import follow, script
+
+KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
+NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a command wants its job.
+
+    Args:
+        detach: return once it is submitted.
+        requeue: queue it again when its time is over.
+        widths: how many nodes each of its jobs gets, with options that choose what it runs.
+    """
+
+    detach: bool = False
+    requeue: bool = False
+    widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+def is_needed(cluster: Cluster) -> bool:
+    """Whether a command on this cluster must be submitted: outside of a job of Slurm's."""
+    return cluster.slurm is not None and not slurm_queue.job_id()
+
+
+def submissions(store: Store, cluster: Cluster, way: Way) -> list[script.Submission]:
+    """The jobs of this very command line."""
+    settings = _settings(cluster)
+    state = store.root.resolve()
+    own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
+    widths = way.widths or ((settings.nodes, ()),)
+    return [
+        script.Submission(
+            words=(sys.executable, "-m", "orchestrator", *own, *more),
+            name=script.job_name(cluster.name, str(state)),
+            folder=str(state / "slurm"),
+            cwd=str(Path.cwd()),
+            nodes=nodes,
+            requeue=way.requeue,
+        )
+        for nodes, more in widths
+    ]
+
+
+def show(store: Store, cluster: Cluster, way: Way, voice: Voice) -> list[str]:
+    """Print the scripts that would be submitted; also for programs."""
+    texts = [
+        script.batch(_settings(cluster), submission)
+        for submission in submissions(store, cluster, way)
+    ]
+    for text in texts:
+        voice.result(f"would be submitted by sbatch:\n{text}")
+    return texts
+
+
+def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
+    """Submit this command line, or find the job that runs it already, and follow it; exit code.
+
+    Raises:
+        UnfitError: Slurm refuses it, or it can never start.
+    """
+    followed: list[slurm_queue.Job] = []
+    for submission in submissions(store, cluster, way):
+        before = _alive(submission)
+        if before is not None:
+            voice.line(f"job {before.id} runs this command already: {before.state}")
+            followed.append(before)
+        else:
+            _suffices(_settings(cluster), submission)
+            job = _submitted(_settings(cluster), submission)
+            said = f"job {job.id} is submitted as {job.name}, for {submission.nodes} nodes"
+            voice.line(f"{said}; its messages: {submission.folder}/{job.id}.log")
+            followed.append(job)
+    folder = store.root.resolve() / "slurm"
+    if way.detach:
+        for job in followed:
+            voice.result(f"job {job.id} ({job.state}); end it with: scancel {job.id}")
+        voice.document({"exit_code": 0, "jobs": [job.id for job in followed]})
+        return 0
+    return errors.joined([follow.follow(job, folder, voice) for job in followed])
+
+
+def _settings(cluster: Cluster) -> Slurm:
+    if cluster.slurm is None:
+        raise AssertionError("a cluster without Slurm is never submitted to")
+    return cluster.slurm
+
+
+def _alive(submission: script.Submission) -> slurm_queue.Job | None:
+    jobs = slurm_queue.jobs(name=submission.name)
+    mine = (job for job in jobs if job.comment == submission.comment and not job.ended)
+    return next(mine, None)
+
+
+def _suffices(slurm: Slurm, submission: script.Submission) -> None:
+    """Refuse what Slurm would take and never start."""
+    chosen = ("-p", slurm.partition) if slurm.partition else ()
+    counts = slurm_queue.call("sinfo", "-h", "-o", "%P %D", *chosen).splitlines()
+    by_partition: dict[str, int] = {}
+    for line in counts:
+        name, _, count = line.rpartition(" ")
+        by_partition[name.strip()] = by_partition.get(name.strip(), 0) + int(count)
+    if slurm.partition and not by_partition:
+        named = slurm_queue.call("sinfo", "-h", "-o", "%R").split()
+        raise errors.UnfitError(
+            f"there is no partition {slurm.partition}; there are {', '.join(dict.fromkeys(named))}",
+            code="NO-PARTITION",
+            fix="name one of them under slurm.partition",
+        )
+    default = [count for name, count in by_partition.items() if slurm.partition or "*" in name]
+    most = max(default, default=0)
+    if most and submission.nodes > most:
+        raise errors.UnfitError(
+            f"{submission.nodes} nodes are needed; the partition has {most}",
+            code="QUEUE-NEVER",
+            fix="ask for fewer with slurm.nodes, or name another partition",
+        )
+
+
+def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
+    folder = Path(submission.folder)
+    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    path = folder / f"{moment}-{os.getpid()}-{submission.nodes}.sh"
+    with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
+        disk.make_folder(folder)
+        path.write_text(script.batch(slurm, submission))
+    said = slurm_queue.call("sbatch", "--parsable", str(path), patience_s=0.0)
+    job = said.strip().partition(";")[0]
+    deadline = time.monotonic() + KNOWN_S
+    while time.monotonic() < deadline:
+        found = [one for one in slurm_queue.jobs(ids=(job,)) if one.name == submission.name]
+        if found:
+            return found[0]
+        time.sleep(follow.LOOK_S)
+    return slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")

@@ -1,0 +1,37 @@
+"""What Slurm's reasons for a waiting job mean, and what the user can do."""
+
+NEVER = {
+    "PartitionNodeLimit": "ask for fewer nodes with slurm.nodes, or name another partition",
+    "PartitionTimeLimit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows the limits",
+    "BadConstraints": "correct the constraints in slurm.extra",
+    "InvalidAccount": "name another account under slurm.account",
+    "InvalidQOS": "name another --qos in slurm.extra",
+    "DependencyNeverSatisfied": "see `scontrol show job` for what it waits for",
+}
+"""Reasons that nothing but another request, or an administrator, ends."""
+
+WORDS = {
+    "None": "Slurm has not looked at it yet",
+    "Resources": "its nodes are in use",
+    "Priority": "other jobs come first",
+    "BeginTime": "it begins later, as after a requeue",
+    "Dependency": "an earlier job of this state folder is not over",
+    "JobHeldUser": "it is held; release it with `scontrol release JOB`",
+    "JobHeldAdmin": "an administrator holds it; ask them",
+    "PartitionDown": "the partition is down; ask the administrators",
+    "PartitionInactive": "the partition is inactive; ask the administrators",
+    "ReqNodeNotAvail": "some of its nodes are not available, as in a maintenance window",
+}
+
+
+def words(reason: str) -> str:
+    """A reason in words, with Slurm's own name for it."""
+    name = reason.partition(",")[0].strip("()")
+    if "DOWN" in reason or "DRAIN" in reason:
+        return f"{reason}: too few nodes are up; see `sinfo -R`"
+    return f"{name}: {WORDS[name]}" if name in WORDS else reason
+
+
+def never(reason: str) -> str:
+    """What the user must change for a job that waits for this; empty where it may still start."""
+    return NEVER.get(reason.partition(",")[0].strip("()"), "")

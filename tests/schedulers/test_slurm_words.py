@@ -1,0 +1,64 @@
+"""What Slurm's commands print, read; and what a step is told and answers."""
+
+import subprocess
+
+import pytest
+
+from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers.slurm_tasks import least_cpus
+from orchestrator.transports import steps
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [("59:59", 3599), ("4:00:00", 14400), ("1-02:03:04", 93784), ("UNLIMITED", None), ("", None)],
+)
+def test_times_left_are_read(words: str, seconds: int | None) -> None:
+    """As squeue's %L has them."""
+    assert slurm_queue.seconds(words) == seconds
+
+
+@pytest.mark.parametrize(
+    ("state", "down"),
+    [
+        *(("DOWN*", True), ("DOWN", True), ("ALLOCATED*", True), ("FAIL", True)),
+        *(("ALLOCATED", False), ("MIXED", False), ("DRAINING", False), ("", False)),
+    ],
+)
+def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> None:
+    """A node that drains ends what it has."""
+    assert slurm_queue.is_down(state) == down
+
+
+def test_every_node_has_the_fewest_cpus() -> None:
+    """In Slurm's notation."""
+    assert least_cpus({"SLURM_JOB_CPUS_PER_NODE": "32(x3),16,64(x2)"}) == 16
+    assert least_cpus({}) == 1
+
+
+def test_a_step_runs_each_nodes_own_command_and_its_answers_are_whole() -> None:
+    """Bytes of any kind, long lines, exit codes; lines of two nodes may alternate."""
+    argv = {
+        "n1": ("sh", "-c", "head -c 5000 /dev/zero; echo 'it''s' >&2; exit 3"),
+        "n2": ("printf", "a b\\n%s", "'$HOME'"),
+        "n3": ("sh", "-c", "kill -KILL $$"),
+    }
+    text = steps.script(argv, 20)
+    lines: list[list[bytes]] = []
+    for node in argv:
+        done = subprocess.run(
+            ["sh", "-s"],
+            input=text.encode(),
+            env={"PATH": "/usr/bin:/bin", "SLURMD_NODENAME": node},
+            capture_output=True,
+            check=True,
+        )
+        lines.append(done.stdout.splitlines(keepends=True))
+    mixed = b"".join(
+        line for at in range(max(map(len, lines))) for part in lines for line in part[at : at + 1]
+    )
+    heard = steps.answers(argv, mixed)
+    assert (heard["n1"].stdout, heard["n1"].stderr) == (bytes(5000), b"its\n")
+    assert [heard[node].exit_code for node in argv] == [3, 0, 137]
+    assert heard["n2"].stdout == b"a b\n'$HOME'"
+    assert set(steps.answers(argv, b"".join(lines[0]))) == {"n1"}
