@@ -1,8 +1,12 @@
 """Many node names in few words: ``vs[001-002,004],gpu7``."""
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
 
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>[0-9]+)(?P<after>[^0-9]*)")
 
 
@@ -19,6 +23,51 @@ def fold(names: Iterable[str]) -> str:
         around = (match["before"], match["after"]) if match else (name,)
         groups.setdefault(around, []).extend([match["number"]] if match else [])
     return ",".join(_group(around, numbers) for around, numbers in groups.items())
+
+
+def unfold(text: str, most: int) -> Sequence[str]:
+    """The names that a text with ranges stands for, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
+
+    Of several ranges the last varies first. A text without ranges stands for itself.
+
+    Args:
+        most: names.
+
+    Raises:
+        ValueError: why it is no such text; what was needed.
+    """
+    parts = _BRACKETS.split(text)  # what is between ranges, and every other one a range
+    if any("[" in part or "]" in part for part in parts[::2]):
+        raise ValueError("a bracket without its other one; needed ranges such as [001-128]")
+    numbers = [_numbers(part, most) for part in parts[1::2]]
+    count = prod(len(those) for those in numbers)
+    if count > most:
+        raise ValueError(f"{count} names; needed at most {most}")
+    return [
+        "".join(itertools.chain(*zip(parts[::2], (*row, ""), strict=True)))
+        for row in itertools.product(*numbers)
+    ]
+
+
+def _numbers(text: str, most: int) -> list[str]:
+    """The numbers of ``001-003,007``, each as wide as it is written."""
+    found: list[str] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"[{text}] is no range; needed numbers such as [1-8] or [001-003,007]")
+        first, last = match[1], match[2] or match[1]
+        if len(first) != len(last) and "0" in (first[0], last[0]) and first != "0":
+            raise ValueError(f"{part} is written in two widths; needed leading zeros in both")
+        if int(first) > int(last):
+            raise ValueError(f"{part} goes backwards; needed the smaller number first")
+        if int(last) - int(first) >= most:
+            raise ValueError(f"{part} is {int(last) - int(first) + 1} names; needed at most {most}")
+        width = len(first) if first.startswith("0") else 0
+        found += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
+    if len(set(found)) < len(found):
+        raise ValueError(f"[{text}] has a number twice; needed each once")
+    return found
 
 
 def _group(around: tuple[str, ...], numbers: list[str]) -> str:

@@ -1,7 +1,7 @@
 """A file's content as plain data, with the line and column of every value."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from orchestrator import errors, words
@@ -31,6 +31,7 @@ class Document:
         key_marks: where each key starts, by the path of its value.
         problems: what is wrong with the text itself.
         broken: where the data is not what the text says, since YAML's readers differ about it.
+        written: of a document whose ranges were expanded, by each path that of what was written.
     """
 
     file: str
@@ -39,6 +40,7 @@ class Document:
     key_marks: Mapping[Where, Mark]
     problems: tuple[errors.Mistake, ...] = ()
     broken: frozenset[Where] = frozenset()
+    written: Mapping[Where, Where] = field(default_factory=dict)
 
     def mistake(self, path: Where, text: str, *, key: bool = False) -> errors.Mistake:
         """``text`` about the value at ``path``, or about its key.
@@ -48,7 +50,13 @@ class Document:
         around = (path[:length] for length in range(len(path), -1, -1))
         mark = self.key_marks.get(path) if key else None
         nearest = mark or next((self.marks[step] for step in around if step in self.marks), START)
-        return mistake(self.file, nearest, path, text)
+        return mistake(self.file, nearest, self._written(path), text)
+
+    def _written(self, path: Where) -> Where:
+        """The path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
+        known = (path[:length] for length in range(len(path), 0, -1))
+        at = next((step for step in known if step in self.written), ())
+        return (*self.written.get(at, ()), *path[len(at) :])
 
     def value(self, path: Where) -> Tree:
         """The value at a path.

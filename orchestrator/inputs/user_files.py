@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors, words, workloads
-from orchestrator.documents import salvage
+from orchestrator.documents import ranges, salvage
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
@@ -72,7 +72,7 @@ def judged_cluster(document: yaml_reader.Document) -> Cluster:
         ConfigError: all that is wrong with it.
     """
     return _judged(
-        document,
+        ranges.expanded(document),
         Cluster,
         lambda inventory: (
             *inventory.conflicts(),

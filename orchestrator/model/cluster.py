@@ -22,6 +22,7 @@ from orchestrator.model.text import (
     Name,
     NodePath,
     Noun,
+    RangedName,
     Size,
     Words,
     repeated,
@@ -49,8 +50,8 @@ class Gpus(Noun):
 class Hca(Noun):
     """An InfiniBand adapter, by the name that NCCL_IB_HCA takes."""
 
-    name: Name
-    """Such as mlx5_0."""
+    name: RangedName
+    """Such as mlx5_0; `"mlx5_[0-7]"` is eight of them."""
     rate_gbps: Count
     """What the link must run at: 100 for EDR."""
     link_layer: Literal["InfiniBand", "Ethernet"] = "InfiniBand"
@@ -94,10 +95,10 @@ class Settings(Noun):
 class NodeEntry(Settings):
     """One node of an inventory."""
 
-    name: Name
-    """What plans, logs and reports call the node."""
+    name: RangedName
+    """What plans, logs and reports call the node; `"vs[001-128]"` is 128 of them."""
     address: Address
-    """How the controller and the other nodes reach it."""
+    """How the controller and the other nodes reach it; with a range of names one of as many."""
     host_key: Fingerprint | None = None
     """Fingerprint of the key that its sshd must show."""
     jump: Jump | None = None

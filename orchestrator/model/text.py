@@ -19,6 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
+_RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*")
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
@@ -54,10 +55,15 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Text that matches a pattern as a whole; programs and editors say the same about it."""
+    """Text that matches a pattern as a whole; programs and editors say the same about it.
+
+    Args:
+        in_file: what editors take too, since it is expanded before the model sees it.
+    """
 
     pattern: re.Pattern[str]
     needed: str
+    in_file: str = ""
 
     def __get_pydantic_core_schema__(
         self, source: type[str], handler: GetCoreSchemaHandler
@@ -68,7 +74,8 @@ class Matching:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         words = {"patternErrorMessage": f"needed {self.needed}"}  # what yaml-language-server shows
-        return {**handler(schema), "pattern": f"^({self.pattern.pattern})$", **words}
+        both = "|".join(filter(None, (self.pattern.pattern, self.in_file)))
+        return {**handler(schema), "pattern": f"^({both})$", **words}
 
     def _check(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
@@ -110,9 +117,21 @@ Name = Annotated[
     str,
     Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
 ]
+RangedName = Annotated[
+    str,
+    Matching(
+        _NAME,
+        "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit",
+        rf"[A-Za-z0-9_.-]*({_RANGE}[A-Za-z0-9_.-]*)+",
+    ),
+]
 Address = Annotated[
     str,
-    Matching(re.compile(r"[A-Za-z0-9.:-]+"), "an IP address or a host name"),
+    Matching(
+        re.compile(r"[A-Za-z0-9.:-]+"),
+        "an IP address or a host name",
+        rf"[A-Za-z0-9.:-]*({_RANGE}[A-Za-z0-9.:-]*)+",
+    ),
     AfterValidator(_address),
 ]
 NodePath = Annotated[

@@ -1,0 +1,106 @@
+"""Ranges in inventories: one entry ``vs[001-128]`` stands for as many nodes or HCAs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator import errors, nodeset, words
+from orchestrator.documents.document import Document, Tree, Where
+
+MOST = 4096  # entries that one stands for
+# Keys in which a range may stand, by the list whose entries have them.
+KEYS: Mapping[str, tuple[str, ...]] = {"nodes": ("name", "address"), "hcas": ("name",)}
+
+
+def expanded(document: Document) -> Document:
+    """The inventory with an entry for each name of a range; messages lead to what was written."""
+    if not any("[" in value for value in _texts(document.data)):
+        return document
+    growth = _Growth(document)
+    data = growth.grown(document.data, (), ())
+    written = growth.written
+    gone = document.broken | growth.broken
+    return replace(
+        document,
+        data=data,
+        marks={to: document.marks[at] for to, at in written.items() if at in document.marks},
+        key_marks={
+            to: document.key_marks[at] for to, at in written.items() if at in document.key_marks
+        },
+        problems=(*document.problems, *growth.problems),
+        broken=frozenset(to for to, at in written.items() if at in gone),
+        written=written,
+    )
+
+
+def _texts(value: Tree) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inner:
+        yield from _texts(item)
+
+
+class _Growth:
+    """Builds the data with all entries.
+
+    Args:
+        written: by the path of a value, the path of what it was written as.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.written: dict[Where, Where] = {}
+        self.problems: list[errors.Mistake] = []
+        self.broken: set[Where] = set()
+        self._document = document
+
+    def grown(self, value: Tree, at: Where, to: Where) -> Tree:
+        """The value that is written at ``at``, to stand at ``to``."""
+        self.written[to] = at
+        if isinstance(value, dict):
+            return {key: self.grown(item, (*at, key), (*to, key)) for key, item in value.items()}
+        if not isinstance(value, list):
+            return value
+        items: list[Tree] = []
+        for place, item in enumerate(value):
+            for copy in self._copies(item, (*at, place)):
+                items.append(self.grown(copy, (*at, place), (*to, len(items))))
+        return items
+
+    def _copies(self, item: Tree, at: Where) -> Sequence[Tree]:
+        """The entries that one stands for; itself where there is no range or a bad one."""
+        keys = KEYS.get(str(at[-2]), ()) if at[0] in ("nodes", "defaults") else ()
+        if not isinstance(item, dict):
+            return (item,)
+        given = {key: value for key in keys if isinstance(value := item.get(key), str)}
+        if not any("[" in value for value in given.values()):
+            return (item,)
+        try:
+            several = {key: self._names(value, (*at, key)) for key, value in given.items()}
+        except ValueError:
+            self.broken.update((*at, key) for key in given)  # they are judged once they are right
+            return (item,)
+        (first, names), *others = several.items()
+        for key, values in others:
+            if len(values) != len(names):
+                seen = f"{key} stands for {len(values)}, {first} for {len(names)}"
+                self._complain((*at, key), f"{seen}; needed as many of both")
+                self.broken.add((*at, first))
+                return (item,)
+        rows = zip(*several.values(), strict=True)
+        return [{**item, **dict(zip(several, row, strict=True))} for row in rows]
+
+    def _names(self, text: str, at: Where) -> Sequence[str]:
+        """What a text with or without ranges stands for.
+
+        Raises:
+            ValueError: it is no range; the reason is among the problems.
+        """
+        try:
+            return nodeset.unfold(text, MOST)
+        except ValueError as error:
+            self._complain(at, f"{words.shown(text)}: {error}")
+            raise
+
+    def _complain(self, at: Where, text: str) -> None:
+        self.problems.append(self._document.mistake(at, text))
+        self.broken.add(at)
