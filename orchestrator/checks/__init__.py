@@ -10,6 +10,7 @@ from orchestrator.checks.data import digests, states
 from orchestrator.checks.engine import docker
 from orchestrator.checks.fabric import adapters, distances, ofed_installed, openable
 from orchestrator.checks.gpu import gpus
+from orchestrator.checks.health import health, links
 from orchestrator.checks.inside import container
 from orchestrator.checks.machine import host
 from orchestrator.checks.network import interfaces, reachable
@@ -30,8 +31,10 @@ __all__ = (
     "docker",
     "gids",
     "gpus",
+    "health",
     "host",
     "interfaces",
+    "links",
     "ofed_installed",
     "openable",
     "reachable",
@@ -64,5 +67,8 @@ def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) ->
     yield from gids(node, answer.gids)
     if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
         yield from distances(node, answer.topology)
+        nvlinks = answer.nvlinks
+        yield from links(node, answer.gpu, {} if isinstance(nvlinks, Silent) else nvlinks or {})
+    yield from health(node, answer.health)
     yield from docker(node, answer.docker, cluster.container)
     yield from states(node, answer.data)

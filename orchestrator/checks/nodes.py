@@ -128,6 +128,9 @@ def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
     same_models = len(set(models.values())) < 2
     fix = "set one power limit everywhere (nvidia-smi -pl)"
     yield from _differing("warning", "GPU-POWER", limits if same_models else {}, fix)
+    bios = {name: f"VBIOS {_once(gpu.vbios)}" for name, gpu in gpus.items() if any(gpu.vbios)}
+    fix = "bring all GPUs to one VBIOS, or mention it with the result"
+    yield from _differing("warning", "GPU-VBIOS", bios if same_models else {}, fix)
 
 
 def _names_model(node: Node) -> bool:
@@ -136,6 +139,10 @@ def _names_model(node: Node) -> bool:
 
 def _counted(models: tuple[str, ...]) -> str:
     return ", ".join(f"{count} x {model}" for model, count in Counter(models).items()) or "no GPU"
+
+
+def _once(words: tuple[str | None, ...]) -> str:
+    return ", ".join(sorted({word for word in words if word}))
 
 
 def _watts(limits: tuple[float | None, ...]) -> str:

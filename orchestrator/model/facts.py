@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from orchestrator.model.health import HealthFacts
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import DataState, DockerFacts, HostFacts
 
@@ -84,6 +85,7 @@ class GpuFacts:
         ecc_volatile_uncorrected: in all memories since the driver was loaded.
         ecc_sram_uncorrected: over the GPU's life.
         page_retirement_pending: what GPUs before Ampere do instead of remapping rows.
+        pcie_width, pcie_width_max: lanes in use, and those that GPU and slot have.
     """
 
     index: int
@@ -103,6 +105,9 @@ class GpuFacts:
     row_remap_pending: bool | None
     row_remap_failed: bool | None
     page_retirement_pending: bool | None
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    vbios: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,7 @@ class NodeAnswer:
 
     Args:
         data: by name of the data set.
+        nvlinks: by GPU, whether each of its NVLinks is active.
     """
 
     host: HostFacts
@@ -177,6 +183,8 @@ class NodeAnswer:
     docker: DockerFacts | Silent | None
     data: Mapping[str, DataState]
     gids: tuple[Gid, ...] | Silent | None = None
+    health: HealthFacts | Silent | None = None
+    nvlinks: Mapping[int, tuple[bool, ...]] | Silent | None = None
 
 
 @dataclass(frozen=True, slots=True)

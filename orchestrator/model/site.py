@@ -64,6 +64,7 @@ class GpuSummary:
     bus_ids: tuple[str | None, ...] = ()
     memory_mib: tuple[int | None, ...] = ()
     power_limits_w: tuple[float | None, ...] = ()
+    vbios: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ _COUNT = re.compile(r"([0-9]{1,15})")
 _MIB = re.compile(r"([0-9]{1,12}) MiB")
 _MHZ = re.compile(r"([0-9]{1,9}) MHz")
 _WATTS = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?) W")
+_LANES = re.compile(r"([0-9]{1,3})x")
+_LINK = "pci/pci_gpu_link_info/link_widths"
 _SWITCH = re.compile(r"(Enabled|Disabled|Yes|No)")
 _ACTIVITY = re.compile(r"(Active|Not Active)")
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
@@ -176,6 +178,9 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         row_remap_pending=reader.switch("remapped_rows/remapped_row_pending"),
         row_remap_failed=reader.switch("remapped_rows/remapped_row_failure"),
         page_retirement_pending=reader.switch("retired_pages/pending_retirement"),
+        pcie_width=reader.number(_LANES, f"{_LINK}/current_link_width"),
+        pcie_width_max=reader.number(_LANES, f"{_LINK}/max_link_width"),
+        vbios=reader.text(_TEXT, "vbios_version"),
     )
     return gpu, reader.problems
 

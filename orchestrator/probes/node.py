@@ -27,6 +27,7 @@ from orchestrator.probes import (
     Probe,
     docker,
     gpu,
+    health,
     host,
     ibverbs,
     infiniband,
@@ -40,6 +41,7 @@ from orchestrator.probes.sections import Output, Section
 Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
 HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", "verbs", "ofed"
 GIDS = "gids"
+HEALTH, NVLINK = "health", "nvlink"
 DATA = "data."
 # A folder counts as readable if it can be listed in ten seconds: a stale mount never answers.
 LOOK = r"""
@@ -87,6 +89,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     if node.gpus is not None:
         selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
+        selected.append(Section(NVLINK, health.NVLINK.argv, limit_s=20))
     if node.hcas:
         selected.append(Section(IBSTAT, infiniband.PROBE.argv))
         selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
@@ -94,6 +97,8 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
     if ethernet:
         selected.append(Section(GIDS, roce.argv(ethernet)))
+    if node.gpus is not None or node.hcas:
+        selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
     if node.in_container:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
@@ -149,6 +154,8 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
+        health=sections.read(outputs.get(HEALTH), health.parse),
+        nvlinks=sections.read(outputs.get(NVLINK), health.nvlinks),
         data={name[len(DATA) :]: _data(text) for name, text in outputs.items() if name[:5] == DATA},
         gids=sections.read(outputs.get(GIDS), roce.parse),
     )
@@ -169,6 +176,7 @@ def _gpu_summary(fact: DriverFacts) -> GpuSummary:
         bus_ids=tuple(gpu.bus_id for gpu in fact.gpus),
         memory_mib=tuple(gpu.memory_mib for gpu in fact.gpus),
         power_limits_w=tuple(gpu.power_limit_w for gpu in fact.gpus),
+        vbios=tuple(gpu.vbios for gpu in fact.gpus),
     )
 
 

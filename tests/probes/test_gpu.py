@@ -31,6 +31,9 @@ A100_40GB = GpuFacts(
     sm_clock_mhz=1410,
     throttle_reasons=(),
     processes=(),
+    pcie_width=16,
+    pcie_width_max=16,
+    vbios="92.00.45.00.03",
 )
 A100_80GB = GpuFacts(
     index=0,
@@ -50,6 +53,9 @@ A100_80GB = GpuFacts(
     sm_clock_mhz=1275,
     throttle_reasons=(),
     processes=(),
+    pcie_width=16,
+    pcie_width_max=16,
+    vbios="92.00.36.00.02",
 )
 T4 = GpuFacts(
     index=0,
@@ -72,6 +78,9 @@ T4 = GpuFacts(
         GpuProcess(pid=675, name="/usr/lib/xorg/Xorg", memory_mib=22),
         GpuProcess(pid=5762, name="python", memory_mib=1005),
     ),
+    pcie_width=8,
+    pcie_width_max=16,
+    vbios="90.04.84.00.06",
 )
 # By sample: driver, CUDA, its one GPU and the codes of its problems.
 EXPECTED = {
@@ -142,6 +151,9 @@ def test_the_document_has_the_promised_keys() -> None:
                 "row_remap_pending": None,
                 "row_remap_failed": None,
                 "page_retirement_pending": True,
+                "pcie_width": None,
+                "pcie_width_max": None,
+                "vbios": None,
             }
         ],
         "problems": [

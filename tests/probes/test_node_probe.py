@@ -86,15 +86,17 @@ def test_node_is_asked_for_what_its_inventory_declares(tmp_path: Path) -> None:
         "host",
         "gpu",
         "topology",
+        "nvlink",
         "ibstat",
         "verbs",
         "ofed",
+        "health",
         "docker.info",
         "docker.version",
         "docker.beside",
         "data.imagenet",
     ]
-    assert full[6].argv[:4] == ("sudo", "-n", "docker", "info")
+    assert full[8].argv[:4] == ("sudo", "-n", "docker", "info")
 
 
 def test_one_round_trip_brings_every_fact(tools: Path) -> None:
@@ -108,7 +110,13 @@ def test_one_round_trip_brings_every_fact(tools: Path) -> None:
     facts = node_probe.facts(answer)
     assert facts.host == answer.host
     assert facts.gpu == GpuSummary(
-        "515.105.01", "11.7", ("Tesla T4",), ("00000000:00:1E.0",), (15360,), (70.0,)
+        "515.105.01",
+        "11.7",
+        ("Tesla T4",),
+        ("00000000:00:1E.0",),
+        (15360,),
+        (70.0,),
+        ("90.04.84.00.06",),
     )
     assert facts.topology is not None
     assert facts.topology.links["GPU0"]["mlx5_0"] == "PIX"

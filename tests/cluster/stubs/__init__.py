@@ -26,6 +26,7 @@ def gpus() -> dict[str, bytes]:
         "nvidia-smi": (_HERE / "nvidia-smi").read_bytes(),
         "nvidia-smi.xml": document.encode(),
         "topo.txt": (_RECORDINGS / "topo.txt").read_bytes(),
+        "fields.csv": (_RECORDINGS / "fields.csv").read_bytes(),
         "utilization.csv": (_RECORDINGS / "utilization.csv").read_bytes(),
     }
 

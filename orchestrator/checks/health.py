@@ -1,0 +1,124 @@
+"""Rules about the health of a node's hardware. Each warns, but for an error of a GPU.
+
+Sources of the bounds: Azure's and Meta's node health checks (Xid numbers, two hours, no swap, the
+governor), and the defaults of ibqueryerrors, at which error counters of a port are told.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from orchestrator.model.cluster import Node
+from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.health import HcaHealth, HealthFacts
+from orchestrator.model.site import Finding
+
+# Those that tell of the GPU, its memory, its links or its firmware, and not of a program.
+HARD_XIDS = frozenset({48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120})
+XID_WINDOW_S = 2 * 3600
+MOST_ERRORS = 10
+MOST_SWAP_MIB = 1024
+
+
+def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
+    """Findings about the kernel's log, CPUs, swap and adapters; none where it does not tell."""
+    if facts is None or isinstance(facts, Silent):
+        return
+    yield from _xids(node, facts)
+    slow = {name: count for name, count in facts.governors.items() if name != "performance"}
+    if slow:
+        seen = ", ".join(f"{count} with {name}" for name, count in sorted(slow.items()))
+        yield _warning(
+            node,
+            "CPU-GOVERNOR",
+            f"{sum(slow.values())} of {sum(facts.governors.values())} CPUs are governed: {seen}",
+            "performance",
+            "cpupower frequency-set -g performance",
+        )
+    if facts.swap_used_mib is not None and facts.swap_used_mib > MOST_SWAP_MIB:
+        yield _warning(
+            node,
+            "SWAP",
+            f"{facts.swap_used_mib} MiB of memory lie in swap",
+            f"at most {MOST_SWAP_MIB} MiB",
+            "find out what used the memory; swapoff -a while you measure",
+        )
+    declared = {hca.name for hca in node.hcas}
+    for hca in facts.hcas:
+        if hca.name in declared:
+            yield from _hca(node, hca)
+
+
+def links(
+    node: Node, gpus: DriverFacts | Silent | None, nvlinks: Mapping[int, tuple[bool, ...]]
+) -> Iterator[Finding]:
+    """GPUs in use on fewer PCIe lanes than they have, or with fewer NVLinks than most have."""
+    if gpus is None or isinstance(gpus, Silent):
+        return
+    used = node.usable_gpus or tuple(gpu.index for gpu in gpus.gpus)
+    for gpu in gpus.gpus:
+        if gpu.index in used:
+            yield from _lanes(node, gpu)
+    active = {gpu: sum(up) for gpu, up in nvlinks.items()}
+    usual = Counter(active.values()).most_common(1)[0][0] if active else 0
+    for gpu_index, count in active.items():
+        if gpu_index in used and count < max(usual, 1) and len(nvlinks[gpu_index]) > count > 0:
+            down = [str(at) for at, up in enumerate(nvlinks[gpu_index]) if not up]
+            yield _warning(
+                node,
+                "NVLINK-DOWN",
+                f"GPU {gpu_index}: NVLinks {', '.join(down)} are inactive",
+                f"{usual} active, as on most GPUs of the node",
+                "look for Xid 74 in dmesg; reset the GPU or reboot the node",
+            )
+
+
+def _lanes(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
+    width, most = gpu.pcie_width, gpu.pcie_width_max
+    if width is not None and most is not None and width < most:
+        yield _warning(
+            node,
+            "PCIE-WIDTH",
+            f"GPU {gpu.index} uses {width} PCIe lanes",
+            f"{most}",
+            "reseat the card or its riser; compare with the other nodes",
+        )
+
+
+def _xids(node: Node, facts: HealthFacts) -> Iterator[Finding]:
+    late = [xid for xid in facts.xids or () if xid.age_s <= XID_WINDOW_S]
+    newest = {(xid.bus_id, xid.number): xid for xid in late if xid.number in HARD_XIDS}
+    for xid in newest.values():
+        yield Finding(
+            "error",
+            "GPU-XID",
+            node.name,
+            f"{xid.words[:200]} ({xid.age_s / 60:.0f} minutes ago)",
+            f"no such error within {XID_WINDOW_S // 3600} hours",
+            "look the number up in NVIDIA's list of Xid errors; reset the GPU or reboot the node",
+        )
+
+
+def _hca(node: Node, hca: HcaHealth) -> Iterator[Finding]:
+    narrow = hca.width is not None and hca.most_width is not None and hca.width < hca.most_width
+    slow = hca.speed is not None and hca.most_speed is not None and hca.speed < hca.most_speed
+    if narrow or slow:
+        yield _warning(
+            node,
+            "PCIE-WIDTH",
+            f"{hca.name} uses {hca.width} PCIe lanes at {hca.speed} GT/s",
+            f"{hca.most_width} at {hca.most_speed} GT/s",
+            "reseat the card, or put it into a slot that has them",
+        )
+    many = {name: count for name, count in hca.counters.items() if count > MOST_ERRORS}
+    if many:
+        yield _warning(
+            node,
+            "IB-ERRORS",
+            f"{hca.name}: {', '.join(f'{name} {count}' for name, count in many.items())}",
+            f"at most {MOST_ERRORS} of each since they were cleared",
+            "check cable and switch port, then clear them (perfquery -R)",
+        )
+
+
+def _warning(node: Node, code: str, seen: str, expected: str, fix: str) -> Finding:
+    return Finding("warning", code, node.name, seen, expected, fix)

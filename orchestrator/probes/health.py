@@ -1,0 +1,122 @@
+"""Health of a node's hardware: kernel log, CPU governors, swap, adapters; and its NVLinks."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator import errors
+from orchestrator.model.health import HcaHealth, HealthFacts, Xid
+from orchestrator.probes import Probe
+
+COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
+# $1: sudo, or nothing. One line a fact; what cannot be read is not there.
+SCRIPT = r"""
+say() { printf '%s\n' "$*"; }
+cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort | uniq -c |
+    while read -r count name; do say governor "$name" "$count"; done
+sed -n 's/^\(SwapTotal\|SwapFree\): *\([0-9]*\) kB/\1 \2/p' /proc/meminfo
+say uptime "$(cut -d' ' -f1 /proc/uptime)"
+log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null) && [ -n "$log" ] && {
+    say kernel_log
+    printf '%s\n' "$log" | grep -E 'NVRM: Xid ' | tail -n 200 | sed 's/^/kernel /'
+}
+for path in /sys/class/infiniband/*; do
+    [ -d "$path/device" ] || continue
+    name=${path##*/}
+    for fact in current_link_width max_link_width current_link_speed max_link_speed; do
+        read -r value 2>/dev/null <"$path/device/$fact" && say hca "$name" "$fact" "$value"
+    done
+    for fact in symbol_error link_error_recovery link_downed port_rcv_errors; do
+        for file in "$path"/ports/*/counters/"$fact"; do
+            read -r value 2>/dev/null <"$file" && say hca "$name" "$fact" "$value"
+        done
+    done
+done
+exit 0
+"""
+_XID = re.compile(r"\[ *([0-9]+\.[0-9]+)\] (NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): ([0-9]+)\b.*)")
+_GPU = re.compile(r"GPU ([0-9]+): ")
+_LINK = re.compile(r"\s+Link ([0-9]+): (.+)")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?")
+
+
+def probe(*, sudo: bool) -> Probe[HealthFacts]:
+    """The script that prints what the kernel knows.
+
+    Args:
+        sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
+    """
+    return Probe("health", ("sh", "-c", SCRIPT, "sh", "sudo" if sudo else ""), parse)
+
+
+def parse(text: str) -> HealthFacts:
+    """The facts in the script's output.
+
+    Raises:
+        LogError: HEALTH-FACTS; it says nothing of the node's uptime, and so is not whole.
+    """
+    governors: dict[str, int] = {}
+    swap: dict[str, int] = {}
+    hcas: dict[str, list[tuple[str, str]]] = {}
+    log: list[str] = []
+    uptime_s, has_log = None, False
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        words = value.split()
+        if key == "governor" and len(words) == 2 and words[1].isdecimal():
+            governors[words[0]] = int(words[1])
+        elif key in ("SwapTotal", "SwapFree") and value.isdecimal():
+            swap[key] = int(value)
+        elif key == "uptime":
+            uptime_s = _number(value)
+        elif key == "hca" and len(words) >= 3:
+            hcas.setdefault(words[0], []).append((words[1], " ".join(words[2:])))
+        elif key == "kernel":
+            log.append(value)
+        has_log = has_log or key == "kernel_log"
+    if uptime_s is None:
+        raise errors.LogError("the node did not say how long it is up", code="HEALTH-FACTS")
+    return HealthFacts(
+        governors=governors,
+        swap_used_mib=(swap["SwapTotal"] - swap["SwapFree"]) // 1024 if len(swap) == 2 else None,
+        xids=_xids(log, uptime_s) if has_log else None,
+        hcas=tuple(_hca(name, facts) for name, facts in hcas.items()),
+    )
+
+
+def nvlinks(text: str) -> Mapping[int, tuple[bool, ...]]:
+    """By GPU, whether each of its NVLinks is active, in `nvidia-smi nvlink --status`."""
+    by_gpu: dict[int, list[bool]] = {}
+    gpu = None
+    for line in text.splitlines():
+        if begins := _GPU.match(line):
+            gpu = int(begins[1])
+        elif gpu is not None and (link := _LINK.fullmatch(line)):
+            by_gpu.setdefault(gpu, []).append("inactive" not in link[2].lower())
+    return {gpu: tuple(links) for gpu, links in by_gpu.items()}
+
+
+NVLINK = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), nvlinks)
+
+
+def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
+    found = (_XID.fullmatch(line.strip()) for line in log)
+    return tuple(Xid(int(xid[4]), xid[3], uptime_s - float(xid[1]), xid[2]) for xid in found if xid)
+
+
+def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
+    known = dict(facts)
+    counters = {
+        counter: max(int(value) for key, value in facts if key == counter)
+        for counter in COUNTERS
+        if any(key == counter for key, _ in facts)
+    }
+    width, most = (_number(known.get(f"{which}_link_width", "")) for which in ("current", "max"))
+    speed, fastest = (_number(known.get(f"{which}_link_speed", "")) for which in ("current", "max"))
+    lanes = None if width is None else int(width)
+    return HcaHealth(name, lanes, None if most is None else int(most), speed, fastest, counters)
+
+
+def _number(text: str) -> float | None:
+    """A number, maybe with GT/s behind it; None for ``Unknown``."""
+    found = _NUMBER.fullmatch(text.strip())
+    return float(found[1]) if found else None

@@ -1,0 +1,75 @@
+"""What the machines did while a gang trained on the virtual cluster is seen, told and judged."""
+
+from typing import Any
+
+import pytest
+
+from tests.virtual import TRIAL, Desk, ended
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+# The busy one takes half a CPU or more even where neighbours want them all.
+LEFT = "</dev/null >/dev/null 2>&1; until [ -s {0} ]; do sleep 0.01; done; cat {0}"
+BUSY = "nice -n -20 setsid -f sh -c 'echo $$ >/run/testbed/busy; while :; do :; done' "
+HOLDER = "setsid -f sh -c 'echo $$ >/run/testbed/holder; exec sleep 600' "
+OBSERVERS = "grep -lsz '^DLPERF_OBSERVER=' /proc/[0-9]*/environ | cut -d/ -f3"
+
+
+def marks(case: Any) -> dict[str, list[str]]:
+    """Messages of the marks of a case's one trial, by code."""
+    found: dict[str, list[str]] = {}
+    for mark in case["trials"][0]["marks"]:
+        found.setdefault(mark["code"], []).append(mark["message"])
+    return found
+
+
+def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -> None:
+    """A GPU that is held down, two processes of others, a loaded CPU: --strict counts none of it.
+
+    The GPUs are stubs, all else is real. Nothing of the observers is left on any node.
+    """
+    first, second = desk.cluster.node(0), desk.cluster.node(1)
+    busy = first.must(BUSY + LEFT.format("/run/testbed/busy")).strip()
+    holder = second.must(HOLDER + LEFT.format("/run/testbed/holder")).strip()
+    second.must("touch /run/testbed/hot")
+    try:
+        process = desk.begun(iteration_s=0.5)
+        code, said = ended(process)
+    finally:
+        first.must(f"kill {busy}; rm -f /run/testbed/busy")
+        second.must(f"kill {holder}; rm -f /run/testbed/hot /run/testbed/holder")
+    assert code == 0, said
+    (case,) = desk.json("collect")["cases"]
+    found = marks(case)
+    assert (
+        "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown"
+        in found["THROTTLED"][0]
+    )
+    assert not any("vs001" in message for message in found["THROTTLED"])
+    aliens = "; ".join(found["ALIEN-PROCESS"])
+    assert f"node vs001: process {busy} (sh), which is not of the sweep, used" in aliens
+    assert (
+        f"node vs002: process {holder} (python), which is not of the sweep, used 512 MiB" in aliens
+    )
+    assert any(
+        "node vs001: others than the task used" in message for message in found["CPU-LOADED"]
+    )
+    machines = {state["node"]: state for state in case["trials"][0]["machines"]}
+    assert machines["vs001"]["span"] == "window"
+    assert (machines["vs001"]["sm_mhz"], machines["vs002"]["sm_mhz"]) == (1530, 1200)
+    assert (machines["vs001"]["limits"], machines["vs002"]["limits"]) == (
+        ["sw_power_cap"],
+        ["sw_thermal_slowdown"],
+    )
+    assert case["energy_source"] == "power"
+    assert case["trials"][0]["energy_j"] == pytest.approx(2 * 287.4 * machines["vs001"]["seconds"])
+    report = (desk.sweeps()[-1] / "report.md").read_text()
+    assert "## State of the machines" in report
+    strict = desk.json("collect", "--strict", code=3)
+    assert strict["cases"][0]["trials"][0]["state"] == "invalid"
+    assert strict["cases"][0]["median"] is None
+    assert [node.sh(OBSERVERS).stdout for node in desk.cluster.nodes] == [""] * 4
+    state = desk.sweeps()[-1] / "attempts" / TRIAL / "a1" / "r1.state"
+    state.write_bytes(state.read_bytes().replace(b"host", b"hosts", 1))
+    (case,) = desk.json("collect")["cases"]
+    assert "r1.state" in marks(case)["STATE-CHANGED"][0]
