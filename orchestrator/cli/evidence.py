@@ -1,4 +1,4 @@
-"""Commands about what numbers stand on: a sweep as one file."""
+"""Commands about what numbers stand on: verify them, and a sweep as one file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import Which
+from orchestrator.cli.options import Which, WhichFile
 
 app = typer.Typer()
 
@@ -23,3 +23,11 @@ def archive(
     from orchestrator.verbs import archive as verb
 
     return verb.archive(face.store, sweep_id, output, face.voice)
+
+
+@command(app)
+def verify(face: Face, sweep_id: WhichFile = None) -> int:
+    """Derive every number again from raw logs, check every sha256, and say what differs."""
+    from orchestrator.verbs import verify as verb
+
+    return verb.verify(face.store, sweep_id, face.voice)

@@ -1,0 +1,170 @@
+"""A sweep's files as they lie there: documents, and checksums against each other."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.verifying.differences import Findings, at, items, number, text
+
+SUMS = "SHA256SUMS"
+CHANGED = "another sha256"
+
+
+@dataclass(slots=True)
+class Folder:
+    """A sweep's folder while it is verified; each file is hashed once."""
+
+    path: Path
+    findings: Findings
+    _sums: dict[str, str | None] = field(default_factory=dict)
+
+    def sha256(self, name: str) -> str | None:
+        """Of a file; None where there is none that can be read."""
+        if name not in self._sums:
+            self._sums[name] = _sha256(self.path / name)
+            self.findings.files += self._sums[name] is not None
+        return self._sums[name]
+
+    def document(self, name: str) -> Mapping[str, object] | None:
+        """A JSON file as our program writes it; None, and a difference, where it is none.
+
+        Bytes that say the same in another way are a difference as well.
+        """
+        try:
+            content = (self.path / name).read_text(encoding="utf-8")
+            document = json.loads(content)
+            again = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
+        except OSError:
+            self.findings.differs(name, "", "no such file", "a file")
+            return None
+        except (ValueError, RecursionError) as error:
+            self.findings.differs(name, "", f"no JSON: {error}", "a document")
+            return None
+        if not isinstance(document, dict):
+            self.findings.differs(name, "", "no object", "an object")
+            return None
+        if again != content:
+            self.findings.differs(name, "", "other bytes", "the bytes that our program writes")
+        return document
+
+    def sealed(self, name: str) -> Mapping[str, object] | None:
+        """A JSON file that holds the sha256 of the rest of it."""
+        document = self.document(name)
+        if document is None:
+            return None
+        rest = {key: value for key, value in document.items() if key != "sha256"}
+        content = json.dumps(rest, sort_keys=True, allow_nan=False).encode()
+        digest = hashlib.sha256(content).hexdigest()
+        if document.get("sha256") != digest:
+            self.findings.differs(name, "sha256", document.get("sha256"), digest)
+        return document
+
+
+def check_sums(folder: Folder) -> None:
+    """Compare every file of evidence with SHA256SUMS, in both directions."""
+    findings, sums = folder.findings, dict(_listed(folder))
+    if not (folder.path / SUMS).is_file():
+        findings.differs(SUMS, "", "no such file", "a file; `dlperf-orch collect` writes it")
+        return
+    for name, digest in sums.items():
+        found = folder.sha256(name)
+        if found is None:
+            findings.differs(name, "", "no such file", f"sha256 {digest} by {SUMS}")
+        elif found != digest:
+            findings.differs(name, "sha256", found, f"{digest} by {SUMS}")
+    for name in sorted(evidence(folder.path) - sums.keys()):
+        findings.differs(name, "", "a file", f"none of this name by {SUMS}")
+
+
+def evidence(folder: Path) -> set[str]:
+    """Records, logs, outcomes and reports that lie in a sweep's folder."""
+    found = {path for path in folder.iterdir() if path.is_file() and not path.is_symlink()}
+    found |= {path for path in (folder / "logs").rglob("*") if path.is_file()}
+    attempts = folder / "attempts"
+    found |= {*attempts.glob("*/a*/attempt.json"), *attempts.glob("*/a*/r*.log")}
+    names = {path.relative_to(folder).as_posix() for path in found}
+    no_evidence = {SUMS, "lock"}
+    return {
+        name
+        for name in names
+        if name not in no_evidence and not name.endswith(".new") and "detached-" not in name
+    }
+
+
+def events(folder: Folder) -> list[Mapping[str, object]]:
+    """The events of a sweep, each in the form in which it was written."""
+    name = "events.jsonl"
+    found: list[Mapping[str, object]] = []
+    try:
+        lines = (folder.path / name).read_bytes().split(b"\n")
+    except OSError:
+        return []
+    if lines[-1]:
+        folder.findings.differs(name, f"line {len(lines)}", "cut", "a line feed at its end")
+    for count, line in enumerate(lines[:-1], 1):
+        try:
+            event = json.loads(line)
+            again = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError) as error:
+            folder.findings.differs(name, f"line {count}", f"no JSON: {error}", "an event")
+            continue
+        if again != line:
+            folder.findings.differs(name, f"line {count}", "other bytes", "those that we write")
+        if isinstance(event, dict):
+            found.append(event)
+    return found
+
+
+def check_attempt(folder: Folder, name: str) -> Mapping[str, object] | None:
+    """An attempt.json, compared with the folder that it lies in."""
+    document = folder.sealed(name)
+    if document is not None:
+        _, trial, attempt, _ = name.split("/")
+        derived = {"sweep": folder.path.name, "trial": trial, "number": int(attempt[1:])}
+        folder.findings.same(name, "", document, derived)
+    return document
+
+
+def check_raw_logs(folder: Folder, name: str, outcome: Mapping[str, object]) -> None:
+    """Compare every task's raw log with the outcome that was recorded of it."""
+    trial, attempt = text(outcome.get("trial")), number(outcome.get("attempt"))
+    for place, end in enumerate(items(outcome.get("tasks"))):
+        log = f"attempts/{trial}/a{attempt}/r{end.get('node_rank')}.log"
+        digest = folder.sha256(log)
+        if digest != text(end.get("sha256")) and (digest or end.get("sha256")):
+            where = f"tasks[{place}].sha256 of {name}"
+            folder.findings.differs(log, "sha256", digest, f"{end.get('sha256')} by {where}")
+    seen = outcome.get("observed")
+    for file, said in seen.items() if isinstance(seen, dict) else ():
+        observed = f"attempts/{trial}/a{attempt}/{file}"
+        if folder.sha256(observed) != said:
+            found = folder.sha256(observed)
+            folder.findings.differs(observed, "sha256", found, f"{said} by {name}")
+
+
+def log_rank(trial: Mapping[str, object]) -> object:
+    """The node_rank whose raw log is measured."""
+    return at(trial, "log_rank") or 0
+
+
+def _listed(folder: Folder) -> Iterator[tuple[str, str]]:
+    try:
+        lines = (folder.path / SUMS).read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return
+    for count, line in enumerate(lines, 1):
+        digest, gap, name = line[:64], line[64:66], line[66:]
+        if gap == "  " and name and "/../" not in f"/{name}" and not name.startswith("/"):
+            yield name, digest
+        elif line or count < len(lines):
+            folder.findings.differs(SUMS, f"line {count}", line, "a sha256 and a path")
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,41 @@
+"""verify: the command, of a sweep by its name, of an archive, and of one that runs."""
+
+import json
+
+from orchestrator.state import archives
+from orchestrator.state.store import Store
+from tests.conftest import Place
+from tests.verifying import sweeps
+
+
+def test_verify_says_what_differs_and_where(place: Place) -> None:
+    """Nothing first; then a changed outcome, on a line and as JSON, with exit 3."""
+    sweep = sweeps.collected(Store(place.state), sweeps.bert())
+    archives.pack(sweep, place.folder / "bert.tar.zst")
+    done = place.run("verify")
+    assert (done.returncode, "no difference" in done.stdout) == (0, True), done.stdout
+    assert "not derived: cases[].published: published values come with" in done.stderr
+    name = "logs/1n1g/r50_b96_fp32_1.json"
+    outcome = sweep.folder / name
+    outcome.write_text(outcome.read_text().replace('"throughput": 150.5', '"throughput": 151.5'))
+    done = place.run("verify", "oneflow_bert")
+    assert done.returncode == 3
+    line = f"DIFFERS {name}: throughput: written: 151.5; derived: 150.5"
+    assert line in done.stdout.splitlines()
+    done = place.run("verify", str(sweep.folder), "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"], document["sweep"]) == (3, 3, sweep.id)
+    difference = {"file": name, "place": "throughput", "written": "151.5", "derived": "150.5"}
+    assert difference in document["differences"]
+    assert {it["file"] for it in document["differences"]} == {name}
+    done = place.run("verify", "bert.tar.zst", "--json")
+    assert (done.returncode, json.loads(done.stdout)["differences"]) == (0, [])
+
+
+def test_a_running_sweep_is_not_verified(place: Place) -> None:
+    """Its files still change; the message says who runs it."""
+    sweep = sweeps.collected(Store(place.state), sweeps.gpt())
+    with sweep.lock():
+        done = place.run("verify")
+    assert done.returncode == 6
+    assert "ERROR LOCKED" in done.stderr

@@ -1,0 +1,226 @@
+"""Sweeps of recorded and published logs, as a controller leaves them, without any gang."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator import workloads
+from orchestrator.collecting import fabric, logs, report_files
+from orchestrator.collecting.sweep import measured
+from orchestrator.measuring import validity
+from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster, NodeEntry
+from orchestrator.model.event import Ended, Intent
+from orchestrator.model.experiment import Method
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.plan import Plan, Task, Trial
+from orchestrator.model.site import Site
+from orchestrator.model.sweep import SweepRecord
+from orchestrator.state import contents
+from orchestrator.state.store import Store, Sweep
+from tests import SAMPLES
+from tests.collecting import oneflow_logs
+from tests.collecting.pytorch_logs import PUBLISHED, run_of
+
+AT = "2026-01-05T09:00:00.000+00:00"
+NCCL = (SAMPLES / "nccl/ib_2.19.3_one_hca.txt").read_text()
+TF = SAMPLES / "logs-tf-rn50"
+GPT = SAMPLES / "logs-oneflow-gpt/of_gpt_4n8d_dp2_mp4_pp4_full_README.txt"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A workload's logs by case: each text is a trial's."""
+
+    workload: str
+    method: Method
+    logs: Mapping[Case, Sequence[str]]
+    hcas: str = ""
+
+
+def case(token: str, batch: int, precision: str = "amp", **more: Any) -> Case:
+    """A case on GPUs, such as ``4n8g``."""
+    nodes, gpus = oneflow_logs.ranks(token)
+    fields: dict[str, Any] = {
+        "micro_batch_size": batch,
+        "precision": precision,
+        "device": "cuda",
+        **more,
+    }
+    return Case(nodes=nodes, gpus_per_node=gpus, **fields)
+
+
+def pytorch() -> Recorded:
+    """Seed 003's AMP table; the last 4-node log was cut in its window."""
+    found = {}
+    for place, rates in PUBLISHED.items():
+        token = place.rpartition("/")[2]
+        texts = [run_of(token, repeat, rate).log() for repeat, rate in enumerate(rates, 1)]
+        if token[0] != "1":
+            texts = [NCCL + text for text in texts]
+        found[case(token, 256)] = texts
+    cut = found[case("4n8g", 256)]
+    cut[4] = cut[4][: len(cut[4]) // 2]
+    method = Method(repeats=5, iterations=151, window=(25, 125))
+    return Recorded("ngc_pytorch_rn50", method, found, "=mlx5_0")
+
+
+def oneflow() -> Recorded:
+    """Seed 000's ResNet-50: 7 trials of 4 placements."""
+    found = {
+        case(token, 128, "fp32"): [
+            oneflow_logs.rn50(token, rate, 1.6e9 + 1000 * number)
+            for number, rate in enumerate(rates)
+        ]
+        for token, rates in oneflow_logs.SEED_000.items()
+    }
+    method = Method(repeats=7, iterations=120, window=(20, 120))
+    return Recorded("oneflow_rn50", method, found)
+
+
+def bert() -> Recorded:
+    """OneFlow's BERT by the mean of its printed rates."""
+    found = {
+        case(token, 96, "fp32"): [
+            oneflow_logs.bert(token, rate, 1.6e9 + 1000 * number)
+            for number, rate in enumerate((150.5, 151.25, 149.125), 1)
+        ]
+        for token in ("1n1g", "1n8g")
+    }
+    method = Method(repeats=3, iterations=140, window=(19, 119), rule="rates")
+    return Recorded("oneflow_bert", method, found)
+
+
+def gpt() -> Recorded:
+    """The GPT log that DLPerf prints."""
+    split: dict[str, Any] = {"tensor_parallel": 4, "pipeline_parallel": 4, "accumulation_steps": 32}
+    sizes = (("num_layers", 24), ("hidden_size", 2304), ("num_attention_heads", 24))
+    one = case("4n8g", 8, params=sizes, **split)
+    return Recorded("oneflow_gpt", Method(repeats=1, iterations=110), {one: [GPT.read_text()]})
+
+
+def tensorflow() -> Recorded:
+    """PaddlePaddle/Perf's benchmarks, by what the program itself reports."""
+    params = (("mode", "training_benchmark"), ("xla", True), ("dali", False))
+    texts = {
+        case("1n1g", 128, "fp32", params=params): "2020-12-18_be362d9_tf_gpu1_fp32_bs128",
+        case("1n8g", 256, "amp", params=params): "2020-12-18_be362d9_tf_gpu8_amp_bs256",
+    }
+    found = {it: [(TF / f"paddleperf_{name}.txt").read_text()] for it, name in texts.items()}
+    method = Method(repeats=1, iterations=500, rule="reported")
+    return Recorded("ngc_tensorflow_rn50", method, found)
+
+
+def made(store: Store, recorded: Recorded) -> Sweep:
+    """A sweep with these logs, its records written by the program's own functions."""
+    trials = [
+        Trial(
+            name=f"{it.token}-r50_b{it.micro_batch_size}_{it.precision}_{repeat}",
+            repeat=repeat,
+            case=it,
+            log=f"{it.token}/r50_b{it.micro_batch_size}_{it.precision}_{repeat}.log",
+            ordinal=0,
+        )
+        for it, texts in recorded.logs.items()
+        for repeat in range(1, len(texts) + 1)
+    ]
+    texts = [text for group in recorded.logs.values() for text in group]
+    method, workload = recorded.method, recorded.workload
+    digest = f"sha256:{'0' * 64}"
+    nodes = tuple(NodeEntry(name=f"vs{n}", address=f"10.11.0.{n}") for n in range(1, 5))
+    sweep = store.new_sweep(
+        SweepRecord(
+            experiment=workload,
+            cluster="v100x4",
+            identity="",
+            inputs={},
+            inventory=Cluster(name="v100x4", nodes=nodes),
+            plan=Plan(workload, workload, "image", digest, "v100x4", method, tuple(trials)),
+            site=Site(2, "v100x4", "", "v100x4.yaml", "", {}, ()),
+        )
+    )
+    for trial, text in zip(trials, texts, strict=True):
+        _run(sweep, trial, text, recorded)
+    return sweep
+
+
+def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
+    """Leave what one attempt leaves: its description, raw logs, outcome and events."""
+    env = {"NCCL_IB_HCA": recorded.hcas} if recorded.hcas else {}
+    tasks = tuple(
+        Task(f"vs{rank + 1}", rank, ("python", "main.py"), env, (), (*range(8),))
+        for rank in range(trial.case.nodes)
+    )
+    attempt = Attempt(sweep.id, trial.name, 1, {it.node: "/x" for it in tasks}, 22333, tasks)
+    sweep.append(Intent(at=AT, trial=trial.name, attempt=1, port=22333, log=trial.log))
+    sweep.keep_attempt(attempt, {})
+    folder, ends = sweep.attempt_folder(trial.name, 1), []
+    for task in tasks:
+        raw = folder / f"r{task.node_rank}.log"
+        raw.write_bytes((text if task.node_rank == 0 else NCCL + f"{trial.name}\n").encode())
+        digest = hashlib.sha256(raw.read_bytes()).hexdigest()
+        size = raw.stat().st_size
+        ends.append(TaskEnd(task.node, task.node_rank, 0, "exited", size, digest, 1.0))
+    sweep.keep_log(trial.log, folder / "r0.log")
+    _conclude(sweep, trial, attempt, recorded, tuple(ends))
+
+
+def _conclude(
+    sweep: Sweep, trial: Trial, attempt: Attempt, recorded: Recorded, ends: tuple[TaskEnd, ...]
+) -> None:
+    workload = workloads.find(recorded.workload)
+    assert workload is not None
+    path, folder = sweep.log(trial.log), sweep.attempt_folder(trial.name, 1)
+    log = logs.read(path, workload, recorded.method.window)
+    found = validity.judged(log, trial, recorded.method, f"logs/{trial.log}")
+    if len(attempt.tasks) > 1:
+        seen = fabric.observed(folder, attempt.tasks, workload)
+        found = fabric.proved(found, attempt, seen)
+    assert found.evidence is not None
+    outcome = Outcome(
+        trial=trial.name,
+        attempt=1,
+        state=found.state,
+        problems=found.problems,
+        throughput=found.throughput,
+        sha256=found.evidence.sha256,
+        lines=found.evidence.lines,
+        transport=found.transport,
+        provenance={"image": "sha256:00", "tasks": "t", "kernel": "5.10"},
+        port=22333,
+        start_skew_s=0.25,
+        tasks=ends,
+    )
+    sha256 = sweep.keep_outcome(trial.log, outcome)
+    first = found.problems[0] if found.problems else None
+    ended = Ended(
+        at=AT,
+        trial=trial.name,
+        attempt=1,
+        state=found.state,
+        code=first.code if first else "",
+        message=first.message if first else "",
+        sha256=outcome.sha256,
+        outcome=sha256,
+    )
+    sweep.append(ended)
+
+
+def collected(store: Store, recorded: Recorded) -> Sweep:
+    """Such a sweep with its reports and checksums."""
+    sweep = made(store, recorded)
+    report_files.reports(sweep.folder, measured(sweep), "en")
+    contents.keep_sums(sweep)
+    return sweep
+
+
+def copied(sweep: Sweep, into: Path) -> Sweep:
+    """The same sweep at another place, to be changed there."""
+    return Sweep(Path(shutil.copytree(sweep.folder, into / sweep.id)))
+
+
+ALL = {"pytorch": pytorch, "oneflow": oneflow, "bert": bert, "gpt": gpt, "tensorflow": tensorflow}

@@ -1,0 +1,306 @@
+"""Forged sweeps: edited with care, their checksums made anew, and found all the same."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.collecting import report_files
+from orchestrator.collecting.sweep import measured
+from orchestrator.state import contents
+from orchestrator.state.store import Sweep, dumps
+from orchestrator.verifying.check import verified
+
+ONE, CUT = "1n8g/r50_b256_amp_2", "4n8g/r50_b256_amp_5"
+RESULTS = "results.json"
+Forgery = Callable[[Sweep], None]
+FORGERIES: dict[str, tuple[Forgery, str]] = {}
+"""By what was forged: how, and the file in which it is found."""
+
+
+def forgery(file: str) -> Callable[[Forgery], Forgery]:
+    """Register one."""
+
+    def register(forge: Forgery) -> Forgery:
+        FORGERIES[forge.__name__] = (forge, file)
+        return forge
+
+    return register
+
+
+def edit(path: Path, change: Callable[[Any], None]) -> None:
+    """Change a document and write it as our program does, sealed where it was."""
+    document = json.loads(path.read_text())
+    change(document)
+    if "sha256" in document and path.name in ("sweep.json", "attempt.json"):
+        rest = {key: value for key, value in document.items() if key != "sha256"}
+        content = json.dumps(rest, sort_keys=True).encode()
+        document["sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_text(dumps(document))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
+    """Change an outcome, and its event with it; hashes of its logs are made anew."""
+    path = sweep.folder / f"logs/{name}.json"
+
+    def change(outcome: dict[str, Any]) -> None:
+        folder = sweep.attempt_folder(outcome["trial"], outcome["attempt"])
+        outcome.update(fields, sha256=sha256(path.with_suffix(".log")))
+        for end in outcome["tasks"]:
+            end["sha256"] = sha256(folder / f"r{end['node_rank']}.log")
+
+    edit(path, change)
+    outcome = json.loads(path.read_text())
+    events = sweep.folder / "events.jsonl"
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    for event in lines:
+        if event["event"] == "outcome" and event["trial"] == outcome["trial"]:
+            problem = (outcome["problems"] or [{"code": "", "message": ""}])[0]
+            event.update(problem, state=outcome["state"], sha256=outcome["sha256"])
+            event["outcome"] = sha256(path)
+    events.write_text("".join(f"{dumps(event, indent=None)}\n" for event in lines))
+
+
+def both_logs(sweep: Sweep, name: str) -> tuple[Path, Path]:
+    """The log that counts, and the raw log that it is a copy of."""
+    place, _, stem = name.partition("/")
+    return sweep.folder / f"logs/{name}.log", sweep.attempt_folder(f"{place}-{stem}", 1) / "r0.log"
+
+
+def of_case(document: Any, number: int) -> Any:
+    return document["cases"][number]
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text, old
+    path.write_text(text.replace(old, new))
+
+
+@forgery(RESULTS)
+def a_median(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 2).update(median=6254.66))
+
+
+@forgery(RESULTS)
+def a_number_everywhere(sweep: Sweep) -> None:
+    """The median of a case in results.json, results.csv, report.md and _result.json alike."""
+    case = of_case(json.loads((sweep.folder / RESULTS).read_text()), 2)
+    old, new = case["median"], case["median"] + 30
+    for path in (sweep.folder / name for name in (RESULTS, "results.csv")):
+        replaced(path, repr(old), repr(new))
+    for path in (sweep.folder / name for name in ("report.md", "_result.json")):
+        replaced(path, f"{old:.2f}", f"{new:.2f}")
+
+
+@forgery("logs/1n8g/r50_b256_amp_2.log")
+def swapped_logs(sweep: Sweep) -> None:
+    one, other = (both_logs(sweep, name)[0] for name in (ONE, "1n8g/r50_b256_amp_3"))
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+@forgery("logs/1n8g/r50_b256_amp_2.json")
+def swapped_logs_with_their_hashes(sweep: Sweep) -> None:
+    """Raw logs too: now the recorded throughput is another log's."""
+    names = (ONE, "1n8g/r50_b256_amp_3")
+    texts = [both_logs(sweep, name)[0].read_bytes() for name in names]
+    for name, content in zip(names, reversed(texts), strict=True):
+        for path in both_logs(sweep, name):
+            path.write_bytes(content)
+        reseal(sweep, name)
+
+
+@forgery(f"logs/{CUT}.json")
+def a_cut_log_that_counts(sweep: Sweep) -> None:
+    reseal(sweep, CUT, state="valid", problems=[], throughput=22053.98, lines=[50, 150])
+
+
+@forgery(f"logs/{ONE}.json")
+def a_good_log_that_does_not_count(sweep: Sweep) -> None:
+    problem = {"code": "TRUNCATED", "message": "have 120 of 150 steps"}
+    reseal(sweep, ONE, state="invalid", problems=[problem])
+
+
+@forgery(f"logs/{ONE}.json")
+def a_throughput_of_an_outcome(sweep: Sweep) -> None:
+    reseal(sweep, ONE, throughput=6500.0)
+
+
+@forgery(f"logs/{ONE}.json")
+def an_outcome_alone(sweep: Sweep) -> None:
+    edit(sweep.folder / f"logs/{ONE}.json", lambda it: it.update(throughput=6500.0))
+
+
+@forgery("logs/4n8g/r50_b256_amp_1.json")
+def lines_of_an_outcome(sweep: Sweep) -> None:
+    reseal(sweep, "4n8g/r50_b256_amp_1", lines=[51, 151])
+
+
+@forgery(f"logs/{ONE}.log")
+def a_log_but_not_its_raw_log(sweep: Sweep) -> None:
+    log, _ = both_logs(sweep, ONE)
+    replaced(log, "Iteration: 125 ", "Iteration: 126 ")
+    reseal(sweep, ONE)
+
+
+@forgery(f"logs/{ONE}.json")
+def a_clock_in_both_logs(sweep: Sweep) -> None:
+    """The step that ends the window comes half a second earlier."""
+    for path in both_logs(sweep, ONE):
+        text = path.read_text()
+        (line,) = re.findall(r"DLL \S+ (\S+) - Epoch: 0 Iteration: 125 ", text)
+        path.write_text(
+            text.replace(line, f"{line[:-9]}{(int(line[-9:-7]) + 58) % 60:02}{line[-7:]}")
+        )
+    reseal(sweep, ONE)
+
+
+@forgery(RESULTS)
+def a_trial_left_out(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 2)["trials"].pop(1))
+
+
+@forgery(RESULTS)
+def a_state_in_results(sweep: Sweep) -> None:
+    last = {"state": "valid", "problems": [], "throughput": 22053.98}
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 4)["trials"][4].update(last))
+
+
+@forgery(RESULTS)
+def a_speedup(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 4).update(speedup=31.9))
+
+
+@forgery(RESULTS)
+def an_interval(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 1)["interval"].update(low=3130.0))
+
+
+@forgery(RESULTS)
+def a_transport(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 3).update(transport="RoCE mlx5_0"))
+
+
+@forgery(RESULTS)
+def nodes_of_a_trial(sweep: Sweep) -> None:
+    nodes = {"nodes": ["vs3", "vs4"]}
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 3)["trials"][0].update(nodes))
+
+
+@forgery(RESULTS)
+def a_window(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it.update(window=[20, 120]))
+
+
+@forgery(RESULTS)
+def a_digest_of_the_image(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it.update(image_digest=f"sha256:{'1' * 64}"))
+
+
+@forgery("results.csv")
+def a_cell_of_the_csv(sweep: Sweep) -> None:
+    replaced(sweep.folder / "results.csv", ",6154.66", ",6254.66")
+
+
+@forgery("report.md")
+def a_median_in_the_report(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", "| 8 | 256 | 6154.66 |", "| 8 | 256 | 6164.66 |")
+
+
+@forgery("report.md")
+def a_state_in_the_report(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", "| 5 | invalid |", "| 5 | valid |")
+
+
+@forgery("report.md")
+def a_row_of_the_report(sweep: Sweep) -> None:
+    path = sweep.folder / "report.md"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if r"logs/1n8g/r50\_b256\_amp\_2" not in line))
+
+
+@forgery("_result.json")
+def a_result_file_of_dlperf(sweep: Sweep) -> None:
+    def change(document: Any) -> None:
+        (group,) = document.values()
+        group["1n8g"]["median_speed"] += 1
+
+    edit(sweep.folder / "_result.json", change)
+
+
+@forgery("logs/2n8g/r50_b256_amp_1.json")
+def nodes_of_an_attempt(sweep: Sweep) -> None:
+    path = sweep.attempt_folder("2n8g-r50_b256_amp_1", 1) / "attempt.json"
+    edit(path, lambda it: it["tasks"][1].update(node="vs4"))
+
+
+@forgery("logs/2n8g/r50_b256_amp_1.json")
+def a_log_without_proof_of_infiniband(sweep: Sweep) -> None:
+    """What NCCL says on the second node, taken out of its log, all hashes made anew."""
+    path = sweep.attempt_folder("2n8g-r50_b256_amp_1", 1) / "r1.log"
+    path.write_text("nothing\n")
+    reseal(sweep, "2n8g/r50_b256_amp_1")
+
+
+@forgery(RESULTS)
+def one_log_as_two_trials(sweep: Sweep) -> None:
+    content = both_logs(sweep, ONE)[0].read_bytes()
+    given = json.loads((sweep.folder / f"logs/{ONE}.json").read_text())
+    for path in both_logs(sweep, "1n8g/r50_b256_amp_4"):
+        path.write_bytes(content)
+    fields = {key: given[key] for key in ("throughput", "lines")}
+    reseal(sweep, "1n8g/r50_b256_amp_4", **fields)
+
+
+@forgery(f"logs/{ONE}.json")
+def the_window_of_the_plan(sweep: Sweep) -> None:
+    window = {"window": [30, 130]}
+    edit(sweep.folder / "sweep.json", lambda it: it["plan"]["method"].update(window))
+
+
+@forgery(f"logs/{ONE}.json")
+def an_event_that_is_gone(sweep: Sweep) -> None:
+    path = sweep.folder / "events.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    trial = '"1n8g-r50_b256_amp_2", "attempt": 1, "state"'
+    path.write_text("".join(line for line in lines if trial not in line))
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found(pytorch: Sweep, name: str) -> None:
+    """In the file that was forged, or that no longer fits it."""
+    forge, file = FORGERIES[name]
+    forge(pytorch)
+    contents.keep_sums(pytorch)
+    found = verified(pytorch.folder).differences
+    assert file in {difference.file for difference in found}, found
+
+
+def test_a_file_that_came_or_went_is_found(pytorch: Sweep) -> None:
+    """A log more or less than there were when the reports were written."""
+    (pytorch.folder / "logs/1n8g/r50_b256_amp_9.log").write_text("new\n")
+    (pytorch.attempt_folder("1n8g-r50_b256_amp_2", 1) / "r0.log").unlink()
+    found = {difference.file: difference for difference in verified(pytorch.folder).differences}
+    assert found["logs/1n8g/r50_b256_amp_9.log"].written == "a file"
+    assert "attempts/1n8g-r50_b256_amp_2/a1/r0.log" in found
+
+
+def test_a_folder_forged_throughout_agrees_with_itself(pytorch: Sweep) -> None:
+    """Who writes logs, records and reports anew is found by nobody who has nothing else."""
+    for path in both_logs(pytorch, ONE):
+        text = path.read_text()
+        path.write_text(text.replace("train.loss : 6.9", "train.loss : 5.9"))
+    reseal(pytorch, ONE)
+    report_files.reports(pytorch.folder, measured(pytorch), "en")
+    contents.keep_sums(pytorch)
+    assert verified(pytorch.folder).differences == []

@@ -1,0 +1,78 @@
+"""verify finds nothing in an untouched sweep, and every byte that was changed."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from orchestrator.state import archives
+from orchestrator.state.opened import opened
+from orchestrator.state.store import Store, Sweep
+from orchestrator.verifying.check import verified
+from tests.verifying import sweeps
+
+BYTES = {"bert": 70, "tensorflow": 60, "gpt": 60, "pytorch": 30}
+"""How many random bytes are changed in the files of each."""
+
+
+@pytest.mark.parametrize("name", sweeps.ALL)
+def test_nothing_differs_in_an_untouched_sweep(untouched: dict[str, Sweep], name: str) -> None:
+    """Of every workload; all numbers are derived, and its states too."""
+    findings = verified(untouched[name].folder)
+    assert findings.differences == []
+    files = [path for path in untouched[name].folder.rglob("*") if path.is_file()]
+    assert findings.files == len(files) - 1  # the list of checksums has none of its own
+    assert findings.numbers > 20
+    assert not [what for what in findings.not_derived if "state" in what]
+
+
+def test_nothing_differs_in_an_archive(untouched: dict[str, Sweep], tmp_path: Path) -> None:
+    """Opened elsewhere, it is the same sweep."""
+    archives.pack(untouched["bert"], tmp_path / "bert.tar.zst")
+    with opened(Store(tmp_path), str(tmp_path / "bert.tar.zst")) as opening:
+        findings = verified(opening.sweep.folder)
+    assert (findings.differences, findings.files) == ([], 30)
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_a_changed_byte_is_found_and_its_file_named(
+    untouched: dict[str, Sweep], tmp_path: Path, name: str
+) -> None:
+    """One of any log, outcome, attempt, record, event or report: 220 random ones in all."""
+    sweep, chance = sweeps.copied(untouched[name], tmp_path), random.Random(f"12 {name}")
+    files = sorted(path for path in sweep.folder.rglob("*") if path.is_file())
+    files = [path for path in files if path.name != "SHA256SUMS" and path.stat().st_size]
+    for _ in range(BYTES[name]):
+        path = chance.choice(files)
+        content = path.read_bytes()
+        at = chance.randrange(len(content))
+        changed = bytes([content[at] ^ chance.randrange(1, 256)])
+        path.write_bytes(content[:at] + changed + content[at + 1 :])
+        named = {difference.file for difference in verified(sweep.folder).differences}
+        assert path.relative_to(sweep.folder).as_posix() in named, (path, at, changed)
+        path.write_bytes(content)
+    assert verified(sweep.folder).differences == []
+
+
+def test_a_changed_list_of_checksums_is_found(untouched: dict[str, Sweep], tmp_path: Path) -> None:
+    """Each of its bytes; the file that a line is about is named, or the list itself."""
+    sweep, chance = sweeps.copied(untouched["gpt"], tmp_path), random.Random(13)
+    path = sweep.folder / "SHA256SUMS"
+    content = path.read_bytes()
+    for at in (chance.randrange(len(content)) for _ in range(40)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert verified(sweep.folder).differences, at
+    path.unlink()
+    (difference,) = verified(sweep.folder).differences
+    assert (difference.file, difference.written) == ("SHA256SUMS", "no such file")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"cases": 3}', b"[" * 9000, b"\xff"])
+@pytest.mark.parametrize("name", ["results.json", "sweep.json", "logs/1n1g/r50_b96_fp32_1.json"])
+def test_documents_of_any_form_are_differences(
+    untouched: dict[str, Sweep], tmp_path: Path, name: str, content: bytes
+) -> None:
+    """Whatever stands in a record, nothing breaks."""
+    sweep = sweeps.copied(untouched["bert"], tmp_path)
+    (sweep.folder / name).write_bytes(content)
+    assert name in {difference.file for difference in verified(sweep.folder).differences}
