@@ -68,6 +68,18 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def size(size_bytes: int) -> str:
+    """So much data for a person: ``512 B``, ``1.5 KiB``, ``377 GiB``; three digits that count."""
+    amount, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")
+    for unit in units:
+        if amount < 999.5 or unit == units[-1]:
+            break
+        amount /= 1024
+    digits = 0 if unit == "B" or amount >= 99.95 else 1 if amount >= 9.995 else 2
+    text = f"{amount:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that offers the most similar of the names; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orchestrator import words
 from orchestrator.checks.gpu import older
 from orchestrator.model.cluster import Container, Node
 from orchestrator.model.facts import Silent
@@ -55,13 +56,13 @@ def docker(
 
 def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
     if facts.free_mib is None or facts.free_mib < LEAST_DISK_MIB:
-        free = "unknown space" if facts.free_mib is None else f"{facts.free_mib} MiB"
+        free = "unknown space" if facts.free_mib is None else words.size(facts.free_mib << 20)
         yield Finding(
             "error",
             "DISK-FULL",
             node.name,
             f"{free} free at {facts.root_dir}, where images go",
-            f"at least {LEAST_DISK_MIB} MiB",
+            f"at least {words.size(LEAST_DISK_MIB << 20)}",
             "remove images that nobody uses, or move the engine's data-root",
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orchestrator import words
 from orchestrator.model.cluster import Node
 from orchestrator.model.site import Finding, HostFacts
 
@@ -32,8 +33,8 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             "error",
             "DISK-FULL",
             node.name,
-            f"{facts.free_disk_mib} MiB free where attempts lie",
-            f"at least {LEAST_DISK_MIB} MiB",
+            f"{words.size(facts.free_disk_mib << 20)} free where attempts lie",
+            f"at least {words.size(LEAST_DISK_MIB << 20)}",
             "free some disk, or choose another folder with "
             + ("--state" if node.shares_files else "`folder:` in the inventory"),
         )
@@ -97,7 +98,7 @@ def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
             "error",
             "SHM-SMALL",
             node.name,
-            f"{facts.shm_mib} MiB of shared memory",
-            f"at least {LEAST_SHM_MIB} MiB",
+            f"{words.size(facts.shm_mib << 20)} of shared memory",
+            f"at least {words.size(LEAST_SHM_MIB << 20)}",
             "mount -o remount,size=16g /dev/shm",
         )

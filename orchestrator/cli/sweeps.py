@@ -102,10 +102,21 @@ def sweep(
 
 
 @command(app, nodes=True)
-def status(face: Face, sweep_id: Which = None) -> int:
+def status(
+    face: Face,
+    sweep_id: Which = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again until nothing of it runs.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(min=0.5, max=3600, help="Seconds between looks, with --watch.")
+    ] = 5.0,
+) -> int:
     """Show what a sweep has done and what of it runs where."""
     from orchestrator.verbs import status as verb
 
+    if watch:
+        return verb.watch(face.store, sweep_id, face.voice, every_s=every)
     return verb.status(face.store, sweep_id, face.voice)
 
 
@@ -121,11 +132,14 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
     ] = False,
+    grep: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only lines that this pattern fits.")
+    ] = None,
 ) -> int:
     """Print a trial's raw log; default: the trial that runs, else the last one."""
     from orchestrator.verbs import logs as verb
 
-    options = verb.LogOptions(sweep_id, trial, attempt, rank)
+    options = verb.LogOptions(sweep_id, trial, attempt, rank, grep)
     return verb.logs(face.store, options, face.voice, follow=follow)
 
 

@@ -106,6 +106,13 @@ class Voice:
         if not self.as_json:
             self._out.print(Text(harmless(text)))
 
+    def cleared(self) -> None:
+        """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
+        if self._out.is_terminal:
+            self._out.clear()
+        else:
+            self.result("")
+
     def document(self, document: object) -> None:
         """Print the one JSON document, with ``as_json`` only."""
         if self.as_json:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Tool, Way, look
 from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
@@ -102,11 +102,11 @@ def summary(planned: Planned) -> str:
             planned.state, "cannot be prepared"
         )
     begun = (
-        f", {planned.observed.have_bytes >> 20} MiB of it begun"
+        f", {words.size(planned.observed.have_bytes)} of it begun"
         if planned.observed.have_bytes
         else ""
     )
-    return f"{planned.way.title}; needs {planned.needed_bytes >> 20} MiB of free disk{begun}"
+    return f"{planned.way.title}; needs {words.size(planned.needed_bytes)} of free disk{begun}"
 
 
 def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:

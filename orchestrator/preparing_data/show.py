@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.facts import JSON
@@ -46,13 +46,13 @@ def plans(voice: Voice, request: DataRequest, plans_found: Plans) -> None:
         (
             name,
             _path(planned.node.data, request),
-            str(planned.observed.free_bytes >> 20),
+            words.size(planned.observed.free_bytes),
             plan.summary(planned),
         )
         for name, planned in plans_found.nodes.items()
     ]
     title = f"Data set {request.dataset.name}: what is to be done"
-    voice.table(title, ("node", "path", "free MiB", "what"), rows)
+    voice.table(title, ("node", "path", "free", "what"), rows)
 
 
 def dry_run(voice: Voice, request: DataRequest, plans_found: Plans) -> int:

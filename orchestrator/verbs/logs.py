@@ -1,8 +1,9 @@
 """logs: a trial's raw log, from here or from the node where it is being written."""
 
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from orchestrator import errors
@@ -18,19 +19,31 @@ PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Which log to print; None for the newest sweep, its open or last trial, its last attempt."""
+    """Which log to print; None for the newest sweep, its open or last trial, its last attempt.
+
+    Args:
+        grep: a regular expression; only lines that it fits are printed.
+    """
 
     sweep: str | None
     trial: str | None
     attempt: int | None
     node_rank: int
+    grep: str | None = None
 
 
 def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> int:
-    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code."""
+    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code.
+
+    Raises:
+        UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
+    """
+    pattern = _pattern(options.grep)
     running = Running.of(store, options.sweep)
     attempt = _attempt(running, options)
     pieces = _followed(running, attempt, options.node_rank, follow)
+    if pattern is not None:
+        pieces = _matching(pieces, pattern)
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
         where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": options.node_rank}
@@ -40,6 +53,27 @@ def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> in
     for piece in pieces:
         write(piece)
     return 0
+
+
+def _pattern(text: str | None) -> re.Pattern[bytes] | None:
+    try:
+        return None if text is None else re.compile(text.encode())
+    except re.error as error:
+        raise errors.UsageError(
+            f"{text!r} is no regular expression: {error}",
+            code="NO-PATTERN",
+            fix="quote it for your shell; signs such as ( and [ need a backslash before them",
+        ) from error
+
+
+def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
+    """The lines that the pattern fits, each as soon as it is whole."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield b"".join(line + b"\n" for line in lines if pattern.search(line))
+    if rest and pattern.search(rest):
+        yield rest
 
 
 def _writer() -> Callable[[bytes], None]:

@@ -230,14 +230,14 @@ def _unlocked(record: ImageRecord) -> Finding:
 
 
 def _show(voice: Voice, site: Site) -> None:
-    head = ("node", "hostname", "kernel", "CPUs", "memory MiB", "GPUs", "driver", "Docker")
+    head = ("node", "hostname", "kernel", "CPUs", "memory", "GPUs", "driver", "Docker")
     rows = [
         (
             name,
             facts.host.hostname,
             facts.host.kernel,
             str(facts.host.cpus),
-            str(facts.host.memory_mib),
+            words.size(facts.host.memory_mib << 20),
             str(len(facts.gpu.models)) if facts.gpu else "-",
             (facts.gpu.driver or "?") if facts.gpu else "-",
             facts.docker.server_version if facts.docker else "",

@@ -1,9 +1,10 @@
 """status: the states of a sweep's trials, and which of its tasks run where."""
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
@@ -25,6 +26,11 @@ class _TaskRow:
     phase: str
     log_bytes: int
     name: str
+
+    def cells(self) -> tuple[str, ...]:
+        """It as a row of the table."""
+        place = (self.trial, str(self.attempt), self.node, str(self.node_rank), self.phase)
+        return (*place, words.size(self.log_bytes), self.name)
 
 
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
@@ -59,12 +65,28 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     return code
 
 
+def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
+    """Show the same again and again until no controller and no task is left; exit code.
+
+    With ``as_json`` nothing is shown before the last look, which is the document.
+    """
+    sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
+    while True:
+        running = Running.of(store, sweep_id)
+        if running.sweep.lock().holder() is None and not running.open_attempts():
+            return status(store, sweep_id, voice)
+        if not voice.as_json:
+            voice.cleared()
+            status(store, sweep_id, voice)
+        time.sleep(every_s)
+
+
 def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progress]) -> None:
     for progress_now in going:
         voice.result(progress_now.words())
     if rows:
-        head = ("trial", "attempt", "node", "rank", "phase", "log bytes", "name")
-        voice.table("Tasks", head, [tuple(map(str, astuple(row))) for row in rows])
+        head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
+        voice.table("Tasks", head, [row.cells() for row in rows])
 
 
 def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:

@@ -242,6 +242,19 @@ def test_a_damaged_sweep_stops_no_other(place: Place) -> None:
     assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
     rows = json.loads(place.run("list", "sweeps", "--json").stdout)
     assert {row["cluster"] for row in rows} == {"two", "damaged"}
+    (whole,) = (row for row in rows if row["state"] == "readable")
+    (median,) = whole["medians"]
+    results = json.loads((place.state / "sweeps" / whole["sweep"] / "results.json").read_text())[
+        "cases"
+    ]
+    assert median["median"] == results[0]["median"]
+    assert (whole["trials"], whole["valid"], median["trials_valid"]) == (1, 1, 1)
+    assert f"1x1 fp32 {median['median']:.2f}" in place.run("list", "sweeps").stdout
+    watched = place.run("status", "toy", "--watch", "--json")
+    assert set(json.loads(watched.stdout)["trials"].values()) == {"valid"}
+    found = place.run("logs", "--grep", r"Iteration: [23] ").stdout
+    assert [line.split("Iteration: ")[1][0] for line in found.splitlines()] == ["2", "3"]
+    assert "NO-PATTERN" in place.run("logs", "--grep", "(").stderr
 
 
 def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:

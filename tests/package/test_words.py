@@ -1,0 +1,25 @@
+"""Numbers as people read them."""
+
+import pytest
+
+from orchestrator import words
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1023 << 10, "1 MiB"),
+        (16160 << 20, "15.8 GiB"),
+        (386_000 << 20, "377 GiB"),
+        (1024 << 20, "1 GiB"),
+        (5 << 40, "5 TiB"),
+        (5000 << 40, "5000 TiB"),
+    ],
+)
+def test_sizes_have_three_digits_that_count(size_bytes: int, text: str) -> None:
+    """And a unit of powers of 1024, as `free -h` has them."""
+    assert words.size(size_bytes) == text
