@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answ
 Made = TypeVar("Made", bound=Callable[..., Any])
 LeftoverCheck = Callable[[], None]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def typed() -> str:
+    """The command line of this program, as a shell would take it again."""
+    return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
 
 @dataclass(frozen=True, slots=True)

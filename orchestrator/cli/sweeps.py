@@ -14,6 +14,7 @@ from orchestrator.cli.command import (
     command,
     shared_command,
     stopped_code,
+    typed,
 )
 from orchestrator.cli.options import (
     CASES,
@@ -91,9 +92,8 @@ def sweep(
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        options = SweepOptions(
-            *(playbook, inventory, cases, repeats, new, max_fail, nodes, strict, detach, requeue)
-        )
+        chosen = (inventory, cases, repeats, new, max_fail, nodes, strict, detach, requeue)
+        options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:
             return verb.dry_run(shared.store, options, voice)
         return verb.sweep(shared.store, options, Caller(voice, SIGNALS, begun))
@@ -166,7 +166,7 @@ def collect(
     ] = None,
     language: Annotated[
         Literal["en", "zh"] | None,
-        typer.Option("--lang", help="Language of report.md; default: en."),
+        typer.Option("--lang", help="Language of report.html and report.md; default: en."),
     ] = None,
     strict: Strict = False,
 ) -> int:

@@ -1,39 +1,64 @@
 """The files of a report, written into a folder."""
 
+import contextlib
+import re
 from pathlib import Path
 
 from orchestrator import report
+from orchestrator.collecting import log_sources
+from orchestrator.collecting.log_sources import Logs
 from orchestrator.model.report import Report
 from orchestrator.report import Language
+from orchestrator.report.figures import FOLDER
 from orchestrator.report.upstream import NAME
 from orchestrator.state import records
 from orchestrator.state.store import dumps, write
 
 RESULTS = "results.json"
+HTML = "report.html"
+_FIGURE = re.compile(r"(scaling|topology)(-[0-9]+)?|trials|iterations")
+"""Names of figures of ours, which not all reports have."""
 
 
-def reports(folder: Path, measured: Report, language: Language) -> None:
-    """Write results.json, results.csv, report.md and DLPerf's result files.
+def reports(folder: Path, measured: Report, language: Language, logs: Logs) -> None:
+    """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
-    Result files of an earlier report that this one does not write are removed, so that no stale
-    numbers stay beside it.
+    Files of an earlier report that this one does not write are removed, so that no stale numbers
+    stay beside it.
     """
-    exports, earlier = report.exports(measured), _earlier(folder)
-    for name, document in exports.items():
-        write(folder / name, dumps(document).encode())
-    write(folder / RESULTS, dumps(report.document(measured)).encode())
-    write(folder / "results.csv", report.csv_text(measured).encode())
-    write(folder / "report.md", report.markdown(measured, language).encode())
+    files, earlier = contents(folder, measured, language, logs), _earlier(folder)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write(folder / name, content)
     for name in earlier:
-        if name not in exports:
+        if name not in files:
             (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # there is none, or it holds something
+        (folder / FOLDER).rmdir()
+
+
+def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> dict[str, bytes]:
+    """Every file of a report by its name below ``folder``, the one that lists them last."""
+    figures = report.svg_files(measured, language)
+    exports = report.exports(measured)
+    sources = log_sources.of(measured, logs, folder)
+    files = {
+        **{name: dumps(document).encode() for name, document in exports.items()},
+        **{name: text.encode() for name, text in figures.items()},
+        "results.csv": report.csv_text(measured).encode(),
+        "report.md": report.markdown(measured, language).encode(),
+        HTML: report.html_page(measured, language, sources).encode(),
+    }
+    return {**files, RESULTS: dumps(report.document(measured)).encode()}
 
 
 def _earlier(folder: Path) -> list[str]:
-    """Names of the result files that the results.json in a folder lists as its own."""
+    """Names of figures in a folder, and of result files that its results.json lists as its own."""
+    drawn = [path for path in (folder / FOLDER).glob("*.svg") if _FIGURE.fullmatch(path.stem)]
+    figures = [f"{FOLDER}/{path.name}" for path in drawn]
     try:
         names = records.document((folder / RESULTS).read_bytes()).get("exports")
     except (OSError, ValueError):
-        return []  # none yet, or not one of ours
+        return figures  # none yet, or not one of ours
     own = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [name for name in own if name.endswith(NAME) and "/" not in name]
+    return [*figures, *(name for name in own if name.endswith(NAME) and "/" not in name)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from orchestrator import report, words
 from orchestrator.collecting import report_files
+from orchestrator.collecting.log_sources import Logs
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
@@ -15,10 +16,15 @@ from orchestrator.state.store import Sweep
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """Where reports are written, None for nowhere, and in which language report.md is."""
+    """Where reports are written, None for nowhere, and in which language people read them.
+
+    Args:
+        linked: whether the logs stay where they are, so that a page may lead to them.
+    """
 
     folder: Path | None
     language: Language = "en"
+    linked: bool = True
 
 
 def present(
@@ -32,15 +38,16 @@ def present(
         names: of the trials that the exit code is about; None for all.
     """
     if out.folder is not None:
-        report_files.reports(out.folder, measured, out.language)
+        logs = Logs(sweep.folder, linked=out.linked)
+        report_files.reports(out.folder, measured, out.language, logs)
     if out.folder == sweep.folder:
         contents.keep_sums(sweep)
-    if measured.shared_machine:
-        voice.result(report.SHARED_MACHINE)
+    for line in report.first_lines(measured):
+        voice.result(line)
     voice.results(measured)
     say_reasons(measured, voice)
     if out.folder is not None:
-        voice.result(f"Report: {out.folder / 'report.md'}")
+        voice.result(f"Report: {out.folder / report_files.HTML}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
     voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})

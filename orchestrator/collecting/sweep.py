@@ -90,6 +90,10 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         peak_tflops=node_facts.peak_tflops(site),
         results=results,
         lone=(),
+        findings=site.findings,
+        created=record.created,
+        commands=record.commands,
+        written_by=record.written_by,
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
     return case_facts.completed(draft, workload, publications.shipped())

@@ -273,6 +273,7 @@ class Reader:
             lines=window.lines if window else None,
             origin_ns=window.origin_ns if window else None,
             tells=promise.tells,
+            trace=run.trace if runs == 1 else (),
         )
 
 

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from math import fsum
 from statistics import median
 
-from orchestrator.model.log import Rate
+from orchestrator.model.log import Rate, TracePoint
 
 HELD = 2_000_000
 """Rates that are held at a time: 16 MB; of more of them a median is not given."""
+POINTS = 120
+"""The most points of a trace: a figure in a page has not many more pixels for it."""
 
 
 class Rates:
@@ -33,6 +35,27 @@ class Rates:
     def _fold(self) -> None:
         self._totals.append(fsum(self._held[:HELD]))
         del self._held[:HELD]
+
+    def trace(self, first: int, stride: int, steps: int) -> tuple[TracePoint, ...]:
+        """The first rates in at most ``POINTS`` points; empty where they are no longer held.
+
+        Args:
+            first: iteration of the first rate.
+            stride: iterations from one rate to the next.
+            steps: how many rates to show.
+        """
+        if self._totals:
+            return ()
+        width = -(-steps // POINTS) or 1
+        pieces = [(at, self._held[at : min(at + width, steps)]) for at in range(0, steps, width)]
+        return tuple(
+            TracePoint(
+                first + at * stride,
+                first + (at + len(piece) - 1) * stride,
+                *(min(piece), fsum(piece) / len(piece), max(piece)),
+            )
+            for at, piece in pieces
+        )
 
     def summary(self) -> Rate | None:
         """Their number, mean and median; None without any."""

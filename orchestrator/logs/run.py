@@ -11,7 +11,7 @@ from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
 from orchestrator.logs.records import Records
 from orchestrator.logs.window import Window
-from orchestrator.model.log import Rate
+from orchestrator.model.log import Rate, TracePoint
 
 _JUMPS = 1000
 _TOLERANCE = 0.03
@@ -54,6 +54,7 @@ class Run:
         self._jumps: dict[int, _Times] = {}
         self._damage = _Times("")
         self._positive = True
+        self._in_first_epoch = 0
         self._rates = Rates()
 
     @property
@@ -151,6 +152,7 @@ class Run:
         self.epochs += 1
         if before is None or self.first is None:
             return
+        self._in_first_epoch = self._in_first_epoch or self.steps
         begins = step.number in (self.first.number, before.number + self.stride)
         if step.epoch != before.epoch + 1 or not begins:
             here, there = self._form.place(step), self._form.place(before)
@@ -250,3 +252,11 @@ class Run:
     def rate(self) -> Rate | None:
         """The rates of all steps; None with one that is not a positive number."""
         return self._rates.summary() if self._positive else None
+
+    @property
+    def trace(self) -> tuple[TracePoint, ...]:
+        """The rates of the first epoch in few points; empty where iterations are skipped."""
+        if self.first is None or not self._positive or len(self._jumps) > 1:
+            return ()
+        steps = self._in_first_epoch or self.steps
+        return self._rates.trace(self.first.number, self.usual or 1, steps)

@@ -58,6 +58,8 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
         provenance={},
         latency_s=log.latency_s,
         memory_mib=log.memory_mib,
+        trace=log.trace,
+        window=log.window,
     )
 
 

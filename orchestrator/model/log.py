@@ -47,6 +47,21 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class TracePoint:
+    """The rates that a log prints from one iteration to another, as a figure shows them.
+
+    Args:
+        low, mean, high: of the rates; equal where it is one iteration.
+    """
+
+    first: int
+    last: int
+    low: float
+    mean: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Port:
     """A port of an HCA as NCCL names it; ``link`` is IB or RoCE."""
 
@@ -141,6 +156,8 @@ class TrainingLog:
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
             nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
+        trace: the rates of the first epoch in few points; empty where iterations are skipped, a
+            rate is not a positive number, or there are more steps than a reader holds in memory.
     """
 
     runs: int
@@ -167,6 +184,7 @@ class TrainingLog:
     lines: tuple[int, int] | None = None
     origin_ns: int | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
+    trace: tuple[TracePoint, ...] = ()
 
     @property
     def evidence(self) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
+from orchestrator.model.site import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,19 @@ class LoneLog:
     log: TrainingLog
     throughput: float | None
     problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """Where a page finds a log, and the lines that a number stands on.
+
+    Args:
+        path: relative to the page; empty where the file is not there.
+        lines: numbers, from 1, with their text; the first and the last one of the window.
+    """
+
+    path: str
+    lines: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +92,10 @@ class Report:
         canary: None without one.
         node_speeds: of the nodes beside one another.
         marks: what a reader should know of all of it.
+        findings: of provisioning, over the nodes as the sweep began on them.
+        created: when the sweep was, in UTC; empty for a folder of logs.
+        commands: the command lines that made it, in order.
+        written_by: the version of this tool that ran it; empty for a folder of logs.
     """
 
     source: str
@@ -105,6 +123,10 @@ class Report:
     topologies: Mapping[str, str] = field(default_factory=dict)
     added_env: Mapping[str, str] = field(default_factory=dict)
     canary: Watched | None = None
+    findings: tuple[Finding, ...] = ()
+    created: str = ""
+    commands: tuple[str, ...] = ()
+    written_by: str = ""
 
     @property
     def trials(self) -> tuple[Measurement, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from orchestrator.model.case import Case
+from orchestrator.model.log import TracePoint
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, MachineState
 
@@ -40,6 +41,8 @@ class Measurement:
         machines: the state of each of them meanwhile; empty where nothing was seen of it.
         energy: of its GPUs over the window; None where it is not known of all.
         beside: names of the trials that ran on other nodes meanwhile.
+        trace: the rates that its log prints, in few points.
+        window: first and last iteration that the number was taken from; None where none was.
     """
 
     trial: str
@@ -59,6 +62,8 @@ class Measurement:
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
     beside: tuple[str, ...] = ()
+    trace: tuple[TracePoint, ...] = ()
+    window: tuple[int, int] | None = None
 
     @property
     def counts_or_rests(self) -> bool:

@@ -21,6 +21,8 @@ class SweepRecord:
         plan: every trial requested so far.
         site: as it was when the sweep was new.
         id, created: the store gives them to a new sweep.
+        commands: the command lines of the sweep so far, in order; empty in those of old versions.
+        written_by: the version of this tool that wrote it; the store gives it.
     """
 
     experiment: str
@@ -32,3 +34,5 @@ class SweepRecord:
     site: Site
     id: str = ""
     created: str = ""
+    commands: tuple[str, ...] = ()
+    written_by: str = ""

@@ -1,18 +1,26 @@
 """Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown in its documents' form.
 
 ``phrases`` has the texts in English and Chinese, ``codes`` the Chinese meaning of codes;
-``markdown`` puts sections together, ``placements``, ``gpus`` and ``groups`` are its three layouts.
-Another format, such as HTML, is a module beside ``markdown``, and a line in
+``verdict`` and ``headline`` say what comes first in all of them; ``markdown`` puts sections
+together, ``placements``, ``gpus`` and ``groups`` are its three layouts; ``html/`` is the page,
+``figures/`` what both draw. Another format is a module beside ``markdown``, and a line in
 ``collecting/report_files``, which writes the files. Pure; messages of programs stay as they are.
 """
 
+from orchestrator import words
+from orchestrator.model.report import Report
+from orchestrator.report.figures import FOLDER as FIGURES
+from orchestrator.report.figures import of_page
+from orchestrator.report.html import html_page
 from orchestrator.report.markdown import markdown
+from orchestrator.report.markdown_page import Page
 from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language
 from orchestrator.report.results_csv import CSV_COLUMNS, csv_text
 from orchestrator.report.results_json import document
 from orchestrator.report.rounding import counted, interval_words
 from orchestrator.report.topology import matrix
 from orchestrator.report.upstream import exports
+from orchestrator.report.verdict import items, sentences
 
 __all__ = [
     "CSV_COLUMNS",
@@ -24,7 +32,21 @@ __all__ = [
     "csv_text",
     "document",
     "exports",
+    "first_lines",
+    "html_page",
     "interval_words",
     "markdown",
     "matrix",
+    "svg_files",
 ]
+
+
+def svg_files(report: Report, language: Language) -> dict[str, str]:
+    """The figures that report.md shows, by their paths beside it."""
+    figures = of_page(Page(report, language))
+    return {f"{FIGURES}/{figure.name}.svg": figure.file() for figure in figures}
+
+
+def first_lines(report: Report) -> list[str]:
+    """What a terminal shows before any number: the verdict, and what a reader must know."""
+    return [*sentences(report), *(f"  {words.printable(item)}" for item in items(report))]

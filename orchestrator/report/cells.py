@@ -4,31 +4,40 @@ from collections.abc import Sequence
 
 from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import rounding
-from orchestrator.report.markdown_page import Page, escaped
+from orchestrator.report import labels, rounding
+from orchestrator.report.markdown_page import Page, escaped, table
 
-STATISTICS = ("trials", "spread", "interval", "transport")
+STATISTICS = ("spread", "interval", "transport")
 PUBLISHED = ("published", "difference")
 EVIDENCE = ("trial", "state", "transport", "codes", "log", "sha256")
 
 
 def further_heads(page: Page, first: Sequence[str]) -> tuple[str, ...]:
     """Heads of the columns after DLPerf's own: ``first``, then those of ``further``."""
-    published = PUBLISHED if page.report.published else ()
-    return page.heads(*first, *STATISTICS, *published, "marks")
+    return page.heads(*first, "trials", "marks")
 
 
 def further(page: Page, result: Result) -> tuple[str, ...]:
-    """Trials, spread, interval, transport, published result and marks of a case."""
-    statistics = result.statistics
-    return (
-        rounding.counted(page.report, result, page.language),
-        rounding.share(statistics.spread if statistics else None),
-        rounding.interval_words(statistics, page.language) if statistics else rounding.NONE,
-        escaped(result.transport),
-        *_published(page, result),
-        page.codes(result.marks),
-    )
+    """How many trials a median is over, and its marks; so few that the table stays narrow."""
+    return (rounding.of_trials(page.report, result, page.language), page.codes(result.marks))
+
+
+def sureness(page: Page) -> str:
+    """A table of spread, interval, transport and published result of every case."""
+    published = PUBLISHED if page.report.published else ()
+    rows = [
+        (
+            escaped(labels.of_case(page.report, result)),
+            rounding.share(result.statistics.spread if result.statistics else None),
+            rounding.interval_words(result.statistics, page.language)
+            if result.statistics
+            else rounding.NONE,
+            escaped(result.transport),
+            *_published(page, result),
+        )
+        for result in page.report.results
+    ]
+    return table(page.heads("case", *STATISTICS, *published), rows)
 
 
 def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:

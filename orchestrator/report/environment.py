@@ -13,12 +13,12 @@ OWN = "hostname"  # differs between nodes that are alike
 
 def environment(page: Page) -> str:
     """One list if all nodes are alike, else a table by group of nodes; then their topologies."""
-    alike = _alike(page.report.environment)
-    parts = [_listed(page, *alike[0])] if len(alike) == 1 else [_compared(page, alike)]
+    groups = alike(page.report.environment)
+    parts = [_listed(page, *groups[0])] if len(groups) == 1 else [_compared(page, groups)]
     return "\n\n".join((*parts, *_topologies(page)))
 
 
-def _alike(
+def alike(
     rows: Mapping[str, Mapping[str, str]],
 ) -> Sequence[tuple[tuple[str, ...], Mapping[str, str]]]:
     """Names of nodes that are alike, with their facts; what is their own is folded."""
@@ -43,11 +43,11 @@ def _listed(page: Page, nodes: Sequence[str], facts: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _compared(page: Page, alike: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> str:
-    keys = dict.fromkeys(key for _, facts in alike for key in facts)
-    heads = [escaped(nodeset.fold(nodes)) for nodes, _ in alike]
+def _compared(page: Page, groups: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> str:
+    keys = dict.fromkeys(key for _, facts in groups for key in facts)
+    heads = [escaped(nodeset.fold(nodes)) for nodes, _ in groups]
     rows = [
-        (_named(page, key), *(escaped(facts.get(key, "")) for _, facts in alike)) for key in keys
+        (_named(page, key), *(escaped(facts.get(key, "")) for _, facts in groups)) for key in keys
     ]
     return table(("", *heads), rows)
 

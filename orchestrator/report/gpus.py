@@ -6,9 +6,8 @@ Source: the form of DLPerf's report on NGC TensorFlow ResNet-50.
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from orchestrator.model.case import Case
 from orchestrator.model.result import Result
-from orchestrator.report import placements, rounding
+from orchestrator.report import labels, placements, rounding
 from orchestrator.report.markdown_page import Page, escaped, table
 
 ABSENT = "-"
@@ -16,7 +15,7 @@ ABSENT = "-"
 
 def final(page: Page) -> str:
     """Throughputs, then speedups, then the table of ``placements``."""
-    columns = placements.series(page.report)
+    columns = labels.series(page.report)
     decimals = page.report.layout.decimals
     return "\n\n".join(
         (
@@ -31,7 +30,7 @@ def final(page: Page) -> str:
 
 
 def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Result], str]) -> str:
-    heads = [escaped(_label(column[0].case, page)) for column in columns]
+    heads = [escaped(labels.of_settings(page.report, column[0].case)) for column in columns]
     by_place = [{result.case.placement: result for result in column} for column in columns]
     rows = [
         (label, *(cell(results[place]) if place in results else ABSENT for results in by_place))
@@ -61,22 +60,3 @@ def _rows(page: Page) -> list[tuple[str, str]]:
         (place, str(size) if times[size] == 1 else f"{size} ({place})")
         for place, size in sizes.items()
     ]
-
-
-def _label(case: Case, page: Page) -> str:
-    """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
-    others = [result.case.document() for result in page.report.results]
-    own = case.document()
-    names: tuple[str, ...] = (
-        "device",
-        "accumulation_steps",
-        "tensor_parallel",
-        "pipeline_parallel",
-    )
-    names += tuple(f"params.{name}" for name, _ in case.params)
-    differing = [
-        f"{name.removeprefix('params.')}={own[name]}"
-        for name in names
-        if any(other.get(name) != own[name] for other in others)
-    ]
-    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *differing))})"

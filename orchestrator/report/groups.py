@@ -56,8 +56,8 @@ def every_trial(page: Page) -> str:
         (*heads, *page.heads(*cells.EVIDENCE)),
         lambda result: [
             (
-                _latency(trial.latency_s),
-                _memory(trial.memory_mib),
+                latency(trial.latency_s),
+                memory(trial.memory_mib),
                 rounding.short(trial.throughput, page.report.layout.decimals),
                 *cells.evidence(page, trial),
             )
@@ -123,17 +123,19 @@ def _measured(page: Page, result: Result) -> Sequence[str]:
     if report.step_flops and peak:
         ours += (rounding.share(tflops / peak if tflops is not None else None),)
     return (
-        _latency(result.latency_s),
-        _memory(result.memory_mib),
+        latency(result.latency_s),
+        memory(result.memory_mib),
         rounding.short(statistics.median if statistics else None, report.layout.decimals),
         *ours,
         *cells.further(page, result),
     )
 
 
-def _latency(seconds: float | None) -> str:
+def latency(seconds: float | None) -> str:
+    """Of a step, in milliseconds."""
     return rounding.NONE if seconds is None else f"{rounding.short(seconds * 1000, 3)} (ms)"
 
 
-def _memory(mib: int | None) -> str:
+def memory(mib: int | None) -> str:
+    """The largest use of a GPU, with its unit."""
     return rounding.NONE if mib is None else f"{mib} (MiB)"

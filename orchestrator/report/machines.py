@@ -23,8 +23,12 @@ def known(page: Page) -> bool:
 
 def states(page: Page) -> str:
     """A row for each case: medians over its valid trials and their nodes."""
-    rows = [_row(page, result) for result in page.report.results if _states(result)]
-    return table(page.heads(*HEADS), rows)
+    return table(page.heads(*HEADS), [[escaped(cell) for cell in row] for row in rows(page)])
+
+
+def rows(page: Page) -> list[tuple[str, ...]]:
+    """The cells of that table, as they are."""
+    return [_row(page, result) for result in page.report.results if _states(result)]
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
@@ -57,9 +61,9 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
 
     steals = [state.steal for state in states if state.steal is not None]
     return (
-        escaped(page.report.names.get(result.case, "") or result.case.token),
+        page.report.names.get(result.case, "") or result.case.token,
         str(result.case.micro_batch_size),
-        escaped(result.case.precision),
+        result.case.precision,
         str(sum(state.moments for state in states)),
         middle(lambda state: state.sm_mhz),
         middle(lambda state: state.memory_mhz),
@@ -78,4 +82,4 @@ def _limits(page: Page, states: Iterable[MachineState]) -> str:
     told = [state.limits for state in states if state.limits is not None]
     names = sorted({name for limits in told for name in limits})
     none_seen = page.say("limits.none") if told else rounding.NONE
-    return escaped(", ".join(names)) if names else none_seen
+    return ", ".join(names) if names else none_seen

@@ -11,37 +11,40 @@ from orchestrator.report import (
     cells,
     gpus,
     groups,
+    headline,
     machines,
     node_speeds,
     placements,
     rounding,
+    verdict,
 )
 from orchestrator.report.environment import environment
-from orchestrator.report.markdown_page import Page, escaped, table
+from orchestrator.report.figures import FOLDER, Figure, of_page
+from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
 from orchestrator.report.phrases import Language
 
 
 def markdown(report: Report, language: Language = "en") -> str:
-    """report.md in the documents' order: environment, method, final result, every trial."""
+    """report.md: verdict, result, figures, every trial, then environment and method."""
     page = Page(report, language)
-    parts = [f"# {escaped(report.title)}", *_warnings(page)]
-    if report.environment:
-        parts += [page.heading("environment"), environment(page)]
-    parts += [page.heading("method"), method(page)]
-    if report.results:
-        parts += _by_groups(page) if report.layout.kind == "groups" else _by_placements(page)
+    parts = [f"# {escaped(report.title)}", *_first(page), *_results(page)]
+    figures = of_page(page)
+    if figures:
+        parts += [page.heading("figures"), "\n\n".join(map(_figure, figures))]
     parts += _of_machines(page)
+    parts += _trials(page)
     if report.published:
         parts += [page.heading("published"), _published(page)]
-    if report.lone:
-        parts += [page.heading("lone"), _lone(page)]
     not_counted = list(_reasons(page))
     if not_counted:
         parts += [page.heading("not_counted"), "\n".join(not_counted)]
     marks = list(_marks(page))
     if marks:
         parts += [page.heading("marks"), "\n".join(marks)]
+    if report.environment:
+        parts += [page.heading("environment"), environment(page)]
+    parts += [page.heading("method"), method(page)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -55,38 +58,52 @@ def _of_machines(page: Page) -> Iterable[str]:
         yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 
 
-def _warnings(page: Page) -> Iterable[str]:
-    report = page.report
-    if report.shared_machine:
-        yield f"> **{page.say('shared_machine')}**"
-    if report.image and not report.image_digest:
-        yield f"> **{page.say('unlocked')}**"
-    for mark in report.canary.marks if report.canary else ():
-        yield f"> **{page.reason(page.say('canary'), mark).removeprefix('- ')}**"
-    if report.incomplete:
-        yield f"> **{page.say('incomplete', count=report.incomplete)}**"
-
-
-def _by_placements(page: Page) -> Iterable[str]:
-    by_gpus = page.report.layout.kind == "gpus"
-    return (
-        page.heading("final"),
-        page.say("unit", unit=escaped(page.report.unit)),
-        gpus.final(page) if by_gpus else placements.final(page),
-        page.heading("all"),
-        placements.every_trial(page),
+def _first(page: Page) -> Iterable[str]:
+    """The verdict, what a reader must know, and what was measured where, when and by what."""
+    yield "\n>\n".join(
+        f"> **{escaped(said)}**" for said in verdict.sentences(page.report, page.language)
     )
+    known = verdict.items(page.report, page.language)
+    if known:
+        yield "\n".join(f"- {escaped(item)}" for item in known)
+    yield "\n".join(_fact(page, fact) for fact in headline.facts(page))
 
 
-def _by_groups(page: Page) -> Iterable[str]:
-    return (
-        *(page.heading("cases"), groups.cases(page)),
-        *(page.heading("logs"), groups.logs(page)),
-        page.heading("results"),
-        page.say("unit", unit=escaped(page.report.unit)),
-        groups.results(page),
-        *(page.heading("all"), groups.every_trial(page)),
-    )
+def _fact(page: Page, fact: headline.Fact) -> str:
+    values = map(code if fact.is_code else escaped, fact.values)
+    return f"- {fact.name}{page.say('colon')}{page.say('comma').join(values)}"
+
+
+def _figure(figure: Figure) -> str:
+    return f"![{escaped(figure.title)}]({FOLDER}/{figure.name}.svg)"
+
+
+def _results(page: Page) -> Iterable[str]:
+    if page.report.results:
+        if page.report.layout.kind == "groups":
+            yield from (page.heading("results"), _unit(page), groups.results(page))
+        else:
+            by_gpus = page.report.layout.kind == "gpus"
+            yield from (page.heading("final"), _unit(page))
+            yield gpus.final(page) if by_gpus else placements.final(page)
+        yield from (page.heading("sureness"), cells.sureness(page))
+    if page.report.lone:
+        yield from (page.heading("lone"), _lone(page))
+
+
+def _unit(page: Page) -> str:
+    return page.say("unit", unit=escaped(page.report.unit))
+
+
+def _trials(page: Page) -> Iterable[str]:
+    if not page.report.results:
+        return
+    if page.report.layout.kind == "groups":
+        yield from (page.heading("cases"), groups.cases(page))
+        yield from (page.heading("logs"), groups.logs(page))
+        yield from (page.heading("all"), groups.every_trial(page))
+    else:
+        yield from (page.heading("all"), placements.every_trial(page))
 
 
 def _published(page: Page) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.report import codes, phrases
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+from orchestrator.report.markup import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,8 @@ class Page:
 
 
 def plain(text: str) -> str:
-    """The text on one line, without control characters."""
-    return _CONTROL.sub(" ", text)
+    """The text on one line, without control characters or such that turn text around."""
+    return shown(text)
 
 
 def escaped(text: str) -> str:
@@ -54,6 +53,13 @@ def escaped(text: str) -> str:
     return re.sub(
         r"([\\`*_\[\]|])", r"\\\1", plain(text).replace("&", "&amp;").replace("<", "&lt;")
     )
+
+
+def code(text: str) -> str:
+    """Text as code: a fence longer than any in it, and none of it is obeyed."""
+    line = plain(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

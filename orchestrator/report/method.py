@@ -1,57 +1,86 @@
 """The method section: how the numbers were measured."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from orchestrator.model.experiment import Method
-from orchestrator.report.markdown_page import Page, escaped
+from orchestrator.report.markdown_page import Page, escaped, plain
+
+CODE = frozenset({"workload", "image", "cluster"})
+"""What stands in backquotes, where Markdown takes a backslash as it is."""
+
+
+class Line(NamedTuple):
+    """The key of a text, and what stands in it."""
+
+    key: str
+    values: Mapping[str, str | int | float] = {}
 
 
 def method(page: Page) -> str:
     """One line for each thing that a reader needs to repeat the measurement."""
-    return "\n".join(f"- {line}" for line in _lines(page))
+    return "\n".join(f"- {_markdown(page, line)}" for line in lines(page))
 
 
-def _lines(page: Page) -> Iterable[str]:
+def _markdown(page: Page, line: Line) -> str:
+    values = {name: _shown(name, value) for name, value in line.values.items()}
+    return page.say(line.key, **values)
+
+
+def _shown(name: str, value: str | int | float) -> str | int | float:
+    if not isinstance(value, str):
+        return value
+    return plain(value).replace("`", "'") if name in CODE else escaped(value)
+
+
+def lines(page: Page) -> Iterable[Line]:
+    """The same, whatever format they are written in; in the texts, names stand in backquotes."""
     report = page.report
-    yield page.say("method.source", workload=report.workload, source=escaped(report.source))
+    yield Line("method.source", {"workload": report.workload, "source": report.source})
     if report.method is not None:
         yield _repeats(page, report.method)
     yield _rule(page)
-    yield page.say("method.median")
+    yield Line("method.median")
     if report.layout.kind == "groups":
-        yield page.say("method.latency_memory")
-    yield page.say("method.speedup")
+        yield Line("method.latency_memory")
+    yield Line("method.speedup")
     yield from _operations(page)
     if report.published:
-        yield page.say("method.published")
+        yield Line("method.published")
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
-        yield page.say("method.image", image=report.image, digest=digest, cluster=report.cluster)
+        values = {"image": report.image, "digest": digest, "cluster": report.cluster}
+        yield Line("method.image", values)
     if report.added_env:
         pairs = (f"{name}={value}" for name, value in sorted(report.added_env.items()))
-        yield page.say("method.env", env=escaped(", ".join(pairs)))
+        yield Line("method.env", {"env": ", ".join(pairs)})
 
 
-def _repeats(page: Page, method: Method) -> str:
+def _repeats(page: Page, method: Method) -> Line:
     often, more = method.repeats, {"order": page.say(f"order.{method.pack}")}
+    values: dict[str, str | int | float] = {"iterations": method.iterations, **more}
     if isinstance(often, int):
-        return page.say("method.repeats", repeats=often, iterations=method.iterations, **more)
-    more |= {"least": str(often.min), "most": str(often.max), "until": often.until_interval}
-    return page.say("method.until", iterations=method.iterations, **more)
+        return Line("method.repeats", {"repeats": often, **values})
+    bounds: dict[str, str | int | float] = {
+        "least": often.min,
+        "most": often.max,
+        "until": often.until_interval,
+    }
+    return Line("method.until", {**bounds, **values})
 
 
-def _rule(page: Page) -> str:
+def _rule(page: Page) -> Line:
     rule, window = page.report.rule, page.report.window
     if rule == "reported":
-        return page.say("method.reported")
+        return Line("method.reported")
     if rule is None or window is None:
-        return page.say("method.by_log")
+        return Line("method.by_log")
     first, last = window
-    return page.say(f"method.{rule}", first=first, last=last, steps=last - first)
+    return Line(f"method.{rule}", {"first": first, "last": last, "steps": last - first})
 
 
-def _operations(page: Page) -> Iterable[str]:
+def _operations(page: Page) -> Iterable[Line]:
     if page.report.step_flops:
-        yield page.say("method.tflops")
+        yield Line("method.tflops")
         if page.report.peak_tflops:
-            yield page.say("method.peak", peak=page.report.peak_tflops)
+            yield Line("method.peak", {"peak": page.report.peak_tflops})

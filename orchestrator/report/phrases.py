@@ -4,6 +4,8 @@
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from orchestrator.report import phrases_page
+
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -165,11 +167,6 @@ _WARNINGS: Mapping[str, tuple[str, str]] = {
         "不说明任何扩展能力。",
     ),
     "unlocked": (UNLOCKED, "UNLOCKED：镜像没有已知的摘要。"),
-    "incomplete": (
-        "INCOMPLETE: trials or logs that are missing or do not count: {count};"
-        " the reasons stand below.",
-        "INCOMPLETE：有 {count} 个试验或日志缺失或不计入结果，原因见下文。",
-    ),
 }
 
 _METHOD: Mapping[str, tuple[str, str]] = {
@@ -278,6 +275,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     **_WORDS,
     **_WARNINGS,
     **_METHOD,
+    **phrases_page.TEXTS,
 }
 
 

@@ -2,47 +2,26 @@
 
 from collections.abc import Sequence
 
-from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import cells, rounding
+from orchestrator.report import cells, labels, rounding
 from orchestrator.report.markdown_page import Page, escaped, table
-
-
-def series(report: Report) -> list[list[Result]]:
-    """The results in groups whose cases differ only in placement."""
-    by_settings: dict[tuple[object, ...], list[Result]] = {}
-    for result in report.results:
-        by_settings.setdefault(result.case.comparable, []).append(result)
-    return list(by_settings.values())
 
 
 def final(page: Page) -> str:
     """A table for each group of ``series``."""
-    return "\n\n".join(_final(page, group) for group in series(page.report))
+    return "\n\n".join(_final(page, group) for group in labels.series(page.report))
 
 
 def every_trial(page: Page) -> str:
     """A row for every trial of every case, in the same groups."""
-    groups = series(page.report)
+    groups = labels.series(page.report)
     titles = [_title(page, group) + "\n\n" if len(groups) > 1 else "" for group in groups]
     tables = [_trials(page, group) for group in groups]
     return "\n\n".join(title + rows for title, rows in zip(titles, tables, strict=True))
 
 
 def _title(page: Page, group: Sequence[Result]) -> str:
-    case = group[0].case
-    parts = [
-        case.precision.upper(),
-        page.say("batch", batch=case.micro_batch_size),
-        page.say("device", device=case.device),
-    ]
-    parts += [
-        f"{field} {getattr(case, field)}"
-        for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
-        if getattr(case, field) != 1
-    ]
-    parts += [f"{name} {value}" for name, value in case.params]
-    return f"### {escaped(page.say('comma').join(parts))}"
+    return f"### {escaped(labels.of_series(page, group))}"
 
 
 def _final(page: Page, group: Sequence[Result]) -> str:

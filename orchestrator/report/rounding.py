@@ -13,6 +13,12 @@ def counted(report: Report, result: Result, language: phrases.Language = "en") -
     return phrases.text(language, "counted", valid=valid, planned=report.planned(result))
 
 
+def of_trials(report: Report, result: Result, language: phrases.Language = "en") -> str:
+    """Valid and planned trials in few letters, such as ``3 of 5``."""
+    valid = result.statistics.n if result.statistics else 0
+    return phrases.text(language, "of_trials", valid=valid, planned=report.planned(result))
+
+
 def interval_words(statistics: Statistics, language: phrases.Language = "en") -> str:
     """The interval and its coverage."""
     interval = statistics.interval

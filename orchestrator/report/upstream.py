@@ -7,7 +7,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
-from orchestrator.report import placements
+from orchestrator.report import labels
 
 NAME = "_result.json"
 
@@ -35,7 +35,7 @@ def _groups(report: Report) -> Sequence[Sequence[Result]]:
     named = {report.names.get(result.case) for result in report.results}
     if report.layout.kind == "groups" and None not in named and len(named) == len(report.results):
         return [report.results] if report.results else []
-    return placements.series(report)
+    return labels.series(report)
 
 
 def _places(report: Report, group: Sequence[Result]) -> Mapping[str, JSON]:

@@ -25,6 +25,7 @@ SITE = TypeAdapter(Site)
 INVENTORY = TypeAdapter(Cluster)
 OUTCOME = TypeAdapter(Outcome)
 ATTEMPT = TypeAdapter(Attempt)
+COMMANDS = TypeAdapter(tuple[str, ...])
 OF_THE_FILE = ("version", "sha256", "inherited_env")
 KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
 DEEPEST = 64  # our own nest less than ten deep
@@ -65,6 +66,7 @@ def sweep_document(record: SweepRecord) -> dict[str, JSON]:
             "inventory": record.inventory.model_dump(mode="json", exclude_none=True),
             "plan": PLAN.dump_python(record.plan, mode="json"),
             "site": SITE.dump_python(record.site, mode="json"),
+            "commands": list(record.commands),
         }
     )
 
@@ -104,6 +106,8 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
         inventory=_read(INVENTORY, record, "inventory"),
         plan=_read(PLAN, record, "plan"),
         site=_read(SITE, record, "site"),
+        commands=_read(COMMANDS, {"commands": record.get("commands", [])}, "commands"),
+        written_by=_text(record, "written_by"),
     )
 
 

@@ -30,6 +30,7 @@ class SweepOptions:
         strict: trials that the state of their nodes marks do not count.
         detach: return once it is under way; a job of Slurm's once it is submitted.
         requeue: queue a job of Slurm's again when its time is over.
+        command: the whole command line, for the sweep's record.
     """
 
     playbook: str
@@ -42,6 +43,7 @@ class SweepOptions:
     strict: bool = False
     detach: bool = False
     requeue: bool = False
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,12 @@ class Choice:
     Args:
         new: start a new one although one could be resumed.
         requested: the trials to run now; they are added to those of the sweep.
+        command: the command line that requests them.
     """
 
     new: bool
     requested: Plan
+    command: str
 
 
 class Opened:
@@ -101,6 +103,7 @@ class Opened:
             inventory=self._recipe.cluster,
             plan=self._choice.requested,
             site=self._site,
+            commands=(self._choice.command,) if self._choice.command else (),
         )
 
     def _grow(self, opened: Sweep, now: SweepRecord) -> None:
@@ -114,7 +117,8 @@ class Opened:
         first = before.site.nodes  # reports show what it began on, and the nodes that came later
         later = {name: facts for name, facts in now.site.nodes.items() if name not in first}
         site = replace(before.site, nodes={**first, **later})
-        kept = replace(now, id=before.id, created=before.created, site=site)
+        commands = tuple(dict.fromkeys((*before.commands, *now.commands)))
+        kept = replace(now, id=before.id, created=before.created, site=site, commands=commands)
         if any(history.open for history in opened.histories().values()):
             kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
         opened.keep_record(replace(kept, plan=requested))

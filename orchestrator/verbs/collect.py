@@ -6,6 +6,7 @@ from pathlib import Path
 from orchestrator import report
 from orchestrator.collecting import publications, report_files
 from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.log_sources import Logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.show import Out, present, say_reasons
 from orchestrator.collecting.sweep import measured
@@ -30,7 +31,9 @@ def collect_sweep(
             voice.line(f"{opening.archive} stays as it is; --out FOLDER writes reports")
         to = out.folder or (None if opening.archive else opening.sweep.folder)
         found = measured(opening.sweep, strict=strict)
-        return present(opening.sweep, found, voice, replace(out, folder=to))
+        return present(
+            opening.sweep, found, voice, replace(out, folder=to, linked=not opening.archive)
+        )
 
 
 def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out) -> int:
@@ -38,11 +41,14 @@ def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out) -> int:
     workload = reading.resolved()
     measured_logs = report_on(folder, workload, reading.window)
     measured_logs = case_facts.completed(measured_logs, workload, publications.shipped())
+    for line in report.first_lines(measured_logs):
+        voice.result(line)
     voice.results(measured_logs)
     say_reasons(measured_logs, voice)
     if out.folder is not None:
-        report_files.reports(out.folder, measured_logs, out.language)
-        voice.result(f"Report: {out.folder / 'report.md'}")
+        logs = Logs(folder)
+        report_files.reports(out.folder, measured_logs, out.language, logs)
+        voice.result(f"Report: {out.folder / report_files.HTML}")
     code = 3 if measured_logs.incomplete else 0
     voice.document({"exit_code": code, **report.document(measured_logs)})
     return code

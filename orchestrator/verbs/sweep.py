@@ -63,7 +63,7 @@ def _swept(store: Store, request: Requested, caller: Caller) -> int:
         scheduler.held(),
     ):
         site = node_checks.site(store, request, scheduler, voice)
-        which = Choice(request.options.new, request.plan)
+        which = Choice(request.options.new, request.plan, request.options.command)
         with Opened(store, request.recipe, site, which, voice) as opened:
             with signals:
                 histories = opened.histories()

@@ -85,11 +85,11 @@ def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
     logs = GPT.parent / "logs-pytorch-rn50"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "20:60")
     place.run("collect", *words, "--out", str(out))
-    names = ["mine_result.json", "report.md", "results.csv", "results.json"]
+    names = ["mine_result.json", "report.html", "report.md", "results.csv", "results.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     (out / "results.json").write_text("[1]")
     assert place.run(*COLLECT, "--out", str(out)).returncode == 0
-    assert sorted(path.name for path in out.iterdir()) == ["_result.json", *names]
+    assert sorted(path.name for path in out.iterdir()) == ["_result.json", "figures", *names]
 
 
 @pytest.mark.parametrize(

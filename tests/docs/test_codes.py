@@ -21,7 +21,7 @@ OTHER_WORDS = {
     "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
     "capabilities and signals": "ALL SETGID SETUID SIGTERM",
     "states of ports": "ACTIVE",
-    "what nvidia-smi prints": "CPU GPU ID NODE NUMA PHB PIX PXB SOC SYS V100-SXM2",
+    "what nvidia-smi prints": "CPU GPU ID NODE NUMA NV PHB PIX PXB SOC SYS V100-SXM2",
     "titles of reports": "CUDA OFED",
     "transports as NCCL calls them": "IB",
     "words of YAML": "FALSE NULL TRUE",
@@ -32,7 +32,7 @@ OTHER_WORDS = {
     "names of holes": "CVE-2024-21626 CVE-2025-23266",
     "states of jobs and nodes": "CANCELLED DOWN DRAIN ERROR FAIL FAILED FUTURE PENDING REBOOT"
     " REVOKED COMPLETED UNKNOWN",
-    "names of Python": "DLLOGGER LANGUAGES NUMBER TAG TENSORFLOW",
+    "names of Python": "CSS DLLOGGER FIGURES FOLDER LANGUAGES NUMBER TAG TENSORFLOW",
 }
 
 

@@ -22,6 +22,7 @@ NAMES = {
     "ATTEMPT": "a[1-9][0-9]*",
     "RANK": "[0-9]+",
     "WORD": "[a-z]+",
+    "FIGURE": "[a-z0-9-]+",
     "TIME": "[0-9TZ:-]+",
 }
 # Not after a sweep that went well on local nodes, without a terminal of its own; or only of a task

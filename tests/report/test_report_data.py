@@ -77,8 +77,9 @@ def test_a_single_trial_has_no_spread_and_no_interval_in_any_file() -> None:
     assert [row[name] for name in (*columns, "interval_coverage")] == ["802.9", "", "", "", ""]
     (result,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert [result[name] for name in ("median", "spread", "interval")] == [802.9, None, None]
-    (_, cells) = tables(section(report.markdown(found), "Final Result"))[0]
-    assert cells[6:9] == ["median of 1/5", "n/a", "n/a"]
+    heading = "Spread, Transport and Published Results"
+    (_, cells) = tables(section(report.markdown(found), heading))[0]
+    assert cells == ["1x1", "n/a", "n/a", "-"]
 
 
 def test_csv_of_logs_has_a_row_for_each_log() -> None:

@@ -1,0 +1,155 @@
+"""Every trial as a dot, by its difference from the median of its case."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.model.result import Measurement, Result
+from orchestrator.report import labels, rounding
+from orchestrator.report.figures import scales
+from orchestrator.report.figures.figure import Drawing, Figure, Table
+from orchestrator.report.markdown_page import Page
+from orchestrator.report.markup import shown
+
+_LEFT, _RIGHT, _TOP, _ROW = 170, 520, 44, 22
+_LEAST, _MOST = 0.01, 0.25
+"""How far the axis reaches to each side; what lies beyond is drawn at its end, with its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A case with a median, and its trials that have a number."""
+
+    label: str
+    result: Result
+    median: float
+    trials: Sequence[tuple[Measurement, float]]
+
+    def differences(self, *, valid: bool) -> Iterable[float]:
+        for trial, value in self.trials:
+            if (trial.state == "valid") == valid:
+                yield abs(value / self.median - 1)
+
+
+def figures(page: Page) -> Iterable[Figure]:
+    """One, if any case has a result."""
+    rows = [row for result in page.report.results if (row := _row(page, result))]
+    if rows:
+        yield _figure(page, rows)
+
+
+def _row(page: Page, result: Result) -> _Row | None:
+    if result.statistics is None:
+        return None
+    trials = [(trial, trial.throughput) for trial in result.trials if trial.throughput is not None]
+    return _Row(labels.of_case(page.report, result), result, result.statistics.median, trials)
+
+
+def _figure(page: Page, rows: Sequence[_Row]) -> Figure:
+    widest = max(
+        difference * (1.1 if valid else 1.0)
+        for row in rows
+        for valid in (True, False)
+        for difference in (0.0, *row.differences(valid=valid))
+    )
+    reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
+    bottom = _TOP + _ROW * len(rows)
+    across = scales.Scale(-reach, reach, _LEFT, _RIGHT)
+    drawing = Drawing()
+    _legend(page, drawing)
+    for value in (-reach, -reach / 2, 0.0, reach / 2, reach):
+        look = "grid" if value else "axis"
+        drawing.line((across(value), _TOP - 4), (across(value), bottom), look)
+        drawing.text((across(value), bottom + 16), _percent(value), "mid small soft")
+    drawing.text((across(0), bottom + 36), page.say("figure.from_median"), "mid")
+    for number, row in enumerate(rows):
+        _draw(page, drawing, across, _TOP + _ROW * (number + 0.5), row)
+    return Figure(
+        name="trials",
+        title=page.say("figure.trials"),
+        summary=_summary(page, rows),
+        height=bottom + 46,
+        shapes=tuple(drawing.shapes),
+        table=_table(page, rows),
+    )
+
+
+def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Row) -> None:
+    drawing.text((4, y + 4), scales.fitted(row.label, _LEFT - 16), "small")
+    found = row.result.statistics
+    if found and found.interval:
+        low, high = (
+            min(max(value / row.median - 1, across.low), across.high)
+            for value in (found.interval.low, found.interval.high)
+        )
+        drawing.line((across(low), y), (across(high), y), "bar s5")
+        for value in (low, high):
+            drawing.line((across(value), y - 4), (across(value), y + 4), "bar s5")
+    for trial, value in row.trials:
+        difference = value / row.median - 1
+        words = f"{trial.trial}: {rounding.fixed(value, 2)} ({rounding.signed(difference)})"
+        place = across(min(max(difference, across.low), across.high)), y
+        if trial.state != "valid":
+            drawing.cross(place, words)
+        else:
+            drawing.point(
+                place, 1 if trial.marks else 0, "s1 open" if trial.marks else "s0 open", words
+            )
+        if not across.low <= difference <= across.high:
+            side = -8 if difference > 0 else 8
+            look = "end small bad" if difference > 0 else "small bad"
+            drawing.text((place[0] + side, y + 4), rounding.signed(difference), look)
+    counts = rounding.of_trials(page.report, row.result, page.language)
+    drawing.text((_RIGHT + 10, y + 4), counts, "small soft")
+
+
+def _legend(page: Page, drawing: Drawing) -> None:
+    x = 8.0
+    for key in ("counts_alone", "marked", "not_counted", "interval"):
+        if key == "counts_alone":
+            drawing.point((x, 14), 0, "s0 open")
+        elif key == "marked":
+            drawing.point((x, 14), 1, "s1 open")
+        elif key == "not_counted":
+            drawing.cross((x, 14))
+        else:
+            drawing.line((x - 4, 14), (x + 8, 14), "bar s5")
+            for end in (x - 4, x + 8):
+                drawing.line((end, 10), (end, 18), "bar s5")
+            x += 8
+        words = page.say(f"figure.{key}")
+        drawing.text((x + 8, 18), words, "small")
+        x += 8 + scales.width(words) * 12 / scales.TEXT_PX + 18
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:+.4g}%" if value else "0%"
+
+
+def _summary(page: Page, rows: Sequence[_Row]) -> str:
+    spreads = [
+        (found.spread, row.label)
+        for row in rows
+        if (found := row.result.statistics) and found.spread is not None
+    ]
+    if not spreads:
+        return page.say("figure.trials.single", cases=len(rows))
+    widest, label = max(spreads)
+    return page.say(
+        "figure.trials.summary", cases=len(rows), spread=rounding.share(widest), case=shown(label)
+    )
+
+
+def _table(page: Page, rows: Sequence[_Row]) -> Table:
+    cells = [
+        (
+            shown(trial.trial),
+            page.say_or(f"state.{trial.state}", shown(trial.state)),
+            rounding.fixed(value, 2),
+            rounding.signed(value / row.median - 1),
+        )
+        for row in rows
+        for trial, value in row.trials
+    ]
+    return Table(
+        (*page.heads("trial", "state"), page.report.unit, page.say("figure.from_median")), cells
+    )

@@ -1,0 +1,125 @@
+"""A figure: its drawing, what it says in words, and the data behind it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.report.figures import style
+from orchestrator.report.markup import Child, Element, Style, Value, element, shown
+
+WIDTH = 600
+_MARKERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The numbers of a figure; the first cell of a row is its head."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a report shows of some of its numbers.
+
+    Args:
+        name: of its file, without an ending; unlike any other figure's.
+        title: its caption.
+        summary: what it shows, for those who do not see it.
+        shapes: of the drawing, those in front last.
+    """
+
+    name: str
+    title: str
+    summary: str
+    height: float
+    shapes: tuple[Element, ...]
+    table: Table
+
+    def inline(self) -> Element:
+        """The drawing inside a page that has its style."""
+        return self._svg(())
+
+    def file(self) -> str:
+        """The drawing as a file of its own."""
+        return f"{self._svg((element('style', Style(style.CSS)),), xmlns=_NAMESPACE)}"
+
+    def _svg(self, first: Sequence[Element], **attributes: Value) -> Element:
+        return element(
+            "svg",
+            element("title", self.title, id=f"{self.name}-title"),
+            element("desc", self.summary, id=f"{self.name}-desc"),
+            first,
+            element("rect", class_="bg", width=WIDTH, height=self.height),
+            self.shapes,
+            **attributes,
+            class_="fig",
+            role="img",
+            aria_labelledby=f"{self.name}-title {self.name}-desc",
+            viewBox=f"0 0 {WIDTH} {self.height:g}",
+            width=WIDTH,
+            height=self.height,
+        )
+
+
+_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Shapes of a figure as they are added."""
+
+    shapes: list[Element] = field(default_factory=list)
+
+    def line(self, start: tuple[float, float], end: tuple[float, float], look: str) -> None:
+        """A straight line."""
+        self.shapes.append(
+            element("line", class_=look, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
+        )
+
+    def way(self, points: Iterable[tuple[float, float]], look: str, title: str = "") -> None:
+        """A line through points; a single one is a dot by its stroke's width."""
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        children = (element("title", title),) if title else ()
+        self.shapes.append(element("polyline", *children, class_=look, points=places))
+
+    def box(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
+        """A rectangle."""
+        x, y = corner
+        width, height = size
+        self.shapes.append(element("rect", class_=look, x=x, y=y, width=width, height=height))
+
+    def text(self, place: tuple[float, float], text: Child, look: str | None = None) -> None:
+        """Words; ``place`` is where their line begins, or as ``look`` says."""
+        self.shapes.append(element("text", text, class_=look, x=place[0], y=place[1]))
+
+    def point(self, place: tuple[float, float], marker: int, look: str, title: str = "") -> None:
+        """A marker: circle, square, triangle, diamond, triangle down or cross."""
+        x, y = place
+        children = (element("title", shown(title)),) if title else ()
+        look = f"point {look}"
+        marker %= _MARKERS
+        if marker == 0:
+            self.shapes.append(element("circle", *children, class_=look, cx=x, cy=y, r=4))
+            return
+        offsets = _OFFSETS[marker - 1]
+        path = "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in offsets) + "Z"
+        if marker == 5:
+            path = f"M{x - 4:.1f} {y:.1f}H{x + 4:.1f}M{x:.1f} {y - 4:.1f}V{y + 4:.1f}"
+        self.shapes.append(element("path", *children, class_=look, d=path))
+
+    def cross(self, place: tuple[float, float], title: str = "") -> None:
+        """An X: what does not count."""
+        x, y = place
+        children = (element("title", shown(title)),) if title else ()
+        path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+        self.shapes.append(element("path", *children, class_="point out", d=path))
+
+
+_OFFSETS: tuple[tuple[tuple[float, float], ...], ...] = (
+    ((-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)),
+    ((0, -4.6), (4.4, 3.4), (-4.4, 3.4)),
+    ((0, -5), (4.6, 0), (0, 5), (-4.6, 0)),
+    ((0, 4.6), (4.4, -3.4), (-4.4, -3.4)),
+    (),
+)

@@ -1,0 +1,67 @@
+"""Scales and ticks of figures, and widths of words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LETTER, IDEOGRAPH = 0.56, 1.0
+"""Widths of a letter in its height: of letters on average, of Chinese always."""
+TEXT_PX = 13.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values to places in a figure."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+
+
+def ticks(high: float, count: int) -> list[float]:
+    """Round values from 0 to the first one that is not below ``high``, about so many."""
+    step = _round(high / count)
+    return [step * number for number in range(math.ceil(high / step - 1e-9) + 1)]
+
+
+def _round(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if value <= step * power * 1.001
+    )
+
+
+def tick_text(value: float) -> str:
+    """A round value in few letters: 25k, 2.5, 0.05."""
+    if value >= 10_000:
+        return f"{value / 1000:g}k"
+    return f"{value:g}"
+
+
+def width(text: str) -> float:
+    """About how many pixels a text takes."""
+    return sum(IDEOGRAPH if ord(letter) > 0x2E7F else LETTER for letter in text) * TEXT_PX
+
+
+def fitted(text: str, pixels: float) -> str:
+    """The text, cut with three dots where it is wider."""
+    if width(text) <= pixels:
+        return text
+    kept = text
+    while kept and width(kept + "…") > pixels:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def apart(places: Sequence[float], least: float) -> list[bool]:
+    """Which of ascending places can have a label: each so far from the last one that has."""
+    labelled: list[bool] = []
+    last = -math.inf
+    for place in places:
+        labelled.append(place - last >= least)
+        last = place if labelled[-1] else last
+    return labelled

@@ -1,0 +1,130 @@
+"""The throughput that logs print over their iterations, with the window that is measured."""
+
+from collections.abc import Iterable, Sequence
+
+from orchestrator.model.log import TracePoint
+from orchestrator.model.result import Measurement, Result
+from orchestrator.report import labels, rounding
+from orchestrator.report.figures import scales
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
+from orchestrator.report.markdown_page import Page
+from orchestrator.report.markup import shown
+
+_COLUMNS, _PANEL, _TALL, _ROW, _LEFT, _TOP = 2, 238, 96, 158, 50, 34
+
+
+def figures(page: Page) -> Iterable[Figure]:
+    """One, with a panel for each case of which a log prints rates."""
+    panels = [
+        (labels.of_case(page.report, result), trials)
+        for result in page.report.results
+        if (trials := _traced(result))
+    ]
+    if panels:
+        yield _figure(page, panels)
+
+
+Panel = tuple[str, Sequence[Measurement]]
+
+
+def _traced(result: Result) -> list[Measurement]:
+    return [trial for trial in result.trials if trial.trace]
+
+
+def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
+    drawing = Drawing()
+    _legend(page, drawing)
+    for number, (label, trials) in enumerate(panels):
+        left = _LEFT + number % _COLUMNS * (WIDTH / _COLUMNS)
+        top = _TOP + number // _COLUMNS * _ROW + 20
+        _draw(drawing, (left, top), label, trials)
+    return Figure(
+        name="iterations",
+        title=page.say("figure.iterations", unit=page.report.unit),
+        summary=page.say("figure.iterations.summary", cases=len(panels)),
+        height=_TOP + _ROW * -(-len(panels) // _COLUMNS) + 6,
+        shapes=tuple(drawing.shapes),
+        table=_table(page, panels),
+    )
+
+
+def _draw(
+    drawing: Drawing,
+    corner: tuple[float, float],
+    label: str,
+    trials: Sequence[Measurement],
+) -> None:
+    left, top = corner
+    points = [point for trial in trials for point in trial.trace]
+    grid = scales.ticks(max(point.high for point in points), 3)
+    first, last = min(p.first for p in points), max(p.last for p in points)
+    across = scales.Scale(first, max(last, first + 1), left, left + _PANEL)
+    up = scales.Scale(0, grid[-1], top + _TALL, top)
+    drawing.text((left, top - 8), scales.fitted(label, _PANEL), "small")
+    for window in dict.fromkeys(trial.window for trial in trials):
+        _window(drawing, across, (top, top + _TALL), window)
+    for value in grid:
+        drawing.line((left, up(value)), (left + _PANEL, up(value)), "grid")
+        drawing.text((left - 5, up(value) + 4), scales.tick_text(value), "end small soft")
+    drawing.text((left, up(0) + 16), str(first), "small soft")
+    drawing.text((left + _PANEL, up(0) + 16), str(last), "end small soft")
+    for trial in trials:
+        is_valid = trial.state == "valid"
+        look = "line thin s0 d0" if is_valid else "line thin s1 d1"
+        for point in trial.trace:
+            if point.high > point.low:
+                x = across((point.first + point.last) / 2)
+                drawing.line((x, up(point.low)), (x, up(point.high)), f"thin {look.split()[2]}")
+        line = [(across((p.first + p.last) / 2), up(p.mean)) for p in trial.trace]
+        drawing.way(line, look, shown(trial.trial))
+
+
+def _window(
+    drawing: Drawing,
+    across: scales.Scale,
+    reach: tuple[float, float],
+    window: tuple[int, int] | None,
+) -> None:
+    if window is None or not across.low <= window[0] <= window[1] <= across.high:
+        return
+    first, last = (across(end) for end in window)
+    drawing.box((first, reach[0]), (max(last - first, 1), reach[1] - reach[0]), "window")
+    for x, end, look in ((first, window[0], "end"), (last, window[1], "")):
+        drawing.line((x, reach[0]), (x, reach[1] + 4), "edge")
+        drawing.text((x, reach[1] + 16), str(end), f"{look} small".strip())
+
+
+def _legend(page: Page, drawing: Drawing) -> None:
+    x = 8.0
+    for key in ("trial_counts", "trial_out", "window"):
+        if key == "window":
+            drawing.box((x, 8), (26, 14), "window")
+            drawing.line((x, 8), (x, 22), "edge")
+            drawing.line((x + 26, 8), (x + 26, 22), "edge")
+        else:
+            look = "line thin s0 d0" if key == "trial_counts" else "line thin s1 d1"
+            drawing.way([(x, 15), (x + 26, 15)], look)
+        words = page.say(f"figure.{key}")
+        drawing.text((x + 32, 19), words, "small")
+        x += 32 + scales.width(words) * 12 / scales.TEXT_PX + 20
+
+
+def _table(page: Page, panels: Sequence[Panel]) -> Table:
+    most = max(trial.repeat for _, trials in panels for trial in trials)
+    rows: list[tuple[str, ...]] = []
+    for label, trials in panels:
+        cells = {
+            (point.first, point.last, trial.repeat): _cell(point)
+            for trial in trials
+            for point in trial.trace
+        }
+        spans = sorted({(first, last) for first, last, _ in cells})
+        for first, last in spans:
+            values = (cells.get((first, last, repeat), "") for repeat in range(1, most + 1))
+            rows.append((label, str(first) if first == last else f"{first}-{last}", *values))
+    repeats = (page.say("figure.trial", number=repeat) for repeat in range(1, most + 1))
+    return Table((*page.heads("case", "iterations"), *repeats), rows)
+
+
+def _cell(point: TracePoint) -> str:
+    return rounding.short(point.mean, 1)

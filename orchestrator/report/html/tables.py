@@ -1,0 +1,228 @@
+"""Tables of report.html: results, published results, the nodes' facts, findings."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from orchestrator import nodeset
+from orchestrator.model.report import LoneLog
+from orchestrator.model.result import Result
+from orchestrator.report import environment as nodes
+from orchestrator.report import groups, labels, rounding
+from orchestrator.report import machines as states
+from orchestrator.report.markdown_page import Page
+from orchestrator.report.markup import Element, Style, anchor, element
+
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|x[0-9]+| \(m?s\)| \(MiB\))?|n/a|-?")
+Cell = Element | str
+Row = Sequence[Cell]
+
+
+def table(
+    page: Page, caption: str, head: Sequence[str], rows: Iterable[Row], name: str = ""
+) -> Element:
+    """A table that scrolls by itself where it is too wide; the first cell of a row is its head."""
+    body = [tuple(row) for row in rows]
+    is_number = [_is_number(body, column) for column in range(len(head))]
+    looks = ["n" if number else None for number in is_number]
+    caption_id = name or anchor(caption)
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", caption),
+            element(
+                "thead",
+                element(
+                    "tr",
+                    (
+                        element("th", title, scope="col", class_=look) if title else element("td")
+                        for title, look in zip(head, looks, strict=True)
+                    ),
+                ),
+            ),
+            element("tbody", (_row(row, looks) for row in body)),
+        ),
+        class_="wide-content",
+        role="region",
+        tabindex=0,
+        aria_label=page.say("page.table", title=caption),
+        id=caption_id if name else None,
+    )
+
+
+def _row(row: Row, looks: Sequence[str | None]) -> Element:
+    first, *others = row
+    return element(
+        "tr",
+        element("th", first, scope="row", class_=looks[0]),
+        (element("td", cell, class_=look) for cell, look in zip(others, looks[1:], strict=True)),
+    )
+
+
+def _is_number(rows: Sequence[Row], column: int) -> bool:
+    cells = [row[column] for row in rows]
+    texts = [_words(cell) for cell in cells]
+    return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
+
+
+def _words(cell: Element | Style | str) -> str:
+    """The text of a cell, whatever elements it stands in."""
+    if isinstance(cell, Element):
+        return "".join(map(_words, cell.children))
+    return str(cell)
+
+
+def results(page: Page) -> Iterable[Element]:
+    """The table of medians for each series; then that of logs which belong to no case."""
+    report = page.report
+    by_name = report.layout.kind == "groups"
+    for group in [list(report.results)] if by_name else labels.series(report):
+        if not group:
+            continue
+        title = report.workload if by_name else labels.of_series(page, group)
+        caption = page.say("page.result.caption", series=title, unit=report.unit)
+        head, rows = _filled(_heads(page), [_cells(page, result) for result in group])
+        yield table(page, caption, head, rows)
+    if report.lone:
+        yield _lone(page, report.lone)
+
+
+def _heads(page: Page) -> tuple[str, ...]:
+    layout = page.report.layout
+    if layout.kind == "groups":
+        place: tuple[str, ...] = page.heads("case")
+    else:
+        place = page.heads("nodes", "gpus_per_node", "batch")
+    ours = ("speedup", "efficiency", "trials", "spread", "interval", "latency", "memory")
+    return (
+        *place,
+        page.report.unit,
+        *page.heads(*ours, "tflops", "published", "difference", "transport", "marks"),
+    )
+
+
+def _cells(page: Page, result: Result) -> Row:
+    report, case, found = page.report, result.case, result.statistics
+    published = report.published_for(result)[:1]
+    tflops = report.tflops_per_gpu(result)
+    if report.layout.kind == "groups":
+        place: Row = (groups.name(page, result),)
+    else:
+        place = (str(case.nodes), str(case.gpus_per_node), str(case.micro_batch_size))
+    median = rounding.fixed(found.median if found else None, report.layout.decimals)
+    return (
+        *place,
+        element("a", median, href=f"#{case_anchor(page, result)}"),
+        rounding.fixed(result.speedup, 2) if result.speedup is not None else "",
+        rounding.share(result.efficiency) if result.efficiency is not None else "",
+        rounding.of_trials(page.report, result, page.language),
+        rounding.share(found.spread if found else None),
+        rounding.interval_words(found, page.language) if found else rounding.NONE,
+        groups.latency(result.latency_s) if result.latency_s is not None else "",
+        groups.memory(result.memory_mib) if result.memory_mib is not None else "",
+        rounding.fixed(tflops, 2) if tflops is not None else "",
+        " ".join(f"{row.throughput} ({row.framework})" for row in published),
+        " ".join(rounding.signed(row.difference(result)) for row in published),
+        "" if result.transport == "-" else result.transport,
+        page.codes(result.marks),
+    )
+
+
+def case_anchor(page: Page, result: Result) -> str:
+    """Where the trials of a case stand in the page."""
+    place = page.report.results.index(result)
+    return f"{anchor(labels.of_case(page.report, result))}-{place + 1}"
+
+
+def _filled(head: Sequence[str], rows: Sequence[Row]) -> tuple[list[str], list[Row]]:
+    """Without the columns that are empty in every row."""
+    kept = [place for place in range(len(head)) if any(_words(row[place]) for row in rows)]
+    return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def _lone(page: Page, logs: Sequence[LoneLog]) -> Element:
+    rows = [
+        (
+            element("a", lone.path, href=f"#{lone_anchor(number)}"),
+            str(lone.log.config.get("world_size", "?")),
+            str(lone.log.config.get("micro_batch_size", "?")),
+            str(lone.log.config.get("precision", "?")),
+            rounding.fixed(lone.throughput, 2),
+            rounding.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
+            page.codes(lone.problems),
+        )
+        for number, lone in enumerate(logs)
+    ]
+    head = (*page.heads("log"), "world_size", "batch_size_per_device", *page.heads("precision"))
+    further = (page.report.unit, *page.heads("mean_rate", "problems"))
+    return table(page, page.say("page.lone.caption"), (*head, *further), rows)
+
+
+def lone_anchor(number: int) -> str:
+    """Where the evidence of a log that belongs to no case stands in the page."""
+    return f"log-{number + 1}"
+
+
+def published(page: Page) -> Iterable[Element]:
+    """Every published result of the cases."""
+    report = page.report
+    rows = [
+        (
+            labels.of_case(report, result),
+            row.batch,
+            row.precision,
+            rounding.fixed(result.statistics.median if result.statistics else None, 2),
+            f"{row.throughput} ({row.framework})",
+            rounding.signed(row.difference(result)),
+            row.source,
+        )
+        for result in report.results
+        for row in report.published_for(result)
+    ]
+    keys = ("precision", "measured", "published", "difference", "source")
+    head = (*page.heads("case"), report.layout.batch, *page.heads(*keys))
+    yield table(page, page.say("page.published.caption"), head, rows)
+
+
+def machines(page: Page) -> Iterable[Element]:
+    """The state of the machines beside what was measured."""
+    found = page.report.node_speeds
+    if rows := states.rows(page):
+        yield element("p", page.say("machines.how"))
+        yield table(page, page.say("machines"), *_filled(page.heads(*states.HEADS), rows))
+    if found.nodes:
+        yield element("p", page.say("node_speeds"))
+        speeds = [
+            (_speed_of(one.node, slow=one.node in found.slow), str(one.trials), f"{one.speed:.3f}")
+            for one in found.nodes
+        ]
+        head = page.heads("node", "trials", "speed")
+        yield table(page, page.say("nodes_compared"), head, speeds)
+
+
+def _speed_of(node: str, *, slow: bool) -> Cell:
+    return element("span", node, class_="bad") if slow else node
+
+
+def environment(page: Page) -> Iterable[Element]:
+    """Facts of nodes, those that are alike in one column."""
+    alike = nodes.alike(page.report.environment)
+    keys = dict.fromkeys(key for _, facts in alike for key in facts)
+    heads = [nodeset.fold(names) for names, _ in alike]
+    rows = [
+        (page.say_or(f"fact.{key}", key), *(facts.get(key, "") for _, facts in alike))
+        for key in keys
+    ]
+    head = (*page.heads("fact"), *heads)
+    yield table(page, page.say("page.environment.caption"), head, rows)
+
+
+def findings(page: Page) -> Iterable[Element]:
+    """What checks found of the nodes; a sentence where they found nothing."""
+    found = page.report.findings
+    if not found:
+        yield element("p", page.say("page.no_findings"))
+        return
+    head = page.heads("code", "severity", "node", "seen", "expected", "fix")
+    rows = [(one.code, one.severity, one.node, one.seen, one.expected, one.fix) for one in found]
+    yield table(page, page.say("page.findings"), head, rows)

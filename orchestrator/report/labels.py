@@ -1,0 +1,61 @@
+"""What cases, and groups of cases that differ in placement alone, are called in reports."""
+
+from collections.abc import Sequence
+
+from orchestrator.model.case import Case
+from orchestrator.model.report import Report
+from orchestrator.model.result import Result
+from orchestrator.report.markdown_page import Page
+
+
+def series(report: Report) -> list[list[Result]]:
+    """The results in groups whose cases differ only in placement."""
+    by_settings: dict[tuple[object, ...], list[Result]] = {}
+    for result in report.results:
+        by_settings.setdefault(result.case.comparable, []).append(result)
+    return list(by_settings.values())
+
+
+def of_series(page: Page, group: Sequence[Result]) -> str:
+    """Everything that the cases of a group have in common, in words."""
+    case = group[0].case
+    parts = [
+        case.precision.upper(),
+        page.say("batch", batch=case.micro_batch_size),
+        page.say("device", device=case.device),
+    ]
+    parts += [
+        f"{field} {getattr(case, field)}"
+        for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+        if getattr(case, field) != 1
+    ]
+    parts += [f"{name} {value}" for name, value in case.params]
+    return page.say("comma").join(parts)
+
+
+def of_settings(report: Report, case: Case) -> str:
+    """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
+    others = [result.case.document() for result in report.results]
+    own = case.document()
+    names: tuple[str, ...] = (
+        "device",
+        "accumulation_steps",
+        "tensor_parallel",
+        "pipeline_parallel",
+    )
+    names += tuple(f"params.{name}" for name, _ in case.params)
+    differing = [
+        f"{name.removeprefix('params.')}={own[name]}"
+        for name in names
+        if any(other.get(name) != own[name] for other in others)
+    ]
+    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *differing))})"
+
+
+def of_case(report: Report, result: Result) -> str:
+    """The benchmark's name of a case, else its placement, with settings where they differ."""
+    if name := report.names.get(result.case):
+        return name
+    if len({other.case.comparable for other in report.results}) == 1:
+        return result.case.placement
+    return f"{result.case.placement} {of_settings(report, result.case)}"

@@ -1,0 +1,139 @@
+"""Texts of the first lines of reports, of figures and of report.html, in English and Chinese."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+from collections.abc import Mapping
+
+_VERDICT: Mapping[str, tuple[str, str]] = {
+    "verdict.complete": (
+        "COMPLETE: all {trials} trials or logs count ({valid} of {trials})",
+        "COMPLETE：全部 {trials} 个试验或日志均计入结果（{valid}/{trials}）",
+    ),
+    "verdict.marked": (
+        "MARKED: all {trials} trials or logs count ({valid} of {trials}), some with marks",
+        "MARKED：全部 {trials} 个试验或日志均计入结果（{valid}/{trials}），其中有带标记的",
+    ),
+    "verdict.incomplete": (
+        "INCOMPLETE: {valid} of {trials} trials or logs count; the others are missing or do not"
+        " count",
+        "INCOMPLETE：{trials} 个试验或日志中有 {valid} 个计入结果，其余缺失或不计入",
+    ),
+    "verdict.empty": (
+        "NO RESULT: {valid} of {trials} trials or logs count",
+        "NO RESULT：{trials} 个试验或日志中有 {valid} 个计入结果",
+    ),
+    "verdict.cases": (
+        "; {results} of {cases} cases have a result.",
+        "；{cases} 个用例中有 {results} 个有结果。",
+    ),
+    "verdict.more": (" and {count} more", " 等另外 {count} 个"),
+    "verdict.out": ("does not count: {code}", "不计入：{code}"),
+    "verdict.mark": ("mark: {code}", "标记：{code}"),
+}
+
+_HEADLINE: Mapping[str, tuple[str, str]] = {
+    "headline.what": ("What", "内容"),
+    "headline.where": ("Where", "地点"),
+    "headline.source": ("Measured from", "数据来自"),
+    "headline.when": ("When", "时间"),
+    "headline.image": ("Image", "镜像"),
+    "headline.version": ("Tool", "工具"),
+    "headline.command": ("Command", "命令"),
+    "headline.workload": ("workload {workload}", "测试程序 {workload}"),
+    "headline.playbook": ("playbook {playbook}", "测试方案 {playbook}"),
+    "headline.versions": (
+        "dlperf-orch {ran}; this report by {reported}",
+        "dlperf-orch {ran}；本报告由 {reported} 生成",
+    ),
+}
+
+_FIGURES: Mapping[str, tuple[str, str]] = {
+    "figures": ("Figures", "图"),
+    "sureness": ("Spread, Transport and Published Results", "离散度、传输方式与公布值"),
+    "of_trials": ("{valid} of {planned}", "{planned} 次中 {valid} 次"),
+    "head.series": ("series", "系列"),
+    "head.median": ("median", "中位数"),
+    "head.ideal": ("ideal", "理想值"),
+    "head.iterations": ("iterations", "迭代"),
+    "figure.data": ("Data of this figure", "本图的数据"),
+    "figure.scaling": ("Scaling: {unit} by number of GPUs", "扩展性：{unit} 随 GPU 数的变化"),
+    "figure.scaling.summary": (
+        "{series}: from {least} to {most} GPUs; with {most} GPUs {share} of the ideal.",
+        "{series}：从 {least} 到 {most} 个 GPU；{most} 个 GPU 时为理想值的 {share}。",
+    ),
+    "figure.gpus": ("GPUs", "GPU 数"),
+    "figure.ideal": ("ideal: the smallest case times GPUs", "理想：最小用例按 GPU 数放大"),
+    "figure.interval": ("interval of the median", "中位数的区间"),
+    "figure.published": ("published", "公布值"),
+    "figure.trials": (
+        "All trials, by their difference from the median of their case",
+        "全部试验与所属用例中位数的差异",
+    ),
+    "figure.trials.summary": (
+        "{cases} cases with a result; the widest spread of trials that count is {spread}, in"
+        " {case}.",
+        "{cases} 个有结果的用例；有效试验的最大离散度为 {spread}，出现在 {case}。",
+    ),
+    "figure.trials.single": (
+        "{cases} cases with a result, each of a single trial.",
+        "{cases} 个有结果的用例，各只有一次试验。",
+    ),
+    "figure.from_median": ("difference from the median", "与中位数的差异"),
+    "figure.counts_alone": ("counts", "计入"),
+    "figure.marked": ("counts, with a mark", "计入但有标记"),
+    "figure.not_counted": ("does not count", "不计入"),
+    "figure.iterations": (
+        "{unit} over iterations, as the logs print it",
+        "日志打印的 {unit} 随迭代的变化",
+    ),
+    "figure.iterations.summary": (
+        "A panel for each of {cases} cases, a line for each trial; the shaded part is the window"
+        " that is measured.",
+        "{cases} 个用例各有一幅小图，每次试验一条线；阴影部分为测量窗口。",
+    ),
+    "figure.trial_counts": ("trial that counts", "计入的试验"),
+    "figure.trial_out": ("trial that does not count", "不计入的试验"),
+    "figure.window": ("window that is measured", "测量窗口"),
+    "figure.trial": ("trial {number}", "试验 {number}"),
+    "figure.topology": ("Topology of {names}", "{names} 的拓扑"),
+    "figure.topology.summary": (
+        "{devices} devices; links: {links}. Links that are not drawn go over a processor.",
+        "{devices} 个设备；连接：{links}。未画出的连接经过处理器。",
+    ),
+}
+
+_PAGE: Mapping[str, tuple[str, str]] = {
+    "page.skip": ("Skip to the result", "跳到结果"),
+    "page.know": ("What a reader must know", "读者须知"),
+    "page.nothing": (
+        "Nothing: no trial is left out, and nothing is marked.",
+        "无：没有被排除的试验，也没有标记。",
+    ),
+    "page.result": ("Result", "结果"),
+    "page.result.caption": (
+        "{series}: median over the valid trials, in {unit}",
+        "{series}：有效试验的中位数，单位 {unit}",
+    ),
+    "page.trials": ("Trials and their evidence", "各次试验及其证据"),
+    "page.trials.caption": ("Trials of {case}", "{case} 的各次试验"),
+    "page.findings": ("Findings of provisioning", "环境检查的发现"),
+    "page.no_findings": ("No check found anything to object to.", "各项检查均未发现问题。"),
+    "page.environment.caption": ("Facts of the nodes", "各节点的信息"),
+    "page.lone.caption": ("Logs that belong to no case", "不属于任何用例的日志"),
+    "page.published.caption": ("Published results of these cases", "这些用例已公布的结果"),
+    "page.contents": ("Contents", "目录"),
+    "page.table": ("Table: {title}", "表格：{title}"),
+    "page.lines": ("lines in the log", "日志中的行"),
+    "head.nodes": ("nodes", "节点数"),
+    "head.gpus_per_node": ("GPUs per node", "每节点 GPU 数"),
+    "head.batch": ("batch per GPU", "单卡批大小"),
+    "head.severity": ("severity", "级别"),
+    "head.code": ("code", "代码"),
+    "head.node": ("node", "节点"),
+    "head.seen": ("seen", "所见"),
+    "head.expected": ("expected", "应为"),
+    "head.fix": ("what to do", "处理办法"),
+    "head.fact": ("fact", "项目"),
+    "head.evidence": ("evidence", "证据"),
+}
+
+TEXTS: Mapping[str, tuple[str, str]] = {**_VERDICT, **_HEADLINE, **_FIGURES, **_PAGE}

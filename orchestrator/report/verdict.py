@@ -1,0 +1,153 @@
+"""What a reader must know first: whether everything counts, and what does not.
+
+One rule for the terminal, report.md, report.html and results.json.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.model.facts import JSON
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import Report
+from orchestrator.model.result import NOT_NEEDED, Result
+from orchestrator.report import codes, labels, phrases
+
+NAMED = 3
+"""Trials that are named beside a code; of others their number is told."""
+
+Level = Literal["complete", "marked", "incomplete", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Everything of one code: what keeps trials out, or marks what counts.
+
+    Args:
+        counts: whether the trials or cases count all the same.
+        where: names of trials, logs and cases, in the report's order.
+        message: of the first of them.
+    """
+
+    code: str
+    counts: bool
+    where: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How much of a report counts, and what to know of it, the gravest first.
+
+    Args:
+        valid, trials: how many trials count, of all; logs that belong to no case are among them.
+        results, cases: how many cases have a result, of all.
+    """
+
+    level: Level
+    valid: int
+    trials: int
+    results: int
+    cases: int
+    known: tuple[Known, ...]
+
+    def document(self) -> dict[str, JSON]:
+        """As results.json has it."""
+        return {
+            "level": self.level,
+            "trials_valid": self.valid,
+            "trials": self.trials,
+            "cases_with_result": self.results,
+            "cases": self.cases,
+            "known": [
+                {"code": item.code, "counts": item.counts, "where": list(item.where)}
+                for item in self.known
+            ],
+        }
+
+
+def verdict(report: Report) -> Verdict:
+    """What is said of a report before any number of it."""
+    trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
+    total = len(trials) + len(report.lone)
+    valid = total - report.incomplete
+    known = tuple(sorted(_known(report), key=lambda item: (item.counts, -len(item.where))))
+    level: Level = "complete"
+    if not valid:
+        level = "empty"
+    elif report.incomplete:
+        level = "incomplete"
+    elif known:
+        level = "marked"
+    results = sum(result.statistics is not None for result in report.results)
+    return Verdict(level, valid, total, results, len(report.results), known)
+
+
+def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
+    """The verdict, and what holds for the whole report."""
+    found = verdict(report)
+    counts = {"valid": found.valid, "trials": found.trials}
+    cases = {"results": found.results, "cases": found.cases}
+    first = phrases.text(language, f"verdict.{found.level}", **counts)
+    if report.results:
+        first += phrases.text(language, "verdict.cases", **cases)
+    said = [first]
+    if report.shared_machine:
+        said.append(phrases.text(language, "shared_machine"))
+    if report.image and not report.image_digest:
+        said.append(phrases.text(language, "unlocked"))
+    return said
+
+
+def items(report: Report, language: phrases.Language = "en") -> list[str]:
+    """A line for each code: how often, where, and what was seen the first time."""
+    return [_line(item, language) for item in verdict(report).known]
+
+
+def _line(item: Known, language: phrases.Language) -> str:
+    comma, colon = (phrases.text(language, key) for key in ("comma", "colon"))
+    where = comma.join(item.where[:NAMED])
+    if more := len(item.where) - NAMED:
+        where += phrases.text(language, "verdict.more", count=more) if more > 0 else ""
+    key = "verdict.mark" if item.counts else "verdict.out"
+    code = codes.explained(language, item.code)
+    return phrases.text(language, key, code=code) + colon.join(("", where, item.message))
+
+
+def _known(report: Report) -> Iterable[Known]:
+    for counts in (False, True):
+        by_code: dict[str, list[tuple[str, str]]] = {}
+        for where, problem in _marks(report) if counts else _problems(report):
+            by_code.setdefault(problem.code, []).append((where, problem.message))
+        for code, seen in by_code.items():
+            yield Known(code, counts, tuple(dict.fromkeys(name for name, _ in seen)), seen[0][1])
+
+
+def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
+    for trial in report.trials:
+        for problem in trial.problems if not trial.counts_or_rests else ():
+            yield trial.trial, problem
+    for lone in report.lone:
+        for problem in lone.problems:
+            yield lone.path, problem
+
+
+def _marks(report: Report) -> Iterable[tuple[str, Problem]]:
+    """Of trials that count, then of cases those that none of their trials has."""
+    for mark in report.marks:
+        yield report.cluster or report.source, mark
+    for mark in report.canary.marks if report.canary else ():
+        yield "canary", mark
+    for result in report.results:
+        yield from _marks_of(report, result)
+
+
+def _marks_of(report: Report, result: Result) -> Iterable[tuple[str, Problem]]:
+    codes_of_trials = set()
+    for trial in result.trials:
+        for mark in trial.marks if trial.state == "valid" else ():
+            codes_of_trials.add(mark.code)
+            yield trial.trial, mark
+    for mark in result.marks:
+        if mark.code not in codes_of_trials:
+            yield labels.of_case(report, result), mark

@@ -1,0 +1,105 @@
+"""What is said first, by one rule for the terminal, report.md, report.html and results.json."""
+
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import report
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import LoneLog, Report
+from orchestrator.report import phrases, verdict
+from tests.reported import LOG, SEED_AMP, folder, results, sweep
+
+GAP = Problem("GAP", "line 90: 3.1 s")
+CHANGED = Problem("LOG-CHANGED", "its sha256 is not the one that was taken when it ran")
+
+
+def doubtful() -> Report:
+    """One log damaged, two trials marked, one case marked, one trial failed."""
+    one, four, many = results(SEED_AMP)
+    marked = [replace(trial, marks=(GAP,)) for trial in four.trials[:2]]
+    changed = replace(many.trials[0], state="invalid", problems=(CHANGED,))
+    failed = replace(many.trials[1], state="invalid", problems=(CHANGED,))
+    return sweep(
+        (
+            replace(one, marks=(Problem("WIDE-SPREAD", "12.0 %"),)),
+            replace(four, trials=(*marked, *four.trials[2:]), marks=(Problem("GAP", "in 2"),)),
+            replace(many, trials=(changed, failed, *many.trials[2:])),
+        )
+    )
+
+
+def test_what_keeps_trials_out_stands_before_marks() -> None:
+    """A line for each code, with the first message and where; a case's mark of its trials once."""
+    assert report.first_lines(doubtful()) == [
+        "INCOMPLETE: 13 of 15 trials or logs count; the others are missing or do not count;"
+        " 3 of 3 cases have a result.",
+        "  does not count: LOG-CHANGED: 4n8g-r50_b256_amp_1, 4n8g-r50_b256_amp_2:"
+        " its sha256 is not the one that was taken when it ran",
+        "  mark: GAP: 1n4g-r50_b256_amp_1, 1n4g-r50_b256_amp_2: line 90: 3.1 s",
+        "  mark: WIDE-SPREAD: 1x1: 12.0 %",
+    ]
+
+
+def test_the_same_lines_begin_every_form() -> None:
+    """In HTML and Markdown before the first table, in JSON as codes."""
+    found = doubtful()
+    text, page = report.markdown(found), report.html_page(found, "en", {})
+    for form in (text[: text.index("\n| ")], page[: page.index("<table")]):
+        for code in ("INCOMPLETE", "LOG-CHANGED", "GAP", "WIDE-SPREAD"):
+            assert code in form
+    document = report.document(found)["verdict"]
+    assert document == {
+        "level": "incomplete",
+        "trials_valid": 13,
+        "trials": 15,
+        "cases_with_result": 3,
+        "cases": 3,
+        "known": [
+            {
+                "code": "LOG-CHANGED",
+                "counts": False,
+                "where": ["4n8g-r50_b256_amp_1", "4n8g-r50_b256_amp_2"],
+            },
+            {
+                "code": "GAP",
+                "counts": True,
+                "where": ["1n4g-r50_b256_amp_1", "1n4g-r50_b256_amp_2"],
+            },
+            {"code": "WIDE-SPREAD", "counts": True, "where": ["1x1"]},
+        ],
+    }
+
+
+def test_many_trials_of_one_code_are_one_line() -> None:
+    """Three are named, the others counted."""
+    (one,) = results({"1x1": [800.0] * 9})
+    trials = tuple(replace(trial, marks=(GAP,)) for trial in one.trials)
+    (line,) = verdict.items(sweep((replace(one, trials=trials),)))
+    assert line.startswith("mark: GAP: 1n1g-r50_b256_amp_1, ")
+    assert "1n1g-r50_b256_amp_3 and 6 more: line 90" in line
+
+
+@pytest.mark.parametrize(
+    ("found", "begins"),
+    [
+        (sweep(results(SEED_AMP)), "COMPLETE: all 15 trials or logs count (15 of 15); 3 of 3"),
+        (sweep(results({"1x1": (None,)})), "NO RESULT: 0 of 1 trials or logs count; 0 of 1"),
+        (folder(LoneLog("a.txt", LOG, 1.0, ())), "COMPLETE: all 1 trials or logs count (1 of 1)"),
+        (folder(LoneLog("a.txt", LOG, None, (GAP,))), "NO RESULT: 0 of 1 trials or logs count"),
+    ],
+)
+def test_the_first_sentence_says_how_much_counts(found: Report, begins: str) -> None:
+    """Of trials, of logs that belong to no case, and of cases."""
+    assert verdict.sentences(found)[0].startswith(begins)
+
+
+def test_marks_alone_are_said_in_the_first_word() -> None:
+    """A reader who stops there knows that there is more."""
+    one, *_ = results(SEED_AMP)
+    found = sweep((replace(one, marks=(GAP,)),))
+    assert verdict.sentences(found)[0].startswith("MARKED: all 5 trials or logs count")
+    assert verdict.sentences(found, "zh")[0].startswith("MARKED：全部 5 个试验")
+    assert set(phrases.LANGUAGES) == {"en", "zh"}
