@@ -20,13 +20,16 @@ _FIGURE = re.compile(r"(scaling|topology)(-[0-9]+)?|trials|iterations")
 """Names of figures of ours, which not all reports have."""
 
 
-def reports(folder: Path, measured: Report, language: Language, logs: Logs) -> None:
+def reports(folder: Path, measured: Report, language: Language, logs: Logs | None = None) -> None:
     """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
     Files of an earlier report that this one does not write are removed, so that no stale numbers
     stay beside it.
+
+    Args:
+        logs: None where they lie in ``folder``.
     """
-    files, earlier = contents(folder, measured, language, logs), _earlier(folder)
+    files, earlier = contents(folder, measured, language, logs or Logs(folder)), _earlier(folder)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write(folder / name, content)
