@@ -61,11 +61,11 @@ function first(path,    text) { # line of a file; empty where it cannot be read
     close(path)
     return text
 }
-function born(    text, part, n) { # start time of the supervisor
+function born(    text, part, n) { # start time of the supervisor; empty once it has ended
     text = first("/proc/" pid "/stat")
     n = split(text, part, ") ")
     split(part[n], part, " ")
-    return part[20]
+    return part[1] == "Z" ? "" : part[20]
 }
 function uptime(    part) {
     split(first("/proc/uptime"), part, " ")

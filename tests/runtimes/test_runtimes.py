@@ -291,6 +291,36 @@ def test_nobody_watches_a_log_whose_supervisor_was_killed(stage: Stage) -> None:
     wait_for(lambda: watches() <= 1, "no watch but that of the deadline", 5)
 
 
+@pytest.mark.parametrize("how", ["killed", "removed", "by itself"])
+def test_an_observer_ends_with_its_task_whatever_ends_that(stage: Stage, how: str) -> None:
+    """It sees the node beside the task; then no process of it is left, and its file stays."""
+    attempt = stage.attempt("sh", "-c", "sleep 2" if how == "by itself" else ENDLESS)
+    task = stage.begin(attempt)
+    state = Path(attempt.folder(task)) / "r0.state"
+    wait_for(lambda: state.exists() and b"\nhost," in state.read_bytes(), "a moment of the node")
+    mark = f"DLPERF_OBSERVER={attempt.token(task)}\0"
+
+    def observers() -> list[int]:
+        return [pid for pid in stage.pids(attempt) if mark in environment(pid)]
+
+    if how == "killed":
+        os.kill(stage.supervisor(attempt), signal.SIGKILL)
+    elif how == "removed":
+        assert observers()
+        stage.runtime.remove(attempt, task)
+        assert not observers()
+    wait_for(lambda: not observers(), "the end of the observer")
+    assert state.read_bytes().startswith(b"node,1,")
+
+
+def environment(pid: int) -> str:
+    """Of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_text()
+    except OSError:
+        return ""
+
+
 def test_another_controller_finds_the_task(stage: Stage) -> None:
     """A runtime made anew sees it run, then end, and can stop it."""
     attempt = stage.attempt("sh", "-c", ENDLESS)
