@@ -1,4 +1,4 @@
-"""Commands about what numbers stand on: verify them, and a sweep as one file."""
+"""Commands about what numbers stand on: verify and explain them, and a sweep as one file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,3 +31,17 @@ def verify(face: Face, sweep_id: WhichFile = None) -> int:
     from orchestrator.verbs import verify as verb
 
     return verb.verify(face.store, sweep_id, face.voice)
+
+
+@command(app)
+def explain(
+    face: Face,
+    case: Annotated[
+        str, typer.Argument(metavar="CASE", help="Such as 4n8g/amp/256, 4x8, or a trial's name.")
+    ],
+    sweep_id: WhichFile = None,
+) -> int:
+    """Show how the number of a case came to be: trials, log lines, formula, nodes, command."""
+    from orchestrator.verbs import explain as verb
+
+    return verb.explain(face.store, case, sweep_id, face.voice)

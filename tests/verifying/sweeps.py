@@ -100,7 +100,7 @@ def gpt() -> Recorded:
     split: dict[str, Any] = {"tensor_parallel": 4, "pipeline_parallel": 4, "accumulation_steps": 32}
     sizes = (("num_layers", 24), ("hidden_size", 2304), ("num_attention_heads", 24))
     one = case("4n8g", 8, params=sizes, **split)
-    return Recorded("oneflow_gpt", Method(repeats=1, iterations=110), {one: [GPT.read_text()]})
+    return Recorded("oneflow_gpt", Method(repeats=1, iterations=100), {one: [GPT.read_text()]})
 
 
 def tensorflow() -> Recorded:
@@ -117,6 +117,8 @@ def tensorflow() -> Recorded:
 
 def made(store: Store, recorded: Recorded) -> Sweep:
     """A sweep with these logs, its records written by the program's own functions."""
+    workload = workloads.find(recorded.workload)
+    assert workload is not None
     trials = [
         Trial(
             name=f"{it.token}-r50_b{it.micro_batch_size}_{it.precision}_{repeat}",
@@ -124,22 +126,23 @@ def made(store: Store, recorded: Recorded) -> Sweep:
             case=it,
             log=f"{it.token}/r50_b{it.micro_batch_size}_{it.precision}_{repeat}.log",
             ordinal=0,
+            name_of_case=workload.case_name(it) if workload.case_name else "",
         )
         for it, texts in recorded.logs.items()
         for repeat in range(1, len(texts) + 1)
     ]
     texts = [text for group in recorded.logs.values() for text in group]
-    method, workload = recorded.method, recorded.workload
+    method, name = recorded.method, recorded.workload
     digest = f"sha256:{'0' * 64}"
     nodes = tuple(NodeEntry(name=f"vs{n}", address=f"10.11.0.{n}") for n in range(1, 5))
     sweep = store.new_sweep(
         SweepRecord(
-            experiment=workload,
+            experiment=name,
             cluster="v100x4",
             identity="",
             inputs={},
             inventory=Cluster(name="v100x4", nodes=nodes),
-            plan=Plan(workload, workload, "image", digest, "v100x4", method, tuple(trials)),
+            plan=Plan(name, name, "image", digest, "v100x4", method, tuple(trials)),
             site=Site(2, "v100x4", "", "v100x4.yaml", "", {}, ()),
         )
     )

@@ -1,0 +1,175 @@
+"""An explanation as lines of one terminal page, and as a document."""
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+
+from orchestrator import nodeset, words
+from orchestrator.collecting.explanation import Derivation, Explanation
+from orchestrator.model.facts import JSON
+from orchestrator.model.result import Measurement, Result
+from orchestrator.report import counted, interval_words
+
+WIDTH = 100
+MOST_TRIALS = 12
+MOST_COMMAND_LINES = 10
+MOST_WORDS = 3 * WIDTH
+
+
+def page(found: Explanation) -> list[str]:
+    """At most about 45 lines of at most 100 columns."""
+    parts = (_number(found), _trials(found), _derivations(found), _circumstances(found))
+    lines: list[str] = []
+    for part in parts:
+        shown = list(part)
+        lines += [*([""] if lines and shown else []), *shown]
+    return lines
+
+
+def document(found: Explanation) -> dict[str, JSON]:
+    """The same for programs, nothing rounded or cut."""
+    result, attempt = found.result, found.attempt
+    task = attempt.tasks[attempt.log_rank] if attempt else None
+    statistics = result.statistics
+    return {
+        "sweep": found.report.source,
+        "case": found.name,
+        "unit": found.report.unit,
+        "median": statistics.median if statistics else None,
+        "speedup": result.speedup,
+        "efficiency": result.efficiency,
+        "baseline_median": _median(found.baseline),
+        "median_of": [trial.trial for trial in found.middle],
+        "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
+        "trials": [_trial_document(trial) for trial in result.trials],
+        "derivations": [
+            {
+                "trial": it.trial.trial,
+                "log": it.trial.evidence.log if it.trial.evidence else None,
+                "sha256": it.trial.evidence.sha256 if it.trial.evidence else None,
+                "rule": it.rule,
+                "window": list(it.window) if it.window else None,
+                "lines": [{"number": line.number, "text": line.text} for line in it.lines],
+                "formula": it.formula,
+            }
+            for it in found.derivations
+        ],
+        "image": found.report.image,
+        "image_digest": found.report.image_digest,
+        "nodes": list(attempt.nodes) if attempt else [],
+        "command": list(task.argv) if task else [],
+    }
+
+
+def _number(found: Explanation) -> Iterator[str]:
+    result, report = found.result, found.report
+    yield _cut(f"{found.name} of sweep {report.source}: {report.title}")
+    statistics = result.statistics
+    if statistics is None:
+        yield f"no number: {counted(report, result)} trials, none of which counts"
+        return
+    yield (
+        f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials,"
+        f" {statistics.low:.2f} to {statistics.high:.2f}"
+    )
+    if statistics.interval:
+        yield f"interval (coverage): {interval_words(statistics)}"
+    if result.speedup is not None and result.efficiency is not None:
+        yield (
+            f"speedup {statistics.median:.2f} / {_median(found.baseline):.2f} of 1x1 ="
+            f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
+            f" {result.efficiency:.1%}"
+        )
+    for mark in result.marks:
+        yield from _wrapped(f"mark {mark.code}: {mark.message}")
+
+
+def _median(result: Result | None) -> float | None:
+    return result.statistics.median if result and result.statistics else None
+
+
+def _trials(found: Explanation) -> Iterator[str]:
+    unit, trials = found.report.unit, found.result.trials
+    yield f"  trial  {unit:>12}  state"
+    # More than fit: those of the median, then the first ones.
+    chosen = [*found.middle, *(trial for trial in trials if trial not in found.middle)]
+    chosen = chosen[:MOST_TRIALS]
+    for trial in (trial for trial in trials if trial in chosen):
+        sign = ">" if trial in found.middle else " "
+        number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
+        reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
+        yield _cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
+    if len(trials) > MOST_TRIALS:
+        yield f"  and {len(trials) - MOST_TRIALS} more, which --json has"
+    if len(found.middle) == 2:
+        yield "> median: the mean of these two"
+
+
+def _derivations(found: Explanation) -> Iterator[str]:
+    for it in found.derivations:
+        evidence = it.trial.evidence
+        window = f", iterations {it.window[0]} to {it.window[1]}" if it.window else ""
+        yield f"trial {it.trial.repeat} by the rule {it.rule}{window}"
+        if evidence:
+            yield _cut(f"  {evidence.log}, sha256 {evidence.sha256[:12]}")
+        yield from _lines(it)
+        yield from _wrapped(f"  {it.formula}")
+    case, batch = found.result.case, found.result.case.global_batch_size
+    if found.derivations and found.derivations[0].rule in ("clock", "latency"):
+        yield (
+            f"samples of an iteration: {case.micro_batch_size} of each of {case.data_parallel}"
+            f" replicas x {case.accumulation_steps} = {batch}"
+        )
+
+
+def _lines(derivation: Derivation) -> Iterator[str]:
+    for line in derivation.lines:
+        yield _cut(f"  {line.number}: {line.text}")
+
+
+def _circumstances(found: Explanation) -> Iterator[str]:
+    report, attempt = found.report, found.attempt
+    if attempt is None:
+        return
+    yield from _wrapped(f"attempt a{attempt.number} on {nodeset.fold(attempt.nodes)}")
+    yield from _wrapped(f"transport: {found.result.transport}")
+    digest = report.image_digest or "without a digest"
+    yield from _wrapped(f"image {report.image} {digest}")
+    shown = next(iter(found.middle), found.result.trials[0])
+    facts = {key: it for key, it in shown.provenance.items() if key not in ("image", "tasks")}
+    known = ", ".join(f"{key} {it}" for key, it in facts.items() if it)
+    if known:
+        yield from _wrapped(known)
+    command = shlex.join(attempt.tasks[attempt.log_rank].argv)
+    lines = list(_wrapped(f"command on {attempt.nodes[attempt.log_rank]}: {command}", most=None))
+    yield from lines[:MOST_COMMAND_LINES]
+    if len(lines) > MOST_COMMAND_LINES:
+        yield f"  and {len(lines) - MOST_COMMAND_LINES} more lines, which --json has"
+
+
+def _cut(text: str) -> str:
+    shown = words.printable(text)
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 2]}.."
+
+
+def _wrapped(text: str, most: int | None = MOST_WORDS) -> Iterator[str]:
+    shown = words.printable(text)
+    shown = shown if most is None or len(shown) <= most else f"{shown[: most - 2]}.."
+    yield from textwrap.wrap(
+        shown,
+        WIDTH,
+        initial_indent=" " * (len(shown) - len(shown.lstrip())),
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+
+
+def _trial_document(trial: Measurement) -> dict[str, JSON]:
+    return {
+        "trial": trial.trial,
+        "state": trial.state,
+        "throughput": trial.throughput,
+        "nodes": list(trial.nodes),
+        "problems": [{"code": it.code, "message": it.message} for it in trial.problems],
+        "marks": [{"code": it.code, "message": it.message} for it in trial.marks],
+    }

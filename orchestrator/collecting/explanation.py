@@ -1,0 +1,202 @@
+"""How the number of one case came to be, gathered from a sweep's records and raw logs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from orchestrator import errors, words
+from orchestrator.collecting import logs
+from orchestrator.collecting.sweep import measured
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.case import Case
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
+from orchestrator.model.plan import Trial
+from orchestrator.model.report import Report
+from orchestrator.model.result import Measurement, Result
+from orchestrator.planning import plan
+from orchestrator.state.store import Sweep
+from orchestrator.workloads import Workload, find
+
+RESULT_WORDS = (b"train_throughput", b"Average total_ips")
+LONGEST_LINE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """A line as it stands in a raw log; numbers count from 1."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a trial's throughput follows from its log.
+
+    Args:
+        lines: that it stands on, in their order.
+        formula: with the numbers put in.
+    """
+
+    trial: Measurement
+    rule: Rule
+    window: tuple[int, int] | None
+    lines: tuple[RawLine, ...]
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about the number of one case.
+
+    Args:
+        name: such as ``4n8g/amp/256``, or what the benchmark calls it.
+        middle: the valid trials that the median is, or is the mean of.
+        derivations: of these.
+        baseline: the 1x1 case that the speedup is taken over.
+        attempt: of the first of them, whose command line is shown; None where it has none.
+    """
+
+    report: Report
+    result: Result
+    name: str
+    middle: tuple[Measurement, ...]
+    derivations: tuple[Derivation, ...]
+    baseline: Result | None
+    attempt: Attempt | None
+
+
+def explained(sweep: Sweep, name: str) -> Explanation:
+    """How the number of the one case came to be that a name fits.
+
+    Raises:
+        UsageError: NO-CASE, CASE-AMBIGUOUS.
+        StoreError: a record is damaged.
+    """
+    record = sweep.record()
+    trials = [trial for trial in record.plan.trials if not trial.canary]
+    case = _case(trials, name)
+    report = measured(sweep)
+    (result,) = (it for it in report.results if it.case == case)
+    middle = _middle(result)
+    workload = find(record.plan.workload)
+    assert workload is not None  # or nothing could be measured
+    method = record.plan.method
+    derivations = tuple(_derivation(sweep, trial, case, workload, method) for trial in middle)
+    shown = next(iter(middle), next((trial for trial in result.trials if trial.attempt), None))
+    attempt = sweep.attempt(shown.trial, shown.attempt) if shown else None
+    return Explanation(
+        report=report,
+        result=result,
+        name=report.names.get(case) or name_of(case),
+        middle=middle,
+        derivations=derivations,
+        baseline=_baseline(report, result),
+        attempt=attempt,
+    )
+
+
+def name_of(case: Case) -> str:
+    """Placement, precision and batch, such as ``4n8g/amp/256``."""
+    return f"{case.token}/{case.precision}/{case.micro_batch_size}"
+
+
+def _case(trials: Sequence[Trial], name: str) -> Case:
+    parts = name.split("/")
+    cases = dict.fromkeys(
+        trial.case
+        for trial in trials
+        if plan.selected([trial], [name]) or parts == name_of(trial.case).split("/")[: len(parts)]
+    )
+    if len(cases) == 1:
+        return next(iter(cases))
+    every = dict.fromkeys(_names(trial) for trial in trials if not cases or trial.case in cases)
+    if cases:
+        raise errors.UsageError(
+            f"{words.shown(name)} fits {words.count(len(cases), 'case')}: {', '.join(every)}",
+            code="CASE-AMBIGUOUS",
+            fix="give one of these names, or the name of a trial",
+        )
+    raise errors.UsageError(
+        f"no case {words.shown(name)}; there are {', '.join(every)}",
+        code="NO-CASE",
+        fix="one of these names, a placement such as 4x8, or the name of a trial",
+    )
+
+
+def _names(trial: Trial) -> str:
+    return trial.name_of_case or name_of(trial.case)
+
+
+def _middle(result: Result) -> tuple[Measurement, ...]:
+    """The valid trial that the median is, or the two that it is the mean of, lowest first."""
+    valid = [
+        trial for trial in result.trials if trial.state == "valid" and trial.throughput is not None
+    ]
+    ordered = sorted(valid, key=lambda trial: trial.throughput or 0)
+    return tuple(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1])
+
+
+def _baseline(report: Report, result: Result) -> Result | None:
+    if result.speedup is None:
+        return None
+    alike = [it for it in report.results if it.case.comparable == result.case.comparable]
+    return next(it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
+
+
+def _derivation(
+    sweep: Sweep, trial: Measurement, case: Case, workload: Workload, method: Method
+) -> Derivation:
+    assert trial.evidence is not None  # of a valid trial
+    path = sweep.folder / trial.evidence.log
+    log = logs.read(path, workload, method.window)
+    rule = method.rule or log.rule
+    lines = () if rule == "reported" else log.evidence or ()
+    found = tuple(_lines(path, lines)) or _result_line(path)
+    formula = _formula(rule, log, case, trial.throughput or 0)
+    return Derivation(trial, rule, log.window, found, f"{formula} {workload.unit}")
+
+
+def _formula(rule: Rule, log: TrainingLog, case: Case, throughput: float) -> str:
+    """The rule's formula with its numbers; the seconds to their last digit."""
+    batch = case.global_batch_size
+    first, last = log.window or (0, 0)
+    if rule == "clock" and log.start and log.end:
+        seconds = _exact(log.end.clock_ns - log.start.clock_ns)
+        terms = f"{batch} samples x ({last} - {first}) iterations / {seconds} s"
+    elif rule == "latency":
+        terms = f"{batch} samples / {log.latency_s:.9g} s, the mean of these rows and between"
+    elif rule == "rates":
+        terms = f"the mean of the rates printed from iteration {first} to {last}"
+    else:
+        terms = "what the program reports itself"
+    return f"{terms} = {throughput:.2f}"
+
+
+def _exact(nanoseconds: int) -> str:
+    whole = Fraction(nanoseconds, SECOND_NS)
+    seconds, rest = divmod(nanoseconds, SECOND_NS)
+    return str(seconds) if whole.denominator == 1 else f"{seconds}.{rest:09}".rstrip("0")
+
+
+def _lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if number in numbers:
+                yield _raw(number, line)
+
+
+def _result_line(path: Path) -> tuple[RawLine, ...]:
+    """The last line in which the program reports its own result."""
+    found: tuple[RawLine, ...] = ()
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if any(word in line for word in RESULT_WORDS):
+                found = (_raw(number, line),)
+    return found
+
+
+def _raw(number: int, line: bytes) -> RawLine:
+    return RawLine(number, line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace"))

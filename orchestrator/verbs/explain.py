@@ -1,0 +1,21 @@
+"""explain: how the number of one case came to be, on one page."""
+
+from orchestrator.collecting import explained_page, explanation
+from orchestrator.console import Voice
+from orchestrator.state.opened import opened
+from orchestrator.state.store import Store
+
+
+def explain(store: Store, case: str, name: str | None, voice: Voice) -> int:
+    """Show a case's trials, log lines, formula, marks, nodes, image and command; exit code.
+
+    Raises:
+        UsageError: NO-CASE, CASE-AMBIGUOUS, or no such sweep.
+    """
+    with opened(store, name) as opening:
+        found = explanation.explained(opening.sweep, case)
+    for line in explained_page.page(found):
+        voice.result(line)
+    code = 0 if found.result.statistics else 3
+    voice.document({"exit_code": code, **explained_page.document(found)})
+    return code

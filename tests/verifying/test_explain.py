@@ -1,0 +1,147 @@
+"""explain: one page, and every line of it true of the raw files."""
+
+import hashlib
+import json
+import re
+import shlex
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.collecting import explained_page, explanation
+from orchestrator.state.store import Store, Sweep
+from tests.conftest import Place
+from tests.verifying import sweeps
+
+CASES = ("1n1g", "1n4g", "1n8g", "2n8g", "4n8g")
+STEP = re.compile(r"DLL (\S+ \S+) - Epoch: 0 Iteration: (\d+) ")
+
+
+def by_hand(log: Path, batch: int) -> tuple[float | None, dict[int, int]]:
+    """Throughput between iterations 25 and 125 of a raw log, and the lines of all iterations."""
+    clocks, lines = {}, {}
+    for number, line in enumerate(log.read_text().split("\n"), 1):
+        if found := STEP.match(line):
+            clocks[int(found[2])] = datetime.fromisoformat(found[1])
+            lines[int(found[2])] = number
+    if 125 not in clocks:
+        return None, lines
+    return batch * 100 / (clocks[125] - clocks[25]).total_seconds(), lines
+
+
+@pytest.mark.parametrize("token", CASES)
+def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -> None:
+    """Of each number of seed 003's table: one page, compared with the raw files by hand."""
+    sweep = untouched["pytorch"]
+    page = explained_page.page(explanation.explained(sweep, f"{token}/amp/256"))
+    assert len(page) <= 45
+    assert max(map(len, page)) <= 100
+    nodes, gpus = int(token[0]), int(token[2])
+    batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
+    numbers = {}
+    for repeat in range(1, 6):
+        value, lines = by_hand(logs / f"r50_b256_amp_{repeat}.log", batch)
+        numbers[repeat] = value
+        (row,) = (line for line in page if re.match(rf"[> ] {repeat:>5}  ", line))
+        assert row.split("  ")[-2].strip() == ("-" if value is None else f"{value:.2f}")
+        assert ("invalid TRUNCATED" in row) == (value is None)
+    known = {repeat: value for repeat, value in numbers.items() if value is not None}
+    middle = median(known.values())
+    assert page[1].startswith(f"{middle:.2f} images/s, median of {len(known)}/5 trials, ")
+    assert page[1].endswith(f"{min(known.values()):.2f} to {max(known.values()):.2f}")
+    alone = median(
+        by_hand(sweep.folder / f"logs/1n1g/r50_b256_amp_{repeat}.log", 256)[0] or 0
+        for repeat in range(1, 6)
+    )
+    assert f"speedup {middle:.2f} / {alone:.2f} of 1x1 = {middle / alone:.2f};" in page[3]
+    shown = sorted(known, key=lambda it: known[it])[(len(known) - 1) // 2 : len(known) // 2 + 1]
+    for repeat in shown:
+        log = logs / f"r50_b256_amp_{repeat}.log"
+        start = page.index(f"trial {repeat} by the rule clock, iterations 25 to 125")
+        where, first, last, formula = page[start + 1 : start + 5]
+        digest = hashlib.sha256(log.read_bytes()).hexdigest()
+        assert where == f"  logs/{token}/{log.name}, sha256 {digest[:12]}"
+        _, lines = by_hand(log, batch)
+        raw = log.read_text().split("\n")
+        for line, iteration in ((first, 25), (last, 125)):
+            number, _, text = line.strip().removesuffix("..").partition(": ")
+            assert int(number) == lines[iteration]
+            assert raw[int(number) - 1].startswith(text)
+        found = re.fullmatch(
+            r" +(\d+) samples x \(125 - 25\) iterations / (\S+) s = (\S+) images/s", formula
+        )
+        assert found is not None, formula
+        assert int(found[1]) == batch
+        assert f"{batch * 100 / float(found[2]):.2f}" == found[3] == f"{known[repeat]:.2f}"
+    assert f"samples of an iteration: 256 of each of {nodes * gpus} replicas x 1 = {batch}" in page
+    check_circumstances(sweep, page, token, shown[0])
+
+
+def check_circumstances(sweep: Sweep, page: list[str], token: str, repeat: int) -> None:
+    """Nodes, command and transport are those of attempt.json and of NCCL's lines."""
+    folder = sweep.attempt_folder(f"{token}-r50_b256_amp_{repeat}", 1)
+    attempt = json.loads((folder / "attempt.json").read_text())
+    names = {"1": "vs1", "2": "vs[1-2]", "4": "vs[1-4]"}[token[0]]
+    assert f"attempt a1 on {names}" in page
+    assert [task["node"] for task in attempt["tasks"]] == [
+        f"vs{n + 1}" for n in range(int(token[0]))
+    ]
+    assert f"command on vs1: {shlex.join(attempt['tasks'][0]['argv'])}" in page
+    raw = (folder / "r0.log").read_text()
+    over_ib = "NET/IB : Using [0]mlx5_0:1/IB" in raw and "Using network IB" in raw
+    assert f"transport: {'IB mlx5_0' if over_ib else '-'}" in page
+
+
+@pytest.mark.parametrize(
+    ("sweep", "case", "rule", "count"),
+    [
+        ("oneflow", "4x8", "clock", 2),
+        ("bert", "1n8g", "rates", 2),
+        ("gpt", "2D_PP_2x4x4_512_2304x24", "latency", 2),
+        ("gpt", "4n8g/amp/8", "latency", 2),
+        ("tensorflow", "1n8g-r50_b256_amp_1", "reported", 1),
+    ],
+)
+def test_every_rule_shows_the_lines_it_stands_on(
+    untouched: dict[str, Sweep], sweep: str, case: str, rule: str, count: int
+) -> None:
+    """As they stand in the raw file; by placement, benchmark's name, or trial."""
+    found = explanation.explained(untouched[sweep], case)
+    page = explained_page.page(found)
+    assert len(page) <= 45
+    assert max(map(len, page)) <= 100
+    (derivation,) = json.loads(json.dumps(explained_page.document(found)))["derivations"]
+    assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
+    raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
+    for line in derivation["lines"]:
+        assert raw[line["number"] - 1] == line["text"]
+    assert derivation["formula"] in " ".join(" ".join(page).split())
+
+
+def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> None:
+    """The message lists the names that can be given."""
+    sweep = untouched["pytorch"]
+    with pytest.raises(errors.UsageError, match=r"NO-CASE.*1n1g/amp/256, 1n4g/amp/256"):
+        explanation.explained(sweep, "8n8g")
+    with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1n1g/amp/256"):
+        explanation.explained(sweep, "1x*")
+
+
+def test_the_command_shows_it_also_of_an_archive(place: Place) -> None:
+    """The same page, and the same as JSON; exit 3 without a number."""
+    sweep = sweeps.made(Store(place.state), sweeps.gpt())
+    assert place.run("archive", "--output", "gpt.tar.zst").returncode == 0
+    done = place.run("explain", "4x8")
+    assert (done.returncode, place.run("explain", "4x8", "gpt.tar.zst").stdout) == (0, done.stdout)
+    assert "39.03 samples/s, median of 1/1 trials" in done.stdout
+    document = json.loads(place.run("explain", "4x8", "--json").stdout)
+    assert (document["exit_code"], document["sweep"]) == (0, sweep.id)
+    assert document["command"] == ["python", "main.py"]
+    for log in sweep.folder.rglob("*.log"):
+        log.unlink()
+    done = place.run("explain", "4x8")
+    assert done.returncode == 3
+    assert "no number: median of 0/1 trials, none of which counts" in done.stdout
