@@ -102,6 +102,7 @@ _REFUSALS: Mapping[str, str] = {
     "REG-RATELIMIT": "镜像仓库限制了访问频率",
     "REG-TLS": "镜像仓库的证书不受信任",
     "REG-UNREACHABLE": "无法连接镜像仓库",
+    "SSH-AGENT": "没有 ssh-agent，或其中没有该密钥",
     "SSH-KEY": "SSH 密钥不可用",
     "STORE-DAMAGED": "状态目录中的记录已损坏",
     "STORE-FULL": "控制端的磁盘空间不足",

@@ -49,7 +49,7 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
     "sureness": ("Spread, Transport and Published Results", "离散度、传输方式与公布值"),
-    "of_trials": ("{valid} of {planned}", "{planned} 次中 {valid} 次"),
+    "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
     "head.series": ("series", "系列"),
     "head.median": ("median", "中位数"),
     "head.ideal": ("ideal", "理想值"),

@@ -14,7 +14,7 @@ def counted(report: Report, result: Result, language: phrases.Language = "en") -
 
 
 def of_trials(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Valid and planned trials in few letters, such as ``3 of 5``."""
+    """Valid and planned trials in few letters, such as ``3/5``."""
     valid = result.statistics.n if result.statistics else 0
     return phrases.text(language, "of_trials", valid=valid, planned=report.planned(result))
 

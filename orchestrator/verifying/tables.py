@@ -10,6 +10,7 @@ from orchestrator.verifying.differences import Findings, at, text
 from orchestrator.verifying.records import Folder
 
 CSV, MARKDOWN = "results.csv", "report.md"
+_COUNTED = re.compile(r"\d+/\d+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _EVIDENCE = 6
 """Cells at the end of a trial's row: trial, state, transport, codes, log, sha256."""
@@ -119,6 +120,7 @@ def _check_markdown(
         return
     rows = list(_rows(content))
     _check_trials(place, rows, cases)
+    _check_sureness(place, rows, cases)
     if written.get("workload") == "oneflow_gpt":
         _check_groups(place, rows, written, cases)
     else:
@@ -191,14 +193,14 @@ def _check_final(
         if case.speedup is not None or _NUMBER.fullmatch(cells[4]):
             _rounded(place.findings, line, cells[4], case.speedup)
         _percent(place.findings, line, cells[5], case.efficiency)
-        _check_statistics(place.findings, line, cells[6:9], case)
+        _check_counted(place.findings, line, cells[6], case)
     _check_by_gpus(place, rows, list(series.values()))
 
 
 def _is_final(cells: Sequence[str]) -> bool:
     """Whether a row is one of a final table: three sizes, and valid trials of all."""
-    sizes = len(cells) >= 11 and all(cell.isdigit() for cell in cells[:3])
-    return sizes and re.search(r"\d+/\d+", cells[6]) is not None
+    sizes = len(cells) >= 8 and all(cell.isdigit() for cell in cells[:3])
+    return sizes and _COUNTED.fullmatch(cells[6]) is not None
 
 
 def _check_groups(
@@ -214,10 +216,10 @@ def _check_groups(
         own = [
             (count, cells)
             for count, cells in rows
-            if len(cells) > 8
+            if len(cells) >= 7
             and cells[1] == (name or case.token)
             and "logs/" not in cells[-2]
-            and any(re.search(r"\d+/\d+", cell) for cell in cells[5:])
+            and any(_COUNTED.fullmatch(cell) for cell in cells[5:])
         ]
         if len(own) != 1:
             place.findings.differs(MARKDOWN, name, f"{len(own)} rows", "1 row")
@@ -225,25 +227,48 @@ def _check_groups(
         ((count, cells),) = own
         line = f"line {count}"
         _rounded(place.findings, line, cells[4], case.median)
-        place_of = next(k for k, cell in enumerate(cells[5:], 5) if re.search(r"\d+/\d+", cell))
-        _check_statistics(place.findings, line, cells[place_of : place_of + 3], case)
+        counted = next(cell for cell in cells[5:] if _COUNTED.fullmatch(cell))
+        _check_counted(place.findings, line, counted, case)
+
+
+def _check_counted(findings: Findings, line: str, cell: str, case: DerivedCase) -> None:
+    """Valid trials of a case."""
+    findings.same(MARKDOWN, f"{line}, trials", cell.partition("/")[0], str(len(case.values)))
+
+
+def _check_sureness(
+    place: Folder, rows: Sequence[tuple[int, list[str]]], cases: Sequence[DerivedCase]
+) -> None:
+    """The rows of the table of spreads, in the order of the cases."""
+    found = [(count, cells) for count, cells in rows if _is_sureness(cells)]
+    if len(found) != len(cases):
+        seen = f"{len(found)} rows of spreads"
+        place.findings.differs(MARKDOWN, "", seen, f"{len(cases)} cases")
+        return
+    for (count, cells), case in zip(found, cases, strict=True):
+        _check_statistics(place.findings, f"line {count}", cells[1:3], case)
+
+
+def _is_sureness(cells: Sequence[str]) -> bool:
+    """Whether a row has a spread and an interval behind a case."""
+    if len(cells) not in (4, 6) or not re.fullmatch(r"-?\d+\.\d %|-?\d+\.\d%|n/a", cells[1]):
+        return False
+    return cells[2] == "n/a" or _INTERVAL.search(cells[2]) is not None
 
 
 def _check_statistics(
     findings: Findings, line: str, cells: Sequence[str], case: DerivedCase
 ) -> None:
-    """Valid trials, spread and interval of a case."""
-    counted = re.findall(r"(\d+)/\d+", cells[0])
-    findings.same(MARKDOWN, f"{line}, trials", counted, [str(len(case.values))])
+    """Spread and interval of a case."""
     spread = case.numbers.get("spread")
-    _percent(findings, line, cells[1], spread if isinstance(spread, float) else None)
+    _percent(findings, line, cells[0], spread if isinstance(spread, float) else None)
     interval = case.numbers.get("interval")
     if interval is None:
         return
-    numbers = _INTERVAL.search(cells[2])
+    numbers = _INTERVAL.search(cells[1])
     ends = [at(interval, "low"), at(interval, "high"), _hundred(at(interval, "coverage"))]
     if numbers is None:
-        findings.differs(MARKDOWN, f"{line}, interval", cells[2], ends)
+        findings.differs(MARKDOWN, f"{line}, interval", cells[1], ends)
         return
     for cell, value in zip(numbers.groups(), ends, strict=True):
         _rounded(findings, line, cell, value if isinstance(value, float) else None)
@@ -256,7 +281,7 @@ def _check_by_gpus(
     seen: dict[str, int] = {}
     for count, cells in rows:
         ranks = re.match(r"\d+", cells[0])
-        if len(cells) != 1 + len(series) or not ranks or len(cells) >= 10:
+        if len(cells) != 1 + len(series) or not ranks or _is_other(cells):
             continue
         again = seen.get(cells[0], 0)
         seen[cells[0]] = again + 1
@@ -295,3 +320,8 @@ def _percent(findings: Findings, line: str, cell: str, value: float | None) -> N
 
 def _hundred(share: object) -> float | None:
     return share * 100 if isinstance(share, float) else None
+
+
+def _is_other(cells: Sequence[str]) -> bool:
+    """Whether a row is of another table than those by numbers of GPUs."""
+    return len(cells) >= 10 or _is_final(cells) or _is_sureness(cells)

@@ -174,7 +174,7 @@ def test_reports_say_what_the_document_says(published: Path, tmp_path: Path) -> 
     assert float(rows[4]["median_samples_per_s"]) == document["cases"][4]["median"]
     report = (out / "report.md").read_text()
     assert "| 4 | 8 | 256 | 22551.16 | 28.09 |" in report
-    assert "| 4 of 5 |" in report
+    assert "| 4/5 |" in report
     assert report.index("INCOMPLETE: ") < report.index("## Final Result")
     assert "2n8g/r50\\_b256\\_amp\\_2.log: TRUNCATED" in report
     assert {path: path.read_bytes() for path in published.rglob("*.log")} == before

@@ -53,7 +53,7 @@ def test_markdown_has_the_seeds_table() -> None:
         *("speedup", "efficiency", "trials", "marks"),
     ]
     assert [row[:5] for row in final[1:]] == SEED_ROWS
-    assert final[3][5:] == ["87.8%", "5 of 5", ""]
+    assert final[3][5:] == ["87.8%", "5/5", ""]
     (sureness,) = tables(section(text, SURENESS))
     assert sureness[0] == ["case", "spread", "interval (coverage)", "transport"]
     assert sureness[3] == ["4x8", "4.4%", "22053.98 to 23049.75 (93.75%)", "-"]
@@ -138,7 +138,7 @@ def test_trials_that_do_not_count_are_named_with_their_reason() -> None:
     assert "> **INCOMPLETE: 3 of 5 trials or logs count; the others are missing" in text
     (final,), (every,) = (tables(section(text, name)) for name in ("Final Result", "All Results"))
     (sureness,) = tables(section(text, SURENESS))
-    assert final[1][6] == "3 of 5"
+    assert final[1][6] == "3/5"
     assert sureness[1][1:3] == ["0.5%", "800.00 to 804.00 (75.00%)"]
     assert (
         r"- 1n1g-r50\_b256\_amp\_2: PROGRAM-FAILED: node vs001, node\_rank 0: exit status 1" in text
@@ -177,7 +177,7 @@ def test_absent_speedup_says_what_is_missing() -> None:
     (rows,) = tables(section(report.markdown(sweep(results(alone))), "Final Result"))
     assert rows[1][3:6] == ["3137.44", "n/a (no valid 1n1g)", "n/a"]
     (rows,) = tables(section(report.markdown(sweep(results(failed))), "Final Result"))
-    assert rows[2][3:] == ["n/a", "n/a", "n/a", "0 of 5", ""]
+    assert rows[2][3:] == ["n/a", "n/a", "n/a", "0/5", ""]
 
 
 def test_cases_that_differ_in_more_than_placement_have_tables_of_their_own() -> None:
