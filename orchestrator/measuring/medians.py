@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import nodeset, words
-from orchestrator.measuring import validity
+from orchestrator.measuring import series, validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Interval, Measurement, Result, Statistics
@@ -22,12 +22,8 @@ ALIKE = (
 
 def result(case: Case, trials: Sequence[Measurement]) -> Result:
     """A case's result over its trials, without speedup and efficiency."""
-    agreed = tuple(validity.agreeing(trials))
-    values = [
-        trial.throughput
-        for trial in agreed
-        if trial.state == "valid" and trial.throughput is not None
-    ]
+    agreed = tuple(_with_outliers(tuple(validity.agreeing(trials))))
+    values = _values(agreed)
     totals = summary(values) if values else None
     seen = {mark.code: 0 for trial in agreed if trial.state == "valid" for mark in trial.marks}
     for code in seen:
@@ -35,7 +31,40 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
-    return Result(case, agreed, totals, None, None, (*marks, *_node_sets(agreed), *_beside(agreed)))
+    marks += [*_trend(values), *_node_sets(agreed), *_beside(agreed)]
+    return Result(case, agreed, totals, None, None, tuple(marks))
+
+
+def _values(trials: Iterable[Measurement]) -> list[float]:
+    """The throughputs of the valid trials."""
+    return [
+        trial.throughput
+        for trial in trials
+        if trial.state == "valid" and trial.throughput is not None
+    ]
+
+
+def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
+    """The trials; a valid one that is far from the others is marked, and counts all the same."""
+    valid = [trial for trial in trials if trial.state == "valid" and trial.throughput is not None]
+    far = series.outliers(_values(valid))
+    off_by = {valid[index].trial: share for index, share in far.items()}
+    for trial in trials:
+        if (share := off_by.get(trial.trial)) is None:
+            yield trial
+            continue
+        where = "above" if share > 0 else "below"
+        text = f"{abs(share):.1%} {where} the median of {words.count(len(valid), 'trial')}"
+        yield replace(trial, marks=(*trial.marks, Problem("OUTLIER", text)))
+
+
+def _trend(values: Sequence[float]) -> Iterable[Problem]:
+    """The mark of trials that rise or fall one after another."""
+    if (seen := series.trend(values)) is not None:
+        way = "rises" if seen.change > 0 else "falls"
+        times = words.count(len(values), "trial")
+        text = f"it {way} by {abs(seen.change):.1%} over {times}, p = {seen.p:.2g}"
+        yield Problem("TREND", text)
 
 
 def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
@@ -76,16 +105,16 @@ def summary(values: Sequence[float]) -> Statistics:
         low=ordered[0],
         high=ordered[-1],
         spread=(ordered[-1] - ordered[0]) / median if len(ordered) > 1 else None,
-        interval=_interval(ordered) if len(ordered) > 1 else None,
+        interval=_interval(ordered, COVERAGE) if len(ordered) > 1 else None,
     )
 
 
-def _interval(ordered: Sequence[float]) -> Interval:
-    """The narrowest symmetric order-statistic interval that covers the median with 95 %.
+def _interval(ordered: Sequence[float], least: float) -> Interval:
+    """The narrowest symmetric order-statistic interval that covers the median so surely.
 
-    With fewer than 6 values none does, and [min, max] is given with what it covers: 93.75 % of
-    5 values, 75 % of 3. Source: the sign test; the k-th smallest of n values exceeds the median
-    with probability sum(C(n, i), i < k) / 2^n.
+    With fewer than 6 values none does with 95 %, and [min, max] is given with what it covers:
+    93.75 % of 5 values, 75 % of 3. Source: the sign test; the k-th smallest of n values exceeds the
+    median with probability sum(C(n, i), i < k) / 2^n.
     """
     n = len(ordered)
     best, coverage = 0, 1 - 2 / 2**n
@@ -94,7 +123,7 @@ def _interval(ordered: Sequence[float]) -> Interval:
         ways = ways * (n - k + 1) // k
         below += ways
         covered = 1 - 2 * below / 2**n
-        if covered < COVERAGE:
+        if covered < least:
             break
         best, coverage = k, covered
     return Interval(ordered[best], ordered[n - 1 - best], coverage)
@@ -119,7 +148,29 @@ def _compared(result: Result, baseline: Result | None) -> Result:
                 " look at the 1x1 case",
             ),
         )
-    return replace(result, speedup=speedup, efficiency=efficiency, marks=marks)
+    return replace(
+        result,
+        speedup=speedup,
+        efficiency=efficiency,
+        marks=marks,
+        speedup_interval=None
+        if result is baseline
+        else of_quotient(_values(result.trials), _values(baseline.trials)),
+    )
+
+
+def of_quotient(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """The interval of a quotient of medians, from those of both; None where one has none.
+
+    Trials of two cases are independent: both intervals cover with the product of the two
+    probabilities, and then the quotient lies between the quotients of their ends. Each covers with
+    the root of 95 % where there are trials enough, so that both do with 95 %.
+    """
+    if min(len(ours), len(theirs)) < 2:
+        return None
+    above, below = (_interval(sorted(values), COVERAGE**0.5) for values in (ours, theirs))
+    coverage = above.coverage * below.coverage
+    return Interval(above.low / below.high, above.high / below.low, coverage)
 
 
 def _provenance(result: Result) -> Mapping[str, str]:

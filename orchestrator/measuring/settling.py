@@ -39,12 +39,7 @@ class Series:
         often = self.method.repeats
         if not isinstance(often, Repeats):
             return None
-        known = [*_without_gap(self.by_case[case], values)]
-        if len(known) < often.min:
-            return None
-        totals = medians.summary(known)
-        wide = width(totals)
-        return totals if wide is not None and wide <= often.share else None
+        return narrow([*_without_gap(self.by_case[case], values)], often)
 
     def not_needed(self, values: Values) -> frozenset[str]:
         """The names of trials without a valid outcome whose case has settled without them."""
@@ -85,6 +80,15 @@ def ready(
         if not series.before(trial, values) and not series.settled(trial.case, values)
     )
     return before if before or running else tuple(pending[canary : canary + 1])
+
+
+def narrow(values: Sequence[float], often: Repeats) -> Statistics | None:
+    """The statistics of a case's values, if these are enough; else None."""
+    if len(values) < often.min:
+        return None
+    totals = medians.summary(values)
+    wide = width(totals)
+    return totals if wide is not None and wide <= often.share else None
 
 
 def width(statistics: Statistics) -> float | None:

@@ -33,11 +33,12 @@ def sureness(page: Page) -> str:
             if result.statistics
             else rounding.NONE,
             escaped(result.transport),
+            *(_speedup(page, result) for _ in _speedup_head(page)),
             *_published(page, result),
         )
         for result in page.report.results
     ]
-    return table(page.heads("case", *STATISTICS, *published), rows)
+    return table(page.heads("case", *STATISTICS, *_speedup_head(page), *published), rows)
 
 
 def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
@@ -64,3 +65,14 @@ def _published(page: Page, result: Result) -> tuple[str, ...]:
     if not published:
         return ("", "")
     return (printed(published[0]), rounding.signed(published[0].difference(result)))
+
+
+def _speedup_head(page: Page) -> tuple[str, ...]:
+    known = any(result.speedup_interval for result in page.report.results)
+    return ("speedup_interval",) if known else ()
+
+
+def _speedup(page: Page, result: Result) -> str:
+    if result.speedup_interval is None:
+        return rounding.NONE
+    return rounding.ends(result.speedup_interval, page.language)

@@ -44,6 +44,8 @@ def lines(page: Page) -> Iterable[Line]:
     if report.layout.kind == "groups":
         yield Line("method.latency_memory")
     yield Line("method.speedup")
+    if any(result.speedup_interval for result in report.results):
+        yield Line("method.speedup_interval")
     yield from _operations(page)
     if report.published:
         yield Line("method.published")

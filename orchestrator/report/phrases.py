@@ -41,6 +41,7 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.trials": ("trials", "试验次数"),
     "head.spread": ("spread", "离散度"),
     "head.interval": ("interval (coverage)", "区间（覆盖率）"),
+    "head.speedup_interval": ("speedup interval (coverage)", "加速比区间（覆盖率）"),
     "head.transport": ("transport", "传输方式"),
     "head.published": ("published", "公布值"),
     "head.difference": ("difference", "差异"),
@@ -240,6 +241,13 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "加速比：该用例的中位数 ÷ 除节点数与卡数外完全相同的 1x1 用例的中位数；"
         "效率：加速比 ÷ 总卡数。两个中位数均未舍入，因此末位可能与用打印值相除的结果不同："
         "4456.0/149.8 为 29.75，而 4455.97/149.84 为 29.74。",
+    ),
+    "method.speedup_interval": (
+        "Interval of a speedup: from the ends of the intervals of both medians, each of which"
+        " covers its median with at least 97.47 % where there are trials enough; it covers the true"
+        " speedup with at least the probability given, the product of the two.",
+        "加速比区间：由两个中位数各自区间的端点相除得到；试验次数足够时，每个区间至少以 97.47 % "
+        "的概率覆盖其中位数；加速比区间至少以所给的概率（两者之积）覆盖真实的加速比。",
     ),
     "method.tflops": (
         "TFLOP/s per GPU: counted floating-point operations of an optimizer step / (its time x"

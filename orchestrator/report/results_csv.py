@@ -43,6 +43,9 @@ CSV_COLUMNS = (
     "difference",
     "energy_per_sample_j",
     "energy_source",
+    "speedup_low",
+    "speedup_high",
+    "speedup_coverage",
 )
 Cell = str | int | float
 
@@ -77,7 +80,13 @@ def _row(report: Report, result: Result) -> tuple[Cell, ...]:
         *_published(report, result),
         _or_empty(result.energy_per_sample),
         result.energy_source or "",
+        *_speedup(result),
     )
+
+
+def _speedup(result: Result) -> tuple[Cell, ...]:
+    interval = result.speedup_interval
+    return (interval.low, interval.high, interval.coverage) if interval else ("",) * 3
 
 
 def _settings(result: Result) -> tuple[Cell, ...]:

@@ -49,6 +49,7 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "settled": result.settled,
         **_numbers(result),
         "speedup": result.speedup,
+        "speedup_interval": _interval(result.speedup_interval),
         "efficiency": result.efficiency,
         "latency_s": result.latency_s,
         "memory_mib": result.memory_mib,

@@ -1,7 +1,7 @@
 """Numbers as a report prints them: the only place where any of them is rounded."""
 
 from orchestrator.model.report import Report
-from orchestrator.model.result import Result, Statistics
+from orchestrator.model.result import Interval, Result, Statistics
 from orchestrator.report import phrases
 
 NONE = "n/a"
@@ -21,9 +21,11 @@ def of_trials(report: Report, result: Result, language: phrases.Language = "en")
 
 def interval_words(statistics: Statistics, language: phrases.Language = "en") -> str:
     """The interval and its coverage."""
-    interval = statistics.interval
-    if interval is None:
-        return NONE
+    return NONE if statistics.interval is None else ends(statistics.interval, language)
+
+
+def ends(interval: Interval, language: phrases.Language = "en") -> str:
+    """An interval and its coverage."""
     low, high, coverage = interval.low, interval.high, interval.coverage
     return phrases.text(language, "interval", low=low, high=high, coverage=coverage)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from orchestrator.model.plan import Plan
-from orchestrator.planning import bind, plan
+from orchestrator.planning import bind, matrix, plan
+from orchestrator.workloads import oneflow_gpt
 from tests.planning.playbooks import experiment, mistakes
 from tests.planning.recipes import recipe, seats
 
@@ -94,3 +95,13 @@ def test_what_cannot_hold_together_is_refused(
     """Each with its place in the playbook."""
     plain = {"repeats": 1, "iterations": 21, "window": [5, 20]}
     assert mistakes(experiment(grid=GRID, method={**plain, **method})) == [(path, text)]
+
+
+def test_a_case_that_cannot_be_named_is_refused_for_what_it_lacks() -> None:
+    """GPT's names are made of parameters: without them the conflict is theirs, not the canary's."""
+    case = {"placement": "1x1", "precision": "amp", "micro_batch_size": 2}
+    method = {"repeats": 1, "iterations": 100, "window": [20, 60], "canary": {"case": "1x1"}}
+    found = experiment(workload="oneflow_gpt", cases=[case], method=method)
+    texts = [conflict.text for conflict in matrix.conflicts(found, oneflow_gpt.WORKLOAD, None)]
+    assert any("params.num_layers" in text for text in texts)
+    assert not any("is no case" in text for text in texts)

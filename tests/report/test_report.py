@@ -55,8 +55,11 @@ def test_markdown_has_the_seeds_table() -> None:
     assert [row[:5] for row in final[1:]] == SEED_ROWS
     assert final[3][5:] == ["87.8%", "5/5", ""]
     (sureness,) = tables(section(text, SURENESS))
-    assert sureness[0] == ["case", "spread", "interval (coverage)", "transport"]
-    assert sureness[3] == ["4x8", "4.4%", "22053.98 to 23049.75 (93.75%)", "-"]
+    heads = ["case", "spread", "interval (coverage)", "transport", "speedup interval (coverage)"]
+    assert sureness[0] == heads
+    assert sureness[1][4] == "n/a"
+    interval = "22053.98 to 23049.75 (93.75%)"
+    assert sureness[3] == ["4x8", "4.4%", interval, "-", "27.44 to 29.03 (87.89%)"]
 
 
 def test_markdown_shows_every_trial_with_its_evidence() -> None:

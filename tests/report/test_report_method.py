@@ -1,0 +1,91 @@
+"""What reports say of how often was measured, of the canary, and of the interval of a speedup."""
+
+import json
+from dataclasses import replace
+
+from orchestrator import report
+from orchestrator.measuring import canary, settling
+from orchestrator.model.experiment import Method
+from orchestrator.model.repeats import Repeats
+from orchestrator.model.report import Report
+from orchestrator.model.result import NOT_NEEDED
+from tests.reported import SEED_AMP, csv_rows, results, section, sweep, tables, trial
+
+UNTIL = Method(repeats=Repeats(min=3, max=5, until_interval="1%"), iterations=121, window=(20, 120))
+
+
+def watched(*throughputs: float | None) -> Report:
+    """Seed 003's cases, and a canary that gave these throughputs."""
+    cases = results(SEED_AMP)
+    places = ("start", "middle", "end")
+    trials = [trial(cases[0].case, n, value) for n, value in enumerate(throughputs, 1)]
+    found = canary.watched(cases[0].case, places[: len(trials)], trials, cases[0])
+    return replace(sweep(cases), canary=found)
+
+
+def settled() -> Report:
+    """A case of five planned trials that settled after three."""
+    (case,) = results({"1x8": (6135.08, 6130.69, 6154.66, None, None)})
+    trials = [one if one.throughput else replace(one, state=NOT_NEEDED) for one in case.trials]
+    found = replace(case, trials=tuple(replace(one, problems=()) for one in trials))
+    return replace(sweep((settling.marked(found, UNTIL),)), method=UNTIL, trials_planned=None)
+
+
+def test_a_drift_stands_at_the_top_and_with_its_measurements() -> None:
+    """Before the tables, in words; and in a section of its own with logs and sha256."""
+    found = watched(802.9, 790.0, 780.0)
+    text = report.markdown(found)
+    assert text.index("Canary: DRIFT: 2.9% between") < text.index("## Test Descriptions")
+    (rows,) = tables(section(text, "Canary"))
+    assert rows[0][:3] == ["measured at", "samples/s(PyTorch)", "difference from the first"]
+    assert [row[:4] for row in rows[1:]] == [
+        ["start", "802.90", "+0.0%", "valid"],
+        ["middle", "790.00", "-1.6%", "valid"],
+        ["end", "780.00", "-2.9%", "valid"],
+    ]
+    chinese = report.markdown(found, "zh")
+    assert "DRIFT（机器状态在测试过程中有变化）" in chinese  # noqa: RUF001 - Chinese punctuation
+    document = json.loads(json.dumps(report.document(found)))["canary"]
+    assert [one["place"] for one in document["trials"]] == ["start", "middle", "end"]
+    assert [mark["code"] for mark in document["marks"]] == ["DRIFT"]
+    assert document["bound"] == 0.02
+
+
+def test_a_canary_that_failed_is_lacking() -> None:
+    """It is one of what is missing or does not count, with its reason."""
+    found = watched(802.9, None)
+    assert found.incomplete == 1
+    (rows,) = tables(section(report.markdown(found), "Canary"))
+    assert rows[2][:3] == ["middle", "n/a", "n/a"]
+    without = sweep(results(SEED_AMP))
+    assert "## Canary" not in report.markdown(without)
+    assert report.document(without)["canary"] is None
+
+
+def test_a_settled_case_lacks_nothing() -> None:
+    """Three of three, and the two that are not needed are shown as that."""
+    found = settled()
+    assert found.incomplete == 0
+    text = report.markdown(found)
+    assert "INCOMPLETE" not in text
+    assert "3 to 5 trials of each case: no more once the interval" in text
+    assert "median of 3/3" in text
+    (rows,) = tables(section(text, "All Results"))
+    assert [row[5] for row in rows[1:]] == ["valid"] * 3 + ["not-needed"] * 2
+    (case,) = json.loads(json.dumps(report.document(found)))["cases"]
+    assert (case["settled"], case["trials_planned"], case["trials_valid"]) == (True, 3, 3)
+    assert "无需运行" in report.markdown(found, "zh")
+
+
+def test_the_interval_of_a_speedup_is_in_every_file() -> None:
+    """Unrounded in JSON and CSV, explained in the method; none of the 1x1 case itself."""
+    found = sweep(results(SEED_AMP))
+    one, *_, largest = json.loads(json.dumps(report.document(found)))["cases"]
+    assert one["speedup_interval"] is None
+    ends = {"low": 22053.98 / 803.69, "high": 23049.75 / 793.9, "coverage": 0.9375**2}
+    assert largest["speedup_interval"] == ends
+    row = csv_rows(found)[-1]
+    names = ("speedup_low", "speedup_high", "speedup_coverage")
+    assert [float(row[name]) for name in names] == [*ends.values()]
+    assert [csv_rows(found)[0][name] for name in names] == ["", "", ""]
+    assert "Interval of a speedup" in report.markdown(found)
