@@ -1,11 +1,12 @@
-"""What ``until_interval`` saves, and what intervals of speedups cover, by simulation.
+"""What ``until_interval`` saves, what speedups' intervals cover, what is marked by chance.
 
     python -m tests.benchmarks.repeats
 
-Every number is drawn from the spreads that DLPerf's documents print (tests/samples/seed-trials):
-each simulated case has the standard deviation of one of the nine printed cases, and the shape of
-all their trials together, each set off by its own case's mean and deviation, smoothed a little so
-that no two draws are equal. Pseudo-random with a fixed seed: it prints the same again.
+By simulation. Every number but those of the last table is drawn from the spreads that DLPerf's
+documents print (tests/samples/seed-trials): each simulated case has the standard deviation of one
+of the nine printed cases, and the shape of all their trials together, each set off by its own
+case's mean and deviation, smoothed a little so that no two draws are equal. Pseudo-random with a
+fixed seed: it prints the same again.
 """
 
 import csv
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, pstdev, stdev
 
-from orchestrator.measuring import medians, settling
+from orchestrator.measuring import medians, series, settling
 from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import Interval, Statistics
 from tests import ROOT
@@ -179,6 +180,17 @@ def print_speedups(scatter: Shape) -> None:
         print(f"{covered(resampled):>24.1%}{wide(resampled):>9.2%}")
 
 
+def print_marks() -> None:
+    """How many cases are marked by chance, whose trials are independent and normal."""
+    print(f"\n{'by chance: trials':<22}{'TREND':>9}{'OUTLIER':>9}")
+    chance = random.Random(12)
+    for count in (5, 7, 9, 15):
+        cases = [[chance.gauss(100, 1) for _ in range(count)] for _ in range(RUNS)]
+        trends = fmean(series.trend(values) is not None for values in cases)
+        outliers = fmean(bool(series.outliers(values)) for values in cases)
+        print(f"{count:<22}{trends:>9.1%}{outliers:>9.1%}")
+
+
 def covered(intervals: Sequence[Interval]) -> float:
     """The share of intervals that hold a true speedup of 1."""
     return fmean(holds(interval, 1.0) for interval in intervals)
@@ -199,12 +211,13 @@ def bootstrap(ours: Sequence[float], theirs: Sequence[float], chance: random.Ran
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     scatter = shape()
     shown = ", ".join(f"{deviation:.2%}" for deviation in scatter.deviations)
     print(f"standard deviations: {shown}; {RUNS} runs of each case\n")
     print_repeats(scatter)
     print_speedups(scatter)
+    print_marks()
 
 
 if __name__ == "__main__":
