@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs long lowest real lock clean
+.PHONY: demo test check lint quick gangs long lowest real lock clean controller dist
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
@@ -59,6 +59,16 @@ lock: $(READY)
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-annotate --no-config \
 	    --extra dev --extra demo --output-file requirements.lock pyproject.toml
 	sed -i -e '/^$$/d' -e '/^# WARNING/,$$d' requirements.lock # it warns of torch, which is left out on purpose
+	$(BIN)/python -m tests.package.sbom # what of it the wheel names as its bill of materials
+
+# This program as an image, for machines that have Docker and no Python; CONTROLLER names it.
+CONTROLLER ?= dlperf-orch
+controller:
+	docker build --tag $(CONTROLLER) .
+
+# Wheel and sdist below dist: the same bytes wherever the same commit is built.
+dist: $(READY)
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
 
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)

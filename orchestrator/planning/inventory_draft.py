@@ -219,7 +219,7 @@ def _of_node(found: Discovered) -> Iterator[str]:
     elif len({gpu.model for gpu in found.gpu.gpus}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"
     if found.slurm:
-        yield f"{_line(found.slurm)} is there; without a job of yours, nodes may be somebody else's"
+        yield f"{_line(found.slurm)} is there; where it gives the nodes, write `scheduler: slurm`"
     yield from (f"adapter left out: {reason}" for reason in adapters(found)[1])
 
 

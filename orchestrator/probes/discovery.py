@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.model.facts import DriverFacts, Gid, Silent, Topology
+from orchestrator.model.facts import DriverFacts, Gid, InfinibandFacts, Silent, Topology
 from orchestrator.model.site import DockerFacts, HostFacts
-from orchestrator.probes import Probe, docker, gpu, host, roce, sections, topology
+from orchestrator.probes import Probe, docker, gpu, host, infiniband, roce, sections, topology
 from orchestrator.probes.sections import Output, Section
 
 _PORTS = r"""
@@ -33,6 +33,11 @@ for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; d
 done
 exit 0
 """
+_LAYERS: Mapping[str | None, str] = {
+    "InfiniBand": "InfiniBand",
+    "IB": "InfiniBand",
+    "Ethernet": "Ethernet",
+}
 _RATE = re.compile(r"([0-9]+)(?:\.[0-9]+)? Gb/sec.*")
 
 
@@ -84,6 +89,7 @@ def questions(folder: str) -> tuple[Section, ...]:
         Section("gpu", gpu.PROBE.argv, limit_s=20),
         Section("topology", topology.PROBE.argv, limit_s=20),
         Section("ports", ("sh", "-c", _PORTS)),
+        Section("ibstat", infiniband.PROBE.argv),
         Section("gids", ("sh", "-c", _GIDS, "sh", roce.SCRIPT, roce.ROOT)),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
@@ -124,7 +130,7 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
         host=host.parse(outputs["host"].out),
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
-        ports=ports(outputs["ports"].out),
+        ports=ports(outputs["ports"].out) or _of_ibstat(outputs["ibstat"]),
         gids=roce.parse(outputs["gids"].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
@@ -133,6 +139,19 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
         route=said.get("route", ""),
         slurm=said.get("slurm", ""),
         data={words[0]: words[1] for words in reversed(found) if len(words) == 2},
+    )
+
+
+def _of_ibstat(output: Output) -> tuple[Port, ...]:
+    """The same from ``ibstat``, for machines that hide the kernel's files."""
+    facts = sections.read(output, infiniband.parse)
+    if not isinstance(facts, InfinibandFacts):
+        return ()
+    return tuple(
+        Port(hca.name, port.port, port.state == "Active", port.rate_gbps, _LAYERS[port.link_layer])
+        for hca in facts.hcas
+        for port in hca.ports
+        if port.rate_gbps and port.link_layer in _LAYERS
     )
 
 

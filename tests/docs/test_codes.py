@@ -81,3 +81,12 @@ def test_codes_are_found_in_the_source() -> None:
     """Of each kind: finding, problem, mark, error, and what a parser says."""
     kinds = {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "GLUED", "CONFIG", "LABELS"}
     assert kinds <= said()
+
+
+def test_what_must_be_there_names_checks_that_there_are() -> None:
+    """Each code of the page of prerequisites is explained on one of the pages of codes."""
+    page = (ROOT / "docs/prerequisites.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[-2] for line in page.splitlines() if line.startswith("| ")]
+    named = {word for cell in cells for word in re.findall(r"`([A-Z][A-Z-]+)`", cell)}
+    assert named
+    assert named <= set(explained())

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from orchestrator.inputs import user_files
 from tests.docs import running
 from tests.docs.pages import ROOT
 from tests.virtual import Desk
@@ -19,6 +20,27 @@ image: ngc-pytorch-20.03
 method: {repeats: 1, iterations: 21, window: [5, 15], time_limit_s: 300, stall_limit_s: 120}
 grid: {placement: [1x1, 2x8], precision: [amp], micro_batch_size: [256]}
 """
+
+
+def test_init_finds_what_the_nodes_of_the_virtual_cluster_have(desk: Desk) -> None:
+    """GPUs, adapters, Docker and the interface, from addresses alone; the file is fit to check."""
+    login = desk.cluster.place.folder
+    nodes = [
+        f"root@{node.address}" for node in user_files.cluster(str(desk.inventory()))[0].members
+    ]
+    words = ("--identity", f"{login}/id_ed25519", "--known-hosts", f"{login}/known_hosts")
+    done = desk.run("init", *nodes, *words, "-o", "inventory/asked.yaml", "--force")
+    assert done.returncode == 0, done.stderr
+    assert desk.run("check", "inventory/asked.yaml").returncode == 0
+    found, _ = user_files.cluster(str(desk.folder / "inventory/asked.yaml"))
+    written, _ = user_files.cluster(str(desk.inventory()))
+    for asked, known in zip(found.members, written.members, strict=True):
+        assert (asked.address, asked.runtime, asked.interface) == (
+            known.address,
+            "docker",
+            known.interface,
+        )
+        assert (asked.gpus, asked.hcas) == (known.gpus, known.hcas)
 
 
 def test_what_is_typed_on_a_cluster_runs_on_four_nodes(desk: Desk) -> None:

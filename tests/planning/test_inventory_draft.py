@@ -34,6 +34,7 @@ def answer(**texts: str) -> Discovered:
         "topology": (SAMPLES / "topo" / "litgpt_a100_8gpu_10nic_numa_id.txt").read_text(),
         "ports": ports(*(f"mlx5_{n}" for n in range(10))),
         "gids": "",
+        "ibstat": "",
         "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
         "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text(),
         "docker.version": (SAMPLES / "docker" / "debian_20.10.24_version.json").read_text(),
@@ -50,7 +51,7 @@ def without(found: Mapping[str, Output]) -> Discovered:
         ("gpu", "topology", "docker.info", "docker.version", "docker.beside", "sudo"),
         Output(127, "", "not found"),
     )
-    empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
+    empty = dict.fromkeys(("ports", "gids", "ibstat", "place"), Output(0, "", ""))
     return discovery.discovered({"host": Output(0, HOST_LINES, ""), **empty, **absent, **found})
 
 
@@ -169,6 +170,17 @@ def test_adapters_are_sorted_by_number() -> None:
     used, left = inventory_draft.adapters(said)
     assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
+
+
+def test_ibstat_answers_where_the_kernels_files_are_hidden() -> None:
+    """As in a container that has the tools alone; what it does not know is left out."""
+    text = (SAMPLES / "ibstat" / "l2fwd_nv_issue6_connectx6dx_roce_2x100.txt").read_text()
+    found = answer(ports="", ibstat=text).ports
+    assert [(port.hca, port.active, port.rate_gbps, port.link_layer) for port in found] == [
+        ("mlx5_0", True, 100, "Ethernet"),
+        ("mlx5_1", True, 100, "Ethernet"),
+    ]
+    assert answer(ports="").ports == ()
 
 
 def test_ports_that_cannot_be_read_are_left_out() -> None:

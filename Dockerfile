@@ -1,0 +1,25 @@
+# The controller: dlperf-orch itself, with the libraries of requirements.lock. `make controller`
+# builds it; nodes need nothing of it. Docker's classic builder is enough.
+ARG PYTHON=python:3.11-slim
+FROM ${PYTHON} AS build
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE CHANGELOG.md requirements.lock dlperf-orch.cdx.json ./
+COPY orchestrator orchestrator/
+COPY images images/
+COPY inventory inventory/
+COPY playbooks playbooks/
+COPY docs docs/
+# Versions of the lock without its hashes, as limits: its tools of development stay out.
+RUN sed -n 's/^\([A-Za-z0-9._-]*==[^ ;\\]*\).*/\1/p' requirements.lock >limits.txt \
+    && python -m venv /opt/dlperf-orch \
+    && /opt/dlperf-orch/bin/pip install --no-cache-dir --constraint limits.txt . \
+    && /opt/dlperf-orch/bin/dlperf-orch --version
+
+FROM ${PYTHON}
+COPY --from=build /opt/dlperf-orch /opt/dlperf-orch
+ENV PATH=/opt/dlperf-orch/bin:$PATH
+# Playbooks, inventories and the state folder lie in /work; keys come as a read-only ~/.ssh.
+RUN useradd --create-home --uid 1000 dlperf && install -d -o dlperf -g dlperf /work
+USER dlperf
+WORKDIR /work
+ENTRYPOINT ["dlperf-orch"]
