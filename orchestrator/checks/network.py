@@ -80,7 +80,7 @@ def reachable(
 
 def _unproven(node: str, seen: str) -> Finding:
     fix = "install perl or python3 there, to have it proved"
-    return Finding("warning", "NET-UNPROVEN", node, seen, "a connection between every pair", fix)
+    return Finding("warning", "NET-UNPROVEN", node, seen, "a connection between nodes", fix)
 
 
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -243,10 +244,16 @@ class Cluster(Noun):
         """Whether every node is the machine that this program runs on."""
         return all(node.is_here for node in self.members)
 
-    @property
+    @cached_property
     def members(self) -> tuple[Node, ...]:
         """The nodes in the order of the file, which is rank order."""
         return tuple(self._member(entry) for entry in self.nodes)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, whose members are its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("members", None)  # pydantic copies what was cached too
+        return copied
 
     def _member(self, entry: NodeEntry) -> Node:
         common = self.defaults.model_dump(exclude_none=True)

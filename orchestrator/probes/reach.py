@@ -6,12 +6,14 @@ may have no Python: any of several programs will do.
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.deadlines import CALL_S, CALLED_S, LISTEN_S
 from orchestrator.words import printable
 
+EVERY_PAIR = 16  # of more nodes each calls a few others
 _LISTEN_PERL = r"""
 use IO::Socket::IP; use IO::Select; $| = 1;
 my ($port, $word) = @ARGV;
@@ -89,14 +91,33 @@ class Heard:
     reason: str = ""
 
 
-def listening_s(peers: int, *, at_once: int) -> int:
+def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Whom each node calls: up to 16 nodes all others, of more those 1, 2, 4, 8, ... further on.
+
+    So each node calls, and is called, a number of times that grows with the logarithm only; and a
+    node that cannot be called, or cannot call, is seen by any one of these.
+    """
+    count = len(nodes)
+    steps = range(1, count) if count <= EVERY_PAIR else _doubling(count)
+    return {
+        node: tuple(nodes[(place + step) % count] for step in steps)
+        for place, node in enumerate(nodes)
+    }
+
+
+def _doubling(count: int) -> tuple[int, ...]:
+    return tuple(1 << power for power in range((count - 1).bit_length()))
+
+
+def listening_s(nodes: int, calls: int, *, at_once: int) -> int:
     """Seconds that a listener must last: each node connects to its peers one after another.
 
     Args:
+        calls: of each node.
         at_once: how many nodes connect at the same time.
     """
-    turns = peers // at_once + 1
-    return math.ceil(LISTEN_S + turns * peers * CALLED_S)
+    turns = (nodes - 1) // at_once + 1
+    return math.ceil(LISTEN_S + turns * calls * CALLED_S)
 
 
 def listener(port: int, token: str, *, seconds: int) -> tuple[str, ...]:

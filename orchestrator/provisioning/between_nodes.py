@@ -2,7 +2,7 @@
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator import checks, errors, words
@@ -58,12 +58,15 @@ class _Listening:
 
 
 def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
-    """Whether every ordered pair of nodes reaches each other where ranks will meet."""
-    answers = ask_all(names, lambda name: _listen(fleet, name, len(names) - 1))
+    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``."""
+    peers = reach.peers(names)
+    calls_of_each = len(peers[names[0]])
+    seconds = reach.listening_s(len(names), calls_of_each, at_once=MOST_AT_ONCE)
+    answers = ask_all(names, lambda name: _listen(fleet, name, seconds))
     try:
         settled(answers)
         listening = {answer.node: answer.checked() for answer in answers}
-        calls = _calls(fleet, listening)
+        calls = _calls(fleet, listening, peers)
     finally:
         for answer in answers:
             if answer.value is not None:
@@ -72,9 +75,8 @@ def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
     return list(checks.reachable(PORT, heard, calls))
 
 
-def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
+def _listen(fleet: Fleet, name: str, seconds: int) -> _Listening:
     token = secrets.token_hex(8)
-    seconds = reach.listening_s(peers, at_once=MOST_AT_ONCE)
     stream = fleet.transports[name].open(reach.listener(PORT, token, seconds=seconds))
     stream.settimeout(LISTEN_S)
     line = b""
@@ -84,15 +86,17 @@ def _listen(fleet: Fleet, name: str, peers: int) -> _Listening:
     return _Listening(reach.listening(line.decode(errors="replace")), token, stream)
 
 
-def _calls(fleet: Fleet, listening: Mapping[str, _Listening]) -> dict[Pair, Heard]:
+def _calls(
+    fleet: Fleet, listening: Mapping[str, _Listening], peers: Mapping[str, Sequence[str]]
+) -> dict[Pair, Heard]:
     addresses = {node.name: node.address for node in fleet.cluster.members}
-    open_at = [name for name, listener in listening.items() if listener.heard.state == "open"]
+    open_at = {name for name, listener in listening.items() if listener.heard.state == "open"}
 
     def call_all(caller: str) -> dict[str, Heard]:
         return {
             name: _call(fleet, caller, addresses[name], listening[name].token)
-            for name in open_at
-            if name != caller
+            for name in peers[caller]
+            if name in open_at
         }
 
     answers = ask_all(list(listening), call_all)

@@ -1,9 +1,12 @@
 """A command on a node as a byte stream, over one channel of its connection."""
 
+import contextlib
 import select
 import time
 from collections.abc import Callable
 from typing import Any
+
+import paramiko
 
 from orchestrator.transports._link import Link
 
@@ -39,7 +42,7 @@ class ChannelStream:
                 sent = self._channel.send(piece)
             except TimeoutError:
                 raise
-            except OSError:
+            except (OSError, EOFError):  # EOFError: paramiko's, while it takes note of the loss
                 sent = 0
             if not sent:
                 self._complain()
@@ -66,7 +69,8 @@ class ChannelStream:
         """End both directions; the command sees the end of its input."""
         if self._open:
             self._open = False
-            self._channel.close()
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                self._channel.close()  # over a lost connection there is nothing to end
             self._give_back()
 
     def finish(self, deadline: float) -> tuple[int, bytes, bytes]:

@@ -26,6 +26,8 @@ from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
 
+MOST_ROWS = 16  # of nodes; of more those that are alike are folded
+
 
 @dataclass(frozen=True, slots=True)
 class ProvisionOptions:
@@ -74,13 +76,8 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     _show(voice, site)
-    for node in request.cluster.members:
-        names = [
-            question.name for question in node_probe.questions(node, observe.needs(node, store))
-        ]
-        voice.result(
-            f"{node.name} ({node.transport}, {node.runtime}) was asked: {', '.join(names)}"
-        )
+    for line in _asked(store, request.cluster):
+        voice.result(line)
     _show_actions(voice, todo)
     code = _exit_code(site, failures)
     failures_shown = folded(failures)
@@ -138,6 +135,18 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, voi
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
     return code
+
+
+def _asked(store: Store, cluster: Cluster) -> Iterator[str]:
+    """What the nodes were asked, in a line for all that were asked the same."""
+    alike: dict[str, list[str]] = {}
+    for node in cluster.members:
+        questions = node_probe.questions(node, observe.needs(node, store))
+        names = ", ".join(question.name for question in questions)
+        words = f"({node.transport}, {node.runtime}) was asked: {names}"
+        alike.setdefault(words, []).append(node.name)
+    for asked, nodes in alike.items():
+        yield f"{nodeset.fold(nodes)} {asked}"
 
 
 def _request(store: Store, options: ProvisionOptions) -> _Request:
@@ -244,7 +253,7 @@ def _show(voice: Voice, site: Site) -> None:
         )
         for name, facts in site.nodes.items()
     ]
-    voice.table(f"Cluster {site.cluster}", head, rows)
+    voice.table(f"Cluster {site.cluster}", head, _folded(rows) if len(rows) > MOST_ROWS else rows)
     records = [
         (name, image.tag, image.id[:19], "locked" if image.locked else "UNLOCKED")
         for name, image in site.images.items()
@@ -255,6 +264,17 @@ def _show(voice: Voice, site: Site) -> None:
         voice.findings(site.findings)
     elif site.nodes:
         voice.result("No findings.")
+
+
+def _folded(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows of nodes that differ in name and hostname only as one."""
+    alike: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for row in rows:
+        alike.setdefault(row[2:], []).append(row[:2])
+    return [
+        (*(nodeset.fold(names) for names in zip(*pairs, strict=True)), *facts)
+        for facts, pairs in alike.items()
+    ]
 
 
 def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:

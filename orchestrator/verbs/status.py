@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from orchestrator import errors, words
+from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
@@ -13,6 +13,8 @@ from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
+
+MOST_ROWS = 32  # of tasks; more are folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,19 @@ def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progr
     for progress_now in going:
         voice.result(progress_now.words())
     if rows:
+        if len(rows) > MOST_ROWS:
+            voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), _folded(rows))
+            return
         head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
         voice.table("Tasks", head, [row.cells() for row in rows])
+
+
+def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
+    """Tasks of one attempt that are equally far as one row; --json has each of them."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row.node)
+    return [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
 
 
 def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:

@@ -314,3 +314,13 @@ def test_a_cluster_says_where_its_tasks_run(
     said = {"name": "lab", "defaults": defaults, "nodes": [{"name": "n1", "address": "10.0.0.1"}]}
     cluster = Cluster.model_validate_json(json.dumps(said))
     assert (cluster.in_containers, cluster.is_here) == (in_containers, is_here)
+
+
+def test_a_copy_with_other_nodes_has_members_of_its_own() -> None:
+    """Also where those of the first were looked at before: they are kept for speed."""
+    nodes = tuple({"name": name, "address": f"10.0.0.{at}"} for at, name in enumerate(("aa", "bb")))
+    whole = Cluster.model_validate({"name": "two", "nodes": nodes})
+    assert [node.name for node in whole.members] == ["aa", "bb"]
+    narrow = whole.model_copy(update={"nodes": whole.nodes[1:]})
+    assert [node.name for node in narrow.members] == ["bb"]
+    assert whole == whole.model_copy()

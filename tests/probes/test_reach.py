@@ -3,6 +3,7 @@
 import shutil
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,8 +146,18 @@ def test_call_that_fails_says_why(exit_code: int, err: str, heard: Heard) -> Non
     assert reach.connected(exit_code, "", err, token=WORD) == heard
 
 
-@pytest.mark.parametrize("peers", [1, 3, 15, 31, 63, 199])
-def test_a_listener_lasts_until_the_last_peer_has_called(peers: int) -> None:
-    """Callers have 32 turns at a time, and each calls all others one by one, in vain at worst."""
-    turns = -(-(peers + 1) // 32)
-    assert reach.listening_s(peers, at_once=32) > turns * peers * CALLED_S
+@pytest.mark.parametrize("nodes", [2, 4, 16, 32, 64, 200])
+def test_a_listener_lasts_until_the_last_peer_has_called(nodes: int) -> None:
+    """Callers have 32 turns at a time, and each calls its peers one by one, in vain at worst."""
+    turns = -(-nodes // 32)
+    assert reach.listening_s(nodes, 7, at_once=32) > turns * 7 * CALLED_S
+
+
+@pytest.mark.parametrize(("nodes", "calls"), [(2, 1), (16, 15), (17, 5), (64, 6), (1000, 10)])
+def test_each_node_calls_others_and_is_called_as_often(nodes: int, calls: int) -> None:
+    """Up to 16 each calls all others; of more the calls grow with the logarithm of the nodes."""
+    names = [f"n{number}" for number in range(nodes)]
+    peers = reach.peers(names)
+    called = Counter(name for those in peers.values() for name in those)
+    assert {len(set(those) - {caller}) for caller, those in peers.items()} == {calls}
+    assert [called[name] for name in names] == [calls] * nodes

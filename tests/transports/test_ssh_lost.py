@@ -1,5 +1,6 @@
 """Connections that are never made, or lost under way: each end is noticed in its time."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -169,6 +170,20 @@ def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path
     assert raised.value.code == "SSH-LOST"
     assert time.monotonic() - began < 12
     assert transport.get(str(tmp_path / "file")) == b"one"
+
+
+def test_a_stream_is_closed_in_peace_while_its_connection_is_being_lost(
+    serve: Serve, reach: Reach
+) -> None:
+    """paramiko raises EOFError from writing then, which is nobody's Ctrl-D."""
+    transport = reach(serve().target())
+    for writes in (False, True):
+        stream = transport.open(("cat",))
+        vars(stream)["_channel"].transport.packetizer.close()
+        with contextlib.suppress(OSError, errors.NodeUnreachable):
+            stream.sendall(b"." if writes else b"")
+        stream.close()
+        transport.close()
 
 
 def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:

@@ -15,9 +15,10 @@ class Params(Noun):
     """None."""
 
 
-def command(_case: Case, _method: Method, placement: Placement) -> Command:
+def command(case: Case, _method: Method, placement: Placement) -> Command:
     """Print a log and exit."""
-    return Command(agent=(), program=("sh", f"{placement.code}/print.sh"))
+    program = ("sh", f"{placement.code}/print.sh", str(case.world_size))
+    return Command(agent=(), program=program)
 
 
 def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
