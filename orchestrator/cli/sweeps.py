@@ -87,12 +87,14 @@ def sweep(
     begun = _detached(shared, left) if forks else _nothing
 
     def work(voice: "Voice") -> int:
+        from orchestrator.submitting import submit
         from orchestrator.sweeping.campaign import Caller
         from orchestrator.sweeping.requested import SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        chosen = (inventory, cases, repeats, new, max_fail, nodes, strict, detach, requeue)
+        fresh = new and not submit.is_again()
+        chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
         options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:
             return verb.dry_run(shared.store, options, voice)

@@ -122,8 +122,9 @@ class GangStep:
             return None
         if self._srun is None and not self._is_absent():
             return None
-        self._gone_at = time.monotonic()
-        return 0.0
+        # One that was found may have gone long ago: nobody's last words are waited for.
+        self._gone_at = time.monotonic() - (0.0 if self._srun is not None else 2 * BLAME_S)
+        return time.monotonic() - self._gone_at
 
     def state(self, node: str) -> str:
         """The state of a node as Slurm saw it a few seconds ago; empty where it does not say."""
@@ -149,6 +150,8 @@ class GangStep:
             self._looked_at = now
             with contextlib.suppress(errors.LocalError):
                 self._absent = 0 if self._ids() else self._absent + 1
+                if self._absent and slurm_queue.is_over(self._attempt.handle):
+                    self._absent = ABSENT
             return self._absent >= ABSENT
 
     def _ids(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Slurm's queue as its own commands tell it: jobs, steps, states of nodes, the allocation."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -43,7 +44,6 @@ class Job:
 
     Args:
         reason: why it waits or how it ended; ``None`` in Slurm's own words for nothing.
-        time_left_s: until its time limit; None where it is not known.
     """
 
     id: str
@@ -127,6 +127,19 @@ def steps(job: str) -> dict[str, str]:
         raise
     lines = (line.partition("|") for line in said.splitlines())
     return {step.strip(): name.strip() for step, _, name in lines}
+
+
+def batch_host(job: str) -> str:
+    """The node on which a job's script runs; empty where there is none."""
+    with contextlib.suppress(errors.UnfitError):
+        return call("squeue", "-h", "-j", job, "-o", "%B").strip()
+    return ""
+
+
+def is_over(job: str) -> bool:
+    """Whether Slurm says for certain that a job runs no more, or knows no such job."""
+    found = jobs(ids=(job,))
+    return not found or found[0].ended
 
 
 def cancel(target: str, *more: str) -> None:

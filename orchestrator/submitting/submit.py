@@ -42,19 +42,42 @@ def submissions(store: Store, cluster: Cluster, way: Way) -> list[script.Submiss
     """The jobs of this very command line."""
     settings = _settings(cluster)
     state = store.root.resolve()
-    own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
     widths = way.widths or ((settings.nodes, ()),)
     return [
         script.Submission(
-            words=(sys.executable, "-m", "orchestrator", *own, *more),
+            words=(sys.executable, "-m", "orchestrator", *_own(bool(more), number), *more),
             name=script.job_name(cluster.name, str(state)),
             folder=str(state / "slurm"),
             cwd=str(Path.cwd()),
             nodes=nodes,
             requeue=way.requeue,
         )
-        for nodes, more in widths
+        for number, (nodes, more) in enumerate(widths)
     ]
+
+
+def is_again() -> bool:
+    """Whether this is a job that Slurm has started before."""
+    return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
+
+
+def _own(chosen: bool, number: int) -> list[str]:
+    """The words of this command line that a job is given too.
+
+    Args:
+        chosen: the job is told its cases otherwise.
+        number: of the job; only the first one begins a new sweep.
+    """
+    kept: list[str] = []
+    words = iter(sys.argv[1:])
+    for word in words:
+        if chosen and word == "--case":
+            next(words, "")
+        elif word in NOT_FOR_JOBS or (chosen and word.startswith("--case=")):
+            continue
+        elif word != "--new" or not number:
+            kept.append(word)
+    return kept
 
 
 def show(store: Store, cluster: Cluster, way: Way, voice: Voice) -> list[str]:

@@ -11,6 +11,7 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
+from orchestrator.submitting import jobs
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -43,6 +44,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
+    queued = jobs.alive(store, running.cluster)
     voice.document(
         {
             "exit_code": code,
@@ -54,12 +56,15 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "running": [progress_now.document() for progress_now in going],
             "medians": [progress.document(median) for median in medians],
             "errors": [document for failure in failures for document in failure.documents()],
+            **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
         }
     )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     voice.result(f"controller: {holder}" if holder else _resting(running, states))
+    for job in queued:
+        voice.result(jobs.words(job))
     _show(voice, rows, going)
     _show_medians(voice, medians)
     for failure in folded(failures):

@@ -8,6 +8,7 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Ended
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store, Sweep, now
+from orchestrator.submitting import jobs
 from orchestrator.sweeping import gather
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -26,6 +27,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     running = Running.of(store, sweep_id)
     sweep = running.sweep
     pid = _ended_controller(sweep)
+    job = jobs.end(store, running.cluster, sweep.lock().holder(), voice)
     left: list[Attempt] = []
     # Taken only to end something, or to see whether a controller of another machine lives.
     if running.open_attempts() or sweep.lock().holder():
@@ -34,11 +36,21 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
             left = running.open_attempts()
             if left:
                 _clear(running, left, voice)
+    if job:
+        voice.result(f"job {job} has ended, and with it the controller of sweep {sweep.id}")
     ended = [f"{attempt.trial} a{attempt.number}" for attempt in left]
     if pid:
         voice.result(f"controller {pid} of sweep {sweep.id} has ended")
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
-    voice.document({"exit_code": 0, "sweep": sweep.id, "controller": pid, "ended": ended})
+    voice.document(
+        {
+            "exit_code": 0,
+            "sweep": sweep.id,
+            "controller": pid,
+            "ended": ended,
+            **({"job": job} if job else {}),
+        }
+    )
     return 0
 
 

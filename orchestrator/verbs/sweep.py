@@ -86,11 +86,12 @@ def _way(request: Requested) -> submit.Way:
     options, slurm = request.options, request.cluster.slurm
     widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
     if slurm is not None and slurm.jobs == "by-nodes":
-        placements: dict[int, list[str]] = {}
+        names: dict[int, list[str]] = {}
         for trial in request.plan.trials:
-            placements.setdefault(trial.case.nodes, []).append(trial.case.placement)
+            of_case = f"{trial.name.rpartition('_')[0]}_*"
+            names.setdefault(trial.case.nodes, []).append(of_case)
         widths = tuple(
             (nodes, ("--case", ",".join(dict.fromkeys(named))))
-            for nodes, named in sorted(placements.items())
+            for nodes, named in sorted(names.items())
         )
     return submit.Way(options.detach, options.requeue, widths)

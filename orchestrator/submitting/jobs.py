@@ -1,0 +1,66 @@
+"""The jobs of a state folder, as other commands see and end them from the login node."""
+
+import contextlib
+import time
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.process import Holder
+from orchestrator.schedulers import slurm_queue
+from orchestrator.state.store import Store
+from orchestrator.submitting import script, waits
+
+PATIENCE_S = 90.0
+AGAIN_S = 0.5
+
+
+def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
+    """The jobs of this state folder on a cluster that are not over; none where Slurm is silent."""
+    if cluster.slurm is None:
+        return []
+    name = script.job_name(cluster.name, str(store.root.resolve()))
+    with contextlib.suppress(errors.DlperfError):
+        return [job for job in slurm_queue.jobs(name=name) if not job.ended]
+    return []
+
+
+def words(job: slurm_queue.Job) -> str:
+    """A job in a line."""
+    if job.state == "PENDING":
+        return f"job {job.id} waits: {waits.words(job.reason)}"
+    return f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
+
+
+def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
+    """End the job whose node runs this controller: in good order, else at once; its id.
+
+    Args:
+        holder: the controller; with none, or with one that no job runs, nothing is ended.
+    """
+    if holder is None:
+        return ""
+    host = holder.process.host.partition(".")[0]
+    jobs = [job for job in alive(store, cluster) if job.state == "RUNNING"]
+    mine = [job for job in jobs if slurm_queue.batch_host(job.id).partition(".")[0] == host]
+    if not mine:
+        return ""
+    job = mine[0].id
+    voice.line(f"job {job} is told to end")
+    with contextlib.suppress(errors.DlperfError):  # else it would be queued again
+        slurm_queue.call("scontrol", "update", f"JobId={job}", "Requeue=0")
+    slurm_queue.cancel(job, "--batch", "--signal=TERM")
+    if not _over(job, PATIENCE_S):
+        slurm_queue.cancel(job)
+        _over(job, PATIENCE_S)
+    return job
+
+
+def _over(job: str, patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        found = slurm_queue.jobs(ids=(job,))
+        if not found or found[0].ended:
+            return True
+        time.sleep(AGAIN_S)
+    return False
