@@ -7,7 +7,7 @@ from importlib import resources
 
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState
+from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.transports import Transport
 
@@ -53,10 +53,11 @@ def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping
     """The script that becomes a task's supervisor, on its node."""
     folder, token = attempt.folder(task), attempt.token(task)
     env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
+    observing = ("sh", "-c", observer.START, "sh", *observer.arguments(attempt, task, limits))
     words = (
         *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
         *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
         *task.argv,
     )
-    return f"umask 077\nexec {shlex.join(words)}\n"
+    return f"umask 077\n{shlex.join(observing)} &\nexec {shlex.join(words)}\n"
