@@ -115,7 +115,9 @@ def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
             voice.result(f"job {job.id} ({job.state}); end it with: scancel {job.id}")
         voice.document({"exit_code": 0, "jobs": [job.id for job in followed]})
         return 0
-    return errors.joined([follow.follow(job, folder, voice) for job in followed])
+    codes = [follow.follow(job, folder, voice) for job in followed]
+    known = [code for code in codes if code in errors.PRECEDENCE]
+    return errors.joined([*known, *(1 for code in codes if code not in known)])
 
 
 def _settings(cluster: Cluster) -> Slurm:

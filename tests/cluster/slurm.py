@@ -49,7 +49,8 @@ def prepare(place: Place, nodes: Sequence[str]) -> None:
     key.write_bytes(os.urandom(1024))
     key.chmod(0o600)
     # The checkout too: a job runs this program from there, as from a shared file system.
-    seen = (str(shared(place)), str(TESTS.parent), sys.prefix, sys.base_prefix)
+    venv = str(Path(sys.prefix).resolve())
+    seen = (str(shared(place)), str(TESTS.parent), venv, sys.base_prefix)
     mounts = [path for path in dict.fromkeys(seen) if not path.startswith("/usr")]
     inner = [path for path in mounts if not any(path.startswith(f"{one}/") for one in mounts)]
     (place.folder / "mounts").write_text("".join(f"{path}\n" for path in inner))

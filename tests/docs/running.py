@@ -26,6 +26,7 @@ ONLY_PARSED = {
     "docs/commands.md: dlperf-orch data check imagenet --inventory v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch data prepare imagenet --inventory v100x4 --from /downloads"
     " --dry-run": "needs the nodes",
+    "docs/first-slurm.md: dlperf-orch provision queue": "needs Slurm",
     "docs/images.md: dlperf-orch provision inventory/v100x4.yaml --lock": "needs the nodes",
     "docs/images.md: dlperf-orch bundle inventory/v100x4.yaml /media/usb/bundle": "needs the nodes",
     "docs/images.md: dlperf-orch clean --images --inventory v100x4": "needs the nodes",
