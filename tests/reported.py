@@ -53,6 +53,7 @@ PUBLISHED = PublishedResult(
     throughput=22551.16,
     unit="images/sec",
     source="DLPerf README",
+    hardware="V100-SXM2-16GB",
 )
 
 

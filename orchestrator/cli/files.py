@@ -22,11 +22,12 @@ def published(
     framework: Annotated[str, typer.Option(metavar="GLOB", help="Such as oneflow-*.")] = "*",
     model: Annotated[str, typer.Option(metavar="GLOB", help="Such as bert*.")] = "*",
     precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
+    hardware: Annotated[str, typer.Option(metavar="GLOB", help="Such as A100*.")] = "*",
 ) -> int:
     """List published results of these benchmarks, with their sources."""
     from orchestrator.verbs import published as verb
 
-    return verb.list_published(verb.Filter(framework, model, precision), face.voice)
+    return verb.list_published(verb.Filter(framework, model, precision, hardware), face.voice)
 
 
 @command(app, has_state=False)

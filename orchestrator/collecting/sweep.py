@@ -88,6 +88,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         topologies=node_facts.topologies(site),
         added_env=_added_env(record),
         peak_tflops=node_facts.peak_tflops(site),
+        gpus=node_facts.gpu_models(site),
         results=results,
         lone=(),
         findings=site.findings,

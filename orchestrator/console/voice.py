@@ -212,9 +212,9 @@ class Voice:
             for result in report.results
             for first in report.published_for(result)[:1]
         ]
-        head = ("published by", "case", "precision", report.unit, "difference", "source")
+        head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
         if rows:
-            self.table("Published results of these cases", head, rows, spare=("source",))
+            self.table("Published results of these cases", head, rows, spare=("source", "GPUs"))
 
     def _canary(self, report: Report) -> None:
         """What the canary measured at the start, in the middle and at the end."""
@@ -292,5 +292,6 @@ def _published(first: PublishedResult, result: Result, others: int) -> tuple[str
         first.precision,
         str(first.throughput),
         "n/a" if difference is None else f"{difference:+z.1%}",
+        first.hardware,
         first.source + (f" (and {others} more in the report)" if others else ""),
     )

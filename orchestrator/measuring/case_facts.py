@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator.measuring import node_speeds, published
+from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
@@ -34,7 +35,7 @@ def completed(
         log_prefix=workload.log_prefix,
         names={**_by_case(workload.case_name, own_cases), **report.names},
         step_flops=_by_case(workload.step_flops, own_cases),
-        published=_published(workload, own_cases, publications, report.image),
+        published=_published(workload, own_cases, publications, report),
     )
     return replace(
         complete,
@@ -78,11 +79,14 @@ def _published(
     workload: Workload,
     own_cases: Mapping[Case, Case],
     publications: Sequence[PublishedResult],
-    image: str,
+    report: Report,
 ) -> dict[Case, tuple[PublishedResult, ...]]:
     search_keys = _by_case(workload.published, own_cases)
+    transports = {result.case: result.transport for result in report.results}
     rows_by_case = {
-        case: published.of_case(publications, case, key, image)
+        case: published.of_case(
+            *(publications, case, key, report.image), Machines(report.gpus, transports[case])
+        )
         for case, key in search_keys.items()
         if key is not None
     }

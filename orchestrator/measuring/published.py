@@ -6,6 +6,8 @@ import io
 import re
 from collections.abc import Iterable
 
+from orchestrator.measuring import hardware
+from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
@@ -28,13 +30,19 @@ def rows(text: str) -> tuple[PublishedResult, ...]:
             throughput=float(row["median_throughput"]),
             unit=row["unit"],
             source=row["source"],
+            hardware=row["hardware"],
+            interconnect=row["interconnect"],
         )
         for row in csv.DictReader(io.StringIO(text))
     )
 
 
 def of_case(
-    publications: Iterable[PublishedResult], case: Case, key: Published, image: str
+    publications: Iterable[PublishedResult],
+    case: Case,
+    key: Published,
+    image: str,
+    machines: Machines,
 ) -> tuple[PublishedResult, ...]:
     """The published results of a case, those of the image's own version first.
 
@@ -42,6 +50,7 @@ def of_case(
         key: how published results call the case.
         image: with its version at its end, such as ``oneflow-0.2.0``: results of that version come
             before others, since versions differ more than anything else.
+        machines: what the case was measured on; results of other kinds are not the case's own.
     """
     batch = key.batch or str(case.micro_batch_size)
     rows_of_case = [
@@ -51,21 +60,31 @@ def of_case(
         and (row.model, row.batch) == (key.model, batch)
         and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
+        and hardware.comparable(row.hardware, row.interconnect, machines)
     ]
     version = _version(image)
     return tuple(sorted(rows_of_case, key=lambda row: version not in row.framework.split("-")))
 
 
 def selected(
-    publications: Iterable[PublishedResult], framework: str, model: str, precision: str
+    publications: Iterable[PublishedResult],
+    framework: str,
+    model: str,
+    precision: str,
+    on: str,
 ) -> tuple[PublishedResult, ...]:
-    """The results that fit three glob patterns, such as ``oneflow-*``, ``bert*`` and ``amp*``."""
+    """The results that fit glob patterns, such as ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
+
+    Args:
+        on: of the hardware.
+    """
     return tuple(
         row
         for row in publications
         if fnmatch.fnmatchcase(row.framework, framework)
         and fnmatch.fnmatchcase(row.model, model)
         and fnmatch.fnmatchcase(row.precision, precision)
+        and fnmatch.fnmatchcase(row.hardware, on)
     )
 
 

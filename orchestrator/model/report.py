@@ -46,6 +46,8 @@ class PublishedResult:
         batch: the micro batch size, or what was published instead, such as ``gbs=512``.
         throughput: the median, in samples per second of the whole gang.
         source: the document, and where it disagrees with itself or with another one.
+        hardware: the GPUs, and the machine where it is told, such as ``A100-SXM4-80GB (DGX A100)``.
+        interconnect: between nodes, such as ``IB 100 Gb/s``; empty where it is not known.
     """
 
     suite: str
@@ -58,11 +60,18 @@ class PublishedResult:
     throughput: float
     unit: str
     source: str
+    hardware: str = ""
+    interconnect: str = ""
 
     @property
     def placement(self) -> str:
         """As a playbook writes it, such as ``4x8``."""
         return f"{self.nodes}x{self.gpus_per_node}"
+
+    @property
+    def by(self) -> str:
+        """Who measured it on what, such as ``ngc-pytorch, V100-SXM2-16GB``."""
+        return ", ".join(filter(None, (self.framework, self.hardware)))
 
     def difference(self, result: Result) -> float | None:
         """Measured / published - 1; None without a measured number."""
@@ -96,6 +105,7 @@ class Report:
         created: when the sweep was, in UTC; empty for a folder of logs.
         commands: the command lines that made it, in order.
         written_by: the version of this tool that ran it; empty for a folder of logs.
+        gpus: models of all GPUs of the nodes, as their drivers name them; empty if unknown.
     """
 
     source: str
@@ -121,6 +131,7 @@ class Report:
     step_flops: Mapping[Case, float] = field(default_factory=dict)
     peak_tflops: float | None = None
     topologies: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
     added_env: Mapping[str, str] = field(default_factory=dict)
     canary: Watched | None = None
     findings: tuple[Finding, ...] = ()

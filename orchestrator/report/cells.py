@@ -54,8 +54,8 @@ def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
 
 
 def printed(published: PublishedResult) -> str:
-    """A published number and its framework."""
-    return f"{published.throughput} ({escaped(published.framework)})"
+    """A published number, its framework, and its GPUs."""
+    return f"{published.throughput} ({escaped(published.by)})"
 
 
 def _published(page: Page, result: Result) -> tuple[str, ...]:

@@ -48,7 +48,8 @@ def lines(page: Page) -> Iterable[Line]:
         yield Line("method.speedup_interval")
     yield from _operations(page)
     if report.published:
-        yield Line("method.published")
+        known = "same" if report.gpus else "unknown"
+        yield Line(f"method.published_{known}")
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
         values = {"image": report.image, "digest": digest, "cluster": report.cluster}

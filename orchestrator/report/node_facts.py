@@ -38,9 +38,15 @@ def topologies(site: Site) -> dict[str, str]:
     }
 
 
+def gpu_models(site: Site) -> tuple[str, ...]:
+    """Models of all GPUs of the cluster, each once; empty where no driver told any."""
+    models = {model for facts in site.nodes.values() if facts.gpu for model in facts.gpu.models}
+    return tuple(sorted(models))
+
+
 def peak_tflops(site: Site) -> float | None:
     """Of each GPU, if all GPUs of the cluster are of the model whose peak is known."""
-    models = {model for facts in site.nodes.values() if facts.gpu for model in facts.gpu.models}
+    models = gpu_models(site)
     return V100_SXM2_TFLOPS if models and all(V100_SXM2 in model for model in models) else None
 
 

@@ -258,10 +258,16 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "Of peak: of the {peak:g} TFLOP/s that the tensor cores of this GPU model can give.",
         "峰值占比：相对于该型号 GPU 的 Tensor Core 峰值 {peak:g} TFLOP/s。",
     ),
-    "method.published": (
-        "Published: what others measured on their machines, by the source that is named."
+    "method.published_unknown": (
+        "Published: what others measured on the GPUs that are named, by the source that is named."
+        " The GPUs that wrote these logs are not known. Difference: measured / published - 1.",
+        "公布值：他人在所注明的 GPU 上测得的结果，来源见表；这些日志所用的 GPU 型号未知。"
+        "差异：实测值 ÷ 公布值 - 1。",
+    ),
+    "method.published_same": (
+        "Published: what others measured on GPUs of the same kind, by the source that is named."
         " Difference: measured / published - 1.",
-        "公布值：他人在其机器上测得的结果，来源见表。差异：实测值 ÷ 公布值 - 1。",
+        "公布值：他人在同类 GPU 上测得的结果，来源见表。差异：实测值 ÷ 公布值 - 1。",
     ),
     "method.image": (
         "Image `{image}`, {digest}; cluster `{cluster}`.",

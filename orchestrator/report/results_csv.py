@@ -41,6 +41,7 @@ CSV_COLUMNS = (
     "published_framework",
     "published_source",
     "difference",
+    "published_hardware",
     "energy_per_sample_j",
     "energy_source",
     "speedup_low",
@@ -124,10 +125,11 @@ def _published(report: Report, result: Result) -> tuple[Cell, ...]:
     """The result to compare with first; results.json has all."""
     published = report.published_for(result)
     if not published:
-        return ("",) * 4
+        return ("",) * 5
     first = published[0]
     difference = _or_empty(first.difference(result))
-    return (first.throughput, _cell(first.framework), _cell(first.source), difference)
+    named = (_cell(first.framework), _cell(first.source))
+    return (first.throughput, *named, difference, _cell(first.hardware))
 
 
 def _lone(lone: LoneLog) -> tuple[Cell, ...]:

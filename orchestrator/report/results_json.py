@@ -24,6 +24,7 @@ def document(report: Report) -> dict[str, JSON]:
         "window": list(report.window) if report.window else None,
         "rule": report.rule,
         "method": report.method.model_dump(mode="json") if report.method else None,
+        "gpus": list(report.gpus),
         "environment": {name: dict(rows) for name, rows in report.environment.items()},
         "topologies": dict(report.topologies),
         "exports": list(exports(report)),
@@ -111,6 +112,8 @@ def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
         "throughput": published.throughput,
         "unit": published.unit,
         "source": published.source,
+        "hardware": published.hardware,
+        "interconnect": published.interconnect or None,
         "difference": published.difference(result),
     }
 

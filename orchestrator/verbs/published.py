@@ -7,7 +7,10 @@ from orchestrator.collecting import publications
 from orchestrator.console import Voice
 from orchestrator.measuring import published
 
-HEAD = ("framework", "model", "precision", "batch", "case", "samples/s", "source")
+HEAD = (
+    *("framework", "model", "precision", "batch", "case", "hardware"),
+    *("throughput", "unit", "source"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,7 @@ class Filter:
     framework: str
     model: str
     precision: str
+    hardware: str
 
 
 def list_published(selection: Filter, voice: Voice) -> int:
@@ -27,7 +31,11 @@ def list_published(selection: Filter, voice: Voice) -> int:
     """
     everything = publications.shipped()
     results = published.selected(
-        everything, selection.framework, selection.model, selection.precision
+        everything,
+        selection.framework,
+        selection.model,
+        selection.precision,
+        selection.hardware,
     )
     if not results:
         patterns = ", ".join(f"{name} {pattern}" for name, pattern in asdict(selection).items())
@@ -39,7 +47,7 @@ def list_published(selection: Filter, voice: Voice) -> int:
     rows = [
         (
             *(row.framework, row.model, row.precision, row.batch, row.placement),
-            *(str(row.throughput), row.source),
+            *(row.hardware, str(row.throughput), row.unit, row.source),
         )
         for row in results
     ]

@@ -6,7 +6,8 @@ import pytest
 
 import orchestrator
 from orchestrator import workloads
-from orchestrator.measuring import published
+from orchestrator.measuring import hardware, published
+from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
@@ -14,6 +15,7 @@ from orchestrator.workloads import Published
 ROWS = published.rows(
     (Path(orchestrator.__file__).parent / published.FILE).read_text(encoding="utf-8")
 )
+UNKNOWN = Machines()
 BERT = Published(("oneflow-*",), "bert-base", ("fp32",))
 
 
@@ -63,11 +65,15 @@ def test_rows_are_those_of_the_reports(
 
 
 def test_every_row_is_whole() -> None:
-    """348 results, each with a positive number and a source, and none twice by one source."""
-    assert len(ROWS) == 348
+    """467 results, each with a positive number, hardware and a source; none twice by one source."""
+    assert len(ROWS) == 348 + 119
     assert all(each.throughput > 0 and each.source and each.batch for each in ROWS)
+    assert all(hardware.kind(each.hardware) for each in ROWS)
     keys = {
-        (each.framework, each.model, each.precision, each.batch, each.placement, each.source)
+        (
+            *(each.framework, each.model, each.precision, each.batch, each.placement),
+            *(each.hardware, each.source),
+        )
         for each in ROWS
     }
     assert len(keys) == len(ROWS)
@@ -91,7 +97,7 @@ def test_source_says_where_documents_disagree(
 
 def test_source_says_that_a_speedup_was_rounded_twice() -> None:
     """BERT on 32 GPUs: 4456.0/149.8 is 29.75, and 4455.97/149.84 is 29.74."""
-    found = published.of_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9")
+    found = published.of_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9", UNKNOWN)
     first, second = (each for each in found if each.framework == "oneflow-0.1.9")
     assert (first.throughput, second.throughput) == (4456.0, 4455.97)
     assert "29.75 is 29.74 before rounding" in first.source
@@ -100,12 +106,12 @@ def test_source_says_that_a_speedup_was_rounded_twice() -> None:
 
 def test_results_of_the_images_version_come_first() -> None:
     """All versions are shown, but nobody compares with another one unawares."""
-    found = published.of_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0")
+    found = published.of_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0", UNKNOWN)
     assert [each.framework for each in found] == [
         *("oneflow-0.2.0-clip", "oneflow-0.2.0-noclip", "oneflow-0.1.9", "oneflow-0.1.9"),
     ]
     for image in ("", "mine", "ngc-pytorch-20.03"):
-        found = published.of_case(ROWS, case("1x8", 96), BERT, image)
+        found = published.of_case(ROWS, case("1x8", 96), BERT, image, UNKNOWN)
         assert [each.throughput for each in found] == [1158.5, 1158.51, 1201.7, 1234.65]
 
 
@@ -122,26 +128,26 @@ def test_results_of_the_images_version_come_first() -> None:
 )
 def test_nothing_is_of_a_case_that_differs_in_anything(asked: Case, called: Published) -> None:
     """Another batch, placement, precision, model or framework is another case."""
-    assert published.of_case(ROWS, asked, called, "") == ()
+    assert published.of_case(ROWS, asked, called, "", UNKNOWN) == ()
 
 
 def test_batch_can_be_what_was_published_instead() -> None:
     """OneFlow GPT publishes global batch sizes."""
     called = Published(("oneflow-*",), "gpt 2D_PP_2x4x4_512_2304x24", ("fp16",), "gbs=512")
-    (found,) = published.of_case(ROWS, case("4x8", 8), called, "oneflow-gpt-0.3.5")
+    (found,) = published.of_case(ROWS, case("4x8", 8), called, "oneflow-gpt-0.3.5", UNKNOWN)
     assert (found.throughput, found.framework) == (39.03, "oneflow-0.3.5")
     assert "13117.188 ms and 11958 MiB" in found.source
 
 
 def test_results_are_selected_by_patterns() -> None:
     """Framework, model and precision, each a glob."""
-    found = published.selected(ROWS, "ngc-pytorch", "resnet*", "amp-*")
+    found = published.selected(ROWS, "ngc-pytorch", "resnet*", "amp-*", "*")
     assert [each.throughput for each in found] == [
         *(802.9, 3137.44, 6154.66, 11991.94, 22551.16),
         *(827.86, 3253.68, 6446.74),
     ]
-    assert published.selected(ROWS, "ngc", "*", "*") == ()
-    assert published.selected(ROWS, "*", "*", "*") == ROWS
+    assert published.selected(ROWS, "ngc", "*", "*", "*") == ()
+    assert published.selected(ROWS, "*", "*", "*", "*") == ROWS
 
 
 def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
@@ -155,8 +161,101 @@ def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
         case("1x8", 256, "amp", loss_scale=128.0),
     ]
     found = [
-        published.of_case(ROWS, each, called, "ngc-pytorch-20.03")
+        published.of_case(ROWS, each, called, "ngc-pytorch-20.03", UNKNOWN)
         for each in asked
         if (called := workload.published(each))
     ]
     assert [rows[0].throughput for rows in found] == [2887.65, 6154.66, 6446.74]
+
+
+V100, A100 = "Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-80GB"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "found"),
+    [
+        ((V100,), ["ngc-pytorch", "ngc-pytorch-2020.12"]),
+        (("Tesla V100-SXM2-32GB",), []),
+        (("Tesla V100-PCIE-16GB",), []),
+        ((A100,), []),
+        ((V100, A100), []),
+        (("a card",), []),
+        ((), ["ngc-pytorch", "ngc-pytorch-2020.12"]),
+    ],
+)
+def test_a_case_is_compared_with_its_own_kind_of_gpu_only(
+    gpus: tuple[str, ...], found: list[str]
+) -> None:
+    """All GPUs of the cluster must be of the kind; where none is known, the report says so."""
+    called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32",))
+    rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines(gpus))
+    assert [each.framework for each in rows] == found
+
+
+@pytest.mark.parametrize(
+    ("transport", "count"),
+    [("IB mlx5_0", 1), ("-", 1), ("Socket eth0", 0), ("RoCE mlx5_0", 0), ("IB mlx5_0 (IBext)", 1)],
+)
+def test_cases_over_nodes_are_compared_over_the_same_network(transport: str, count: int) -> None:
+    """DLPerf had InfiniBand; what ran over sockets is another matter."""
+    called = Published(("ngc-pytorch",), "resnet50v1.5", ("fp32",))
+    rows = published.of_case(ROWS, case("4x8", 128), called, "", Machines((V100,), transport))
+    assert len(rows) == count
+
+
+@pytest.mark.parametrize(
+    ("driver", "printed"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB (DGX A100)"),
+        ("NVIDIA A100-SXM-80GB", "A100-SXM4-80GB (Lambda)"),
+        ("NVIDIA H100 80GB HBM3", "H100-SXM5-80GB (LambdaCloud)"),
+        ("NVIDIA H100 80GB HBM3", "DGX-H100"),
+        ("NVIDIA H200", "H200-SXM-141GB (Lambda ENG04)"),
+        ("NVIDIA GH200 480GB", "GH200-96GB (Lambda OD)"),
+        ("NVIDIA B200", "B200-192GB (Lambda OD)"),
+        ("Tesla V100-SXM2-16GB", "V100-16GB (LambdaCloud)"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-80GB? (DGX A100)"),
+    ],
+)
+def test_names_of_one_kind(driver: str, printed: str) -> None:
+    """As nvidia-smi prints them and as others published them."""
+    own, theirs = hardware.kind(driver), hardware.kind(printed)
+    assert own
+    assert theirs
+    assert own.fits(theirs)
+    assert theirs.fits(own)
+
+
+@pytest.mark.parametrize(
+    ("driver", "printed"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-80GB (DGX A100)"),
+        ("NVIDIA H100 PCIe", "H100-SXM5-80GB (LambdaCloud)"),
+        ("NVIDIA H100 80GB HBM3", "H100-96GB-HBM2e (Grand Teton)"),
+        ("NVIDIA H200", "DGX-H100"),
+        ("Tesla V100-SXM2-32GB", "V100-SXM3-32GB (DGX-2)"),
+        ("NVIDIA GH200 480GB", "H200-SXM (WhiteFiber)"),
+    ],
+)
+def test_names_of_different_kinds(driver: str, printed: str) -> None:
+    """Another chip, form or memory is another machine."""
+    own, theirs = hardware.kind(driver), hardware.kind(printed)
+    assert own
+    assert theirs
+    assert not own.fits(theirs)
+
+
+def test_hardware_that_names_no_chip_is_no_kind() -> None:
+    """It is shown where nothing is known of the GPUs either, and nowhere else."""
+    assert hardware.kind("four workstations") is None
+    assert hardware.comparable("four workstations", "", Machines())
+    assert not hardware.comparable("four workstations", "", Machines((V100,)))
+
+
+def test_synthetic_data_is_no_result_of_a_real_set() -> None:
+    """Lambda's numbers are of synthetic data: no case that reads ImageNet is set beside them."""
+    called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
+    rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines((V100,)))
+    assert {each.suite for each in rows} == {"dlperf", "paddleperf"}
+    lambdas = published.selected(ROWS, "synthetic-*", "*", "*", "H200*")
+    assert [each.throughput for each in lambdas] == [3079, 24479, 2259, 17947]

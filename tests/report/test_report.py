@@ -31,6 +31,7 @@ SEED_ROWS = [
     ["4", "8", "256", "22551.16", "28.09"],
 ]
 SURENESS = "Spread, Transport and Published Results"
+HARDWARE = PUBLISHED.hardware
 HOSTILE = "a|b`c`<img src=x>*d*_e_[f](g)\\&\n# h\x1b[31m"
 HARMLESS = r"a\|b\`c\`&lt;img src=x>\*d\*\_e\_\[f\](g)\\&amp; # h \[31m"
 
@@ -364,7 +365,8 @@ def test_published_results_stand_beside_what_was_measured() -> None:
     (sureness,) = tables(section(text, SURENESS))
     assert sureness[0][-2:] == ["published", "difference"]
     assert [row[-2:] for row in sureness[1:]] == [
-        *(["", ""], ["11991.94 (ngc-pytorch)", "n/a"], ["22551.16 (ngc-pytorch)", "+10.0%"]),
+        *(["", ""], [f"11991.94 (ngc-pytorch, {HARDWARE})", "n/a"]),
+        [f"22551.16 (ngc-pytorch, {HARDWARE})", "+10.0%"],
     ]
     (rows,) = tables(section(text, "Published Results"))
     assert rows == [
@@ -372,17 +374,23 @@ def test_published_results_stand_beside_what_was_measured() -> None:
             *("case", "batch_size_per_device", "precision", "measured", "published"),
             *("difference", "source"),
         ],
-        ["2n8g", "256", "amp-dynamic", "n/a", "11991.94 (ngc-pytorch)", "n/a", "DLPerf README"],
         [
-            *("largest", "256", "amp-dynamic", "24806.28", "22551.16 (ngc-pytorch)", "+10.0%"),
-            "DLPerf README",
+            *("2n8g", "256", "amp-dynamic", "n/a", f"11991.94 (ngc-pytorch, {HARDWARE})"),
+            *("n/a", "DLPerf README"),
         ],
         [
-            *("largest", "256", "amp-dynamic", "24806.28", "21259.81 (ngc-pytorch-2023)"),
-            *("+16.7%", "Perf"),
+            *("largest", "256", "amp-dynamic", "24806.28"),
+            *(f"22551.16 (ngc-pytorch, {HARDWARE})", "+10.0%", "DLPerf README"),
+        ],
+        [
+            *("largest", "256", "amp-dynamic", "24806.28"),
+            *(f"21259.81 (ngc-pytorch-2023, {HARDWARE})", "+16.7%", "Perf"),
         ],
     ]
-    assert "- Published: what others measured on their machines" in text
+    assert "- Published: what others measured on the GPUs that are named" in text
+    assert "The GPUs that wrote these logs are not known." in text
+    known_gpus = report.markdown(replace(found, published=known, gpus=("V100-SXM2-16GB",)))
+    assert "- Published: what others measured on GPUs of the same kind" in known_gpus
     assert one not in known
     assert "ublished results" not in report.markdown(found)
     assert "- Published" not in report.markdown(found)

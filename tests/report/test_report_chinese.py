@@ -63,7 +63,11 @@ def observed(found: Report) -> set[str]:
         *(trial.evidence.log for trial in trials if trial.evidence),
         *(trial.evidence.sha256[:12] for trial in trials if trial.evidence),
         *(each.path for each in found.lone),
-        *(word for each in known for word in (each.framework, each.source, each.precision)),
+        *(
+            word
+            for each in known
+            for word in (each.framework, each.source, each.precision, each.hardware)
+        ),
         *(found.source, found.workload, found.experiment, found.image, found.cluster),
         *(nodeset.fold(list(found.environment)), found.image_digest),
         *found.environment,

@@ -244,6 +244,8 @@ def test_published_results_are_in_json_all_and_in_csv_the_first() -> None:
         "throughput": 22551.16,
         "unit": "images/sec",
         "source": "DLPerf README",
+        "hardware": "V100-SXM2-16GB",
+        "interconnect": None,
         "difference": pytest.approx(0.1, abs=1e-9),
     }
     assert cases[0]["published"][0]["difference"] is None
@@ -251,6 +253,7 @@ def test_published_results_are_in_json_all_and_in_csv_the_first() -> None:
     first, second = csv_rows(found)
     assert [second[column] for column in columns] == ["22551.16", "ngc-pytorch", "DLPerf README"]
     assert float(second["difference"]) == pytest.approx(0.1, abs=1e-9)
+    assert (first["published_hardware"], second["published_hardware"]) == ("V100-SXM2-16GB",) * 2
     assert (first["published_samples_per_s"], first["difference"]) == ("802.9", "")
     (bare,) = csv_rows(sweep(results({"1x1": (802.9,)})))
     assert {bare[column] for column in (*columns, "difference")} == {""}

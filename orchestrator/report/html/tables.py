@@ -121,7 +121,7 @@ def _cells(page: Page, result: Result) -> Row:
         groups.latency(result.latency_s) if result.latency_s is not None else "",
         groups.memory(result.memory_mib) if result.memory_mib is not None else "",
         rounding.fixed(tflops, 2) if tflops is not None else "",
-        " ".join(f"{row.throughput} ({row.framework})" for row in published),
+        " ".join(f"{row.throughput} ({row.by})" for row in published),
         " ".join(rounding.signed(row.difference(result)) for row in published),
         "" if result.transport == "-" else result.transport,
         page.codes(result.marks),
@@ -172,7 +172,7 @@ def published(page: Page) -> Iterable[Element]:
             row.batch,
             row.precision,
             rounding.fixed(result.statistics.median if result.statistics else None, 2),
-            f"{row.throughput} ({row.framework})",
+            f"{row.throughput} ({row.by})",
             rounding.signed(row.difference(result)),
             row.source,
         )
