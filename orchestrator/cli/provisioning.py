@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, Inventory, Nodes
+from orchestrator.cli.options import IMAGES, PLAYBOOKS, Inventory, Nodes
+from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
 
@@ -63,10 +64,24 @@ def provision(
     recount: Annotated[
         bool, typer.Option("--recount", help="Count files of data sets again.")
     ] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Then measure the speed of every node at once.")
+    ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="With --measure: a playbook with `pack: one-node`.", autocompletion=PLAYBOOKS
+        ),
+    ] = "node-speed",
     nodes: Nodes = None,
 ) -> int:
     """Prepare images on the nodes, and check whether the nodes are fit to measure."""
+    from orchestrator.sweeping.campaign import Caller
     from orchestrator.verbs import provision as verb
 
-    options = verb.ProvisionOptions(inventory, tuple(image or ()), nodes, bundle, lock, recount)
-    return (verb.dry_run if dry_run else verb.provision)(face.store, options, face.voice)
+    options = verb.ProvisionOptions(
+        inventory, tuple(image or ()), nodes, bundle, lock, recount, by if measure else None
+    )
+    if dry_run:
+        return verb.dry_run(face.store, options, face.voice)
+    return verb.provision(face.store, options, Caller(face.voice, SIGNALS))

@@ -32,16 +32,10 @@ def present(
 ) -> int:
     """Write a sweep's reports, show its table and where they are; exit code.
 
-    In the sweep's own folder the checksums of all its files are written too.
-
     Args:
         names: of the trials that the exit code is about; None for all.
     """
-    if out.folder is not None:
-        logs = Logs(sweep.folder, linked=out.linked)
-        report_files.reports(out.folder, measured, out.language, logs)
-    if out.folder == sweep.folder:
-        contents.keep_sums(sweep)
+    write(sweep, measured, out)
     for line in report.first_lines(measured):
         voice.result(line)
     voice.results(measured)
@@ -52,6 +46,15 @@ def present(
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
     voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
     return code
+
+
+def write(sweep: Sweep, measured: Report, out: Out) -> None:
+    """Write a sweep's reports; in its own folder the checksums of all its files too."""
+    if out.folder is not None:
+        logs = Logs(sweep.folder, linked=out.linked)
+        report_files.reports(out.folder, measured, out.language, logs)
+    if out.folder == sweep.folder:
+        contents.keep_sums(sweep)
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:

@@ -5,7 +5,7 @@ import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TypeVar
 from orchestrator import errors, words, workloads
 from orchestrator.documents import ranges, salvage
 from orchestrator.files import shipped, yaml_reader
+from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
@@ -110,13 +111,14 @@ def judged_playbook(document: yaml_reader.Document, name: str) -> Playbook:
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
-def refuse_on(playbook: Playbook, cluster: Cluster) -> None:
-    """Validate a playbook against the cluster where it is to run.
+def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) -> None:
+    """Validate a playbook, and those of its cases that are to run, against the cluster.
 
     Raises:
         ConfigError: every case that the cluster cannot run.
     """
-    refuse(playbook.document, matrix.conflicts(playbook.experiment, playbook.workload, cluster))
+    experiment, workload = playbook.experiment, playbook.workload
+    refuse(playbook.document, matrix.conflicts(experiment, workload, cluster, chosen))
 
 
 def judged_image(document: yaml_reader.Document) -> Image:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -29,12 +29,16 @@ class Point:
 
 
 def conflicts(
-    experiment: Experiment, workload: Workload, cluster: Cluster | None
+    experiment: Experiment,
+    workload: Workload,
+    cluster: Cluster | None,
+    chosen: Collection[Case] | None = None,
 ) -> tuple[Conflict, ...]:
     """All errors of an experiment at once, each once.
 
     Args:
         cluster: where it is to run; None leaves out what depends on a cluster.
+        chosen: the cases that are to run there; None for all.
     """
     conflicts = [*experiment.conflicts(), *environment.refused(experiment.env)]
     conflicts += _method(experiment.method, workload)
@@ -52,7 +56,8 @@ def conflicts(
     conflicts += _unfit_device(experiment, workload)
     conflicts += canary.conflicts(experiment.method.watch, _names(points, workload))
     if cluster is not None:
-        conflicts += [*_device(experiment, cluster), *_room(points, workload, cluster)]
+        running = [point for point in points if chosen is None or point.case in chosen]
+        conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
     return tuple(dict.fromkeys(conflicts))
 
 

@@ -28,7 +28,7 @@ class Caller:
 
     voice: Voice
     signals: Signals
-    begun: Callable[[Sweep], None]
+    begun: Callable[[Sweep], None] = lambda _sweep: None
 
 
 @dataclass(frozen=True, slots=True)

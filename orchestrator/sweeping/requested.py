@@ -89,13 +89,13 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)
-    user_files.refuse_on(playbook, whole)
     known, digest = sites.of(store, whole), sites.digest(whole)
     if known is not None and known.cluster_digest != digest:
         known = None  # the inventory was edited since: what was prepared may be for other nodes
     program = program_folders.of(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
+    user_files.refuse_on(playbook, whole, {trial.case for trial in chosen.trials})
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
     if all(trial.canary for trial in fitting):
         raise errors.UsageError(

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, images, nodeset, words
+from orchestrator import errors, images, nodeset, report, words
+from orchestrator.collecting import show
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, ImageRecipe
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
+from orchestrator.model.report import Report
 from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import (
@@ -25,6 +27,8 @@ from orchestrator.provisioning import (
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
+from orchestrator.sweeping import node_speed
+from orchestrator.sweeping.campaign import Caller
 
 MOST_ROWS = 16  # of nodes; of more those that are alike are folded
 
@@ -39,6 +43,7 @@ class ProvisionOptions:
         bundle: a folder to take images and downloads from.
         lock: resolve base tags and hash downloads anew, and write both into the lock.
         recount: count the files of data sets anew.
+        measure: a playbook to measure the speed of every node by, at last; None for not at all.
     """
 
     inventory: str
@@ -47,6 +52,7 @@ class ProvisionOptions:
     bundle: Path | None
     lock: bool
     recount: bool
+    measure: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +95,16 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     return code
 
 
-def provision(store: Store, options: ProvisionOptions, voice: Voice) -> int:
+def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
-    request = _request(store, options)
+    voice, request = caller.voice, _request(store, options)
     if submit.is_needed(request.cluster):
         return submit.run(store, request.cluster, submit.Way(), voice)
-    return _provisioned(store, options, request, voice)
+    return _provisioned(store, options, request, caller)
 
 
-def _provisioned(store: Store, options: ProvisionOptions, request: _Request, voice: Voice) -> int:
+def _provisioned(store: Store, options: ProvisionOptions, request: _Request, caller: Caller) -> int:
+    voice = caller.voice
     names = [node.name for node in request.cluster.members]
     voice.line(
         f"cluster {request.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
@@ -123,18 +130,26 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, voi
     for failure in failures_shown:
         voice.line(str(failure))
     code = _exit_code(site, failures)
-    voice.document(
-        {"exit_code": code, **_document(site, failures_shown), "actions": _actions_json(done)}
-    )
-    if code == 0:
-        voice.result(
-            f"Fit to measure: {words.count(len(names), 'node')}. Facts and findings: {kept}"
+    document = {**_document(site, failures_shown), "actions": _actions_json(done)}
+    if code == 0 and options.measure is not None:
+        found = node_speed.measured(
+            store, node_speed.Whose(options.inventory, options.nodes), options.measure, caller
         )
-    elif any(not isinstance(failure, errors.UnfitError) for failure in failures_shown):
+        code, document["measured"] = _show_speeds(voice, found), report.document(found)
+    voice.document({"exit_code": code, **document})
+    _say_verdict(voice, code, failures_shown, f"{words.count(len(names), 'node')}", kept)
+    return code
+
+
+def _say_verdict(
+    voice: Voice, code: int, failures: Sequence[errors.DlperfError], nodes: str, kept: Path
+) -> None:
+    if code == 0:
+        voice.result(f"Fit to measure: {nodes}. Facts and findings: {kept}")
+    elif any(not isinstance(failure, errors.UnfitError) for failure in failures):
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
-    return code
 
 
 def _asked(store: Store, cluster: Cluster) -> Iterator[str]:
@@ -275,6 +290,21 @@ def _folded(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         (*(nodeset.fold(names) for names in zip(*pairs, strict=True)), *facts)
         for facts, pairs in alike.items()
     ]
+
+
+def _show_speeds(voice: Voice, found: Report) -> int:
+    """The table of nodes beside one another, and what a reader must know of it; exit code."""
+    rows = [
+        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" * (speed.node in slow))
+        for slow in (found.node_speeds.slow,)
+        for speed in found.node_speeds.nodes
+    ]
+    head = ("node", "trials", "speed over the median node", "")
+    voice.table(f"Speed of every node, by {found.source}", head, rows)
+    show.say_reasons(found, voice)
+    if any(trial.state != "valid" for trial in found.trials):
+        return 3
+    return 5 if found.node_speeds.slow else 0
 
 
 def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:

@@ -1,18 +1,15 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
-from orchestrator import errors
 from orchestrator.collecting.show import Out, present
-from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
+from orchestrator.model.report import Report
 from orchestrator.planning import bind
 from orchestrator.schedulers import choice
-from orchestrator.signals import Abandoned, Stopped
-from orchestrator.state.store import Store
+from orchestrator.state.store import Store, Sweep
 from orchestrator.submitting import submit
-from orchestrator.sweeping import loop, node_checks, orphaned_tasks, program_folders
-from orchestrator.sweeping.campaign import Caller, Campaign
+from orchestrator.sweeping import run
+from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
-from orchestrator.sweeping.resume import Choice, Opened
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
@@ -37,48 +34,16 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
         Stopped, Interrupted: a signal came; nothing that was started still runs.
         LeftoverError: tasks may still run on nodes.
     """
-    request = None
-    try:
-        request = requested(store, options, caller.voice)
-        if submit.is_needed(request.cluster):
-            return submit.run(store, request.cluster, _way(request), caller.voice)
-        return _swept(store, request, caller)
-    except (Abandoned, Stopped) as end:
-        left = orphaned_tasks.of(store, request)
-        if left:
-            raise orphaned_tasks.leftover(left) from None
-        if isinstance(end, Stopped):
-            raise
-        raise errors.Interrupted(caller.signals.received) from None
 
+    def elsewhere(request: Requested) -> int | None:
+        if not submit.is_needed(request.cluster):
+            return None
+        return submit.run(store, request.cluster, _way(request), caller.voice)
 
-def _swept(store: Store, request: Requested, caller: Caller) -> int:
-    voice, signals, cluster = caller.voice, caller.signals, request.cluster
-    if cluster.in_containers:
-        program_folders.record(request.playbook, cluster, request.known)
-    request.say_too_big(voice)
-    with (
-        store.lock(cluster.name),
-        choice.reach(cluster, store.root, signals.stopping) as scheduler,
-        scheduler.held(),
-    ):
-        site = node_checks.site(store, request, scheduler, voice)
-        which = Choice(request.options.new, request.plan, request.options.command)
-        with Opened(store, request.recipe, site, which, voice) as opened:
-            with signals:
-                histories = opened.histories()
-                campaign = Campaign(
-                    *(store, opened, request.recipe, site, scheduler, caller),
-                    histories=histories,
-                    strict=request.options.strict,
-                )
-                orphaned_tasks.clear_others(campaign)
-                loop.run_trials(campaign, request)
-            if signals.received:
-                raise errors.Interrupted(signals.received)
-            names = frozenset(trial.name for trial in request.plan.trials)
-            found = measured(opened, strict=request.options.strict)
-            return present(opened, found, voice, Out(opened.folder), names)
+    def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:
+        return present(opened, found, caller.voice, Out(opened.folder), names)
+
+    return run.run(store, options, caller, run.Ways(shown, elsewhere))
 
 
 def _way(request: Requested) -> submit.Way:

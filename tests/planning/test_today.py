@@ -9,7 +9,7 @@ from orchestrator import errors
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat
-from orchestrator.planning import bind, plan
+from orchestrator.planning import bind, matrix, plan
 from orchestrator.planning.plan import Recipe
 from tests import ROOT
 
@@ -20,7 +20,7 @@ def h100() -> tuple[Recipe, list[Seat]]:
     """The plan's recipe on the shipped inventory, and the seats of its nodes."""
     playbook = user_files.playbook("rn50-h100")
     cluster, _ = user_files.cluster("h100x2")
-    user_files.refuse_on(playbook, cluster)
+    user_files.refuse_on(playbook, cluster, set(matrix.cases(playbook.experiment)))
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, cluster, IN_IMAGE)
     return recipe, [node.seat("/var/tmp/sweeps") for node in cluster.members]
 

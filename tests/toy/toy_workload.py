@@ -17,7 +17,17 @@ from orchestrator.workloads import Workload
 
 PORT = int(os.environ.get("TOY_PORT", "23333"))
 Behaviour = Literal[
-    "good", "fails", "hangs", "mute", "deaf", "killed", "noisy", "short", "detached", "wordy"
+    "good",
+    "fails",
+    "hangs",
+    "mute",
+    "deaf",
+    "killed",
+    "noisy",
+    "short",
+    "detached",
+    "wordy",
+    "slow-right",  # three times slower on the node of that name
 ]
 
 

@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from datetime import datetime
+from pathlib import Path
 
 
 def options() -> argparse.Namespace:
@@ -84,10 +85,12 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
         header = f"arch : toy  batch_size : {asked.batch}  prof : {asked.prof}"
         talk(400_000 if asked.behaviour == "wordy" else 0)
         say(f"PARAMETER {header}  amp : False  world_size : {world} ", time.time())
-    before = time.time()
+    before, slower = time.time(), 1
+    if asked.behaviour == "slow-right" and b'"right"' in Path("attempt.json").read_bytes():
+        slower = 3
     for step in range(1, asked.prof):
         misbehave(asked, rank, step)
-        time.sleep(asked.step_s)
+        time.sleep(asked.step_s * slower)
         link.sendall(b"s")
         if not link.recv(1):
             sys.exit("the meeting is over")

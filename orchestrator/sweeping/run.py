@@ -1,0 +1,80 @@
+"""A sweep from its request to its report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from orchestrator import errors
+from orchestrator.collecting.sweep import measured
+from orchestrator.model.report import Report
+from orchestrator.schedulers import choice
+from orchestrator.signals import Abandoned, Stopped
+from orchestrator.state.store import Store, Sweep
+from orchestrator.sweeping import loop, node_checks, orphaned_tasks, program_folders
+from orchestrator.sweeping.campaign import Caller, Campaign
+from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+from orchestrator.sweeping.resume import Choice, Opened
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ways(Generic[T]):
+    """What becomes of a request.
+
+    Args:
+        done: given the sweep, what was measured, and the names of the trials of this request.
+        elsewhere: asked before anything begins; its answer where the request is run elsewhere.
+    """
+
+    done: Callable[[Sweep, Report, frozenset[str]], T]
+    elsewhere: Callable[[Requested], T | None] = lambda _request: None
+
+
+def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T:
+    """Run every chosen trial that has no valid outcome yet, then measure; what ``ways`` return.
+
+    Raises:
+        Stopped, Interrupted: a signal came; nothing that was started still runs.
+        LeftoverError: tasks may still run on nodes.
+    """
+    request = None
+    try:
+        request = requested(store, options, caller.voice)
+        answer = ways.elsewhere(request)
+        return _run(store, request, caller, ways) if answer is None else answer
+    except (Abandoned, Stopped) as end:
+        left = orphaned_tasks.of(store, request)
+        if left:
+            raise orphaned_tasks.leftover(left) from None
+        if isinstance(end, Stopped):
+            raise
+        raise errors.Interrupted(caller.signals.received) from None
+
+
+def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
+    voice, signals, cluster = caller.voice, caller.signals, request.cluster
+    if cluster.in_containers:
+        program_folders.record(request.playbook, cluster, request.known)
+    request.say_too_big(voice)
+    with (
+        store.lock(cluster.name),
+        choice.reach(cluster, store.root, signals.stopping) as scheduler,
+        scheduler.held(),
+    ):
+        site = node_checks.site(store, request, scheduler, voice)
+        which = Choice(request.options.new, request.plan, request.options.command)
+        with Opened(store, request.recipe, site, which, voice) as opened:
+            with signals:
+                histories = opened.histories()
+                campaign = Campaign(
+                    *(store, opened, request.recipe, site, scheduler, caller),
+                    histories=histories,
+                    strict=request.options.strict,
+                )
+                orphaned_tasks.clear_others(campaign)
+                loop.run_trials(campaign, request)
+            if signals.received:
+                raise errors.Interrupted(signals.received)
+            names = frozenset(trial.name for trial in request.plan.trials)
+            return ways.done(opened, measured(opened, strict=request.options.strict), names)

@@ -1,0 +1,52 @@
+"""provision --measure: a short run on every node, and the slow one by its name."""
+
+import json
+
+import pytest
+
+from tests.conftest import Place
+
+pytestmark = pytest.mark.cluster
+PLAYBOOK = """\
+workload: toy
+image: toy
+device: cpu
+method: {repeats: 1, iterations: 11, window: [2, 10], pack: one-node}
+grid: {placement: [1x1, 2x1], precision: [fp32], micro_batch_size: [4]}
+params: {behaviour: slow-right, step_s: 0.05}
+"""
+
+
+def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
+    """Each node has three trials of a sweep that is kept; JSON and table say which is slow."""
+    (place.folder / "playbooks" / "speed.yaml").write_text(PLAYBOOK)
+    done = place.run("provision", "two", "--measure", "--by", "speed", "--json")
+    assert done.returncode == 5, done.stderr
+    speeds = json.loads(done.stdout)["measured"]["node_speeds"]
+    assert {speed["node"]: speed["trials"] for speed in speeds} == {"left": 3, "right": 3}
+    assert speeds[0]["speed"] > 1 > speeds[1]["speed"]
+    assert "SLOW-NODE: right is" in done.stderr
+    assert (place.sweep() / "report.md").exists()
+    assert place.pids() == []
+
+
+def test_nodes_that_are_alike_are_fit(place: Place) -> None:
+    """A table of them, and the word."""
+    text = PLAYBOOK.replace("behaviour: slow-right, ", "")
+    (place.folder / "playbooks" / "speed.yaml").write_text(text)
+    done = place.run("provision", "two", "--measure", "--by", "speed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "speed over the median node" in done.stdout
+    assert "Fit to measure: 2 nodes" in done.stdout
+
+
+def test_a_playbook_that_cannot_tell_nodes_apart_is_refused(place: Place) -> None:
+    """Before a gang starts: one trial at a time, or no case of one node that fits."""
+    refused = place.run("provision", "two", "--measure", "--by", "toy")
+    assert refused.returncode == 2
+    assert "NO-PACK" in refused.stderr
+    wide = PLAYBOOK.replace("[1x1, 2x1]", "[2x1]")
+    (place.folder / "playbooks" / "wide.yaml").write_text(wide)
+    refused = place.run("provision", "two", "--measure", "--by", "wide")
+    assert refused.returncode == 2
+    assert "NO-CASE" in refused.stderr
