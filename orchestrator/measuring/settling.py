@@ -118,7 +118,7 @@ def marked(result: Result, method: Method) -> Result:
     text = f"after {words.count(totals.n if totals else 0, 'valid trial')}"
     if wide is not None:
         text += f" its interval is {wide:.2%} of the median wide"
-    unsettled = Problem("UNSETTLED", f"{text}; asked for were {often.until_interval}")
+    unsettled = Problem("UNSETTLED", f"{text}; needed at most {often.until_interval}")
     return replace(result, settled=False, marks=(*result.marks, unsettled))
 
 

@@ -57,6 +57,7 @@ class DerivedCase:
     numbers: dict[str, object] = field(default_factory=dict)
     speedup: float | None = None
     efficiency: float | None = None
+    speedup_interval: dict[str, object] | None = None
     marks: list[str] = field(default_factory=list)
 
     @property
@@ -129,6 +130,7 @@ def document(case: DerivedCase) -> dict[str, object]:
         "trials_valid": len(case.values),
         **case.numbers,
         "speedup": case.speedup,
+        "speedup_interval": case.speedup_interval,
         "efficiency": case.efficiency,
         "latency_s": _middle([trial.derived.latency_s for trial in case.valid]),
         "memory_mib": max(_known(trial.derived.memory_mib for trial in case.valid), default=None),
@@ -182,14 +184,14 @@ def _numbers(case: DerivedCase) -> dict[str, object]:
         "min": values[0],
         "max": values[-1],
         "spread": (values[-1] - values[0]) / middle if several else None,
-        "interval": _interval(values) if several else None,
+        "interval": _interval(values, COVERAGE) if several else None,
     }
 
 
-def _interval(values: Sequence[float]) -> dict[str, object]:
-    """The narrowest pair of order statistics that covers the median with 95 %, else the widest."""
+def _interval(values: Sequence[float], least: float) -> dict[str, object]:
+    """The narrowest pair of order statistics that covers the median so surely, else the widest."""
     count = len(values)
-    inner = [k for k in range(count // 2) if _covered(count, k) >= COVERAGE]
+    inner = [k for k in range(count // 2) if _covered(count, k) >= least]
     k = max(inner, default=0)
     return {"low": values[k], "high": values[-1 - k], "coverage": _covered(count, k)}
 
@@ -210,9 +212,22 @@ def _speed_up(case: DerivedCase, cases: Sequence[DerivedCase]) -> None:
         case.marks.append("BASELINE-DIFFERS")
         return
     case.speedup = middle / alone[-1].median
+    if case is not alone[-1]:
+        case.speedup_interval = _between(case.values, alone[-1].values)
     case.efficiency = case.speedup / case.ranks
     if case.efficiency > PLAUSIBLE_EFFICIENCY:
         case.marks.append("IMPLAUSIBLE")
+
+
+def _between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object] | None:
+    """The interval of a quotient of medians; each covers with the root of 95 % where it can."""
+    if len(ours) < 2 or len(theirs) < 2:
+        return None
+    (a, b, sure), (c, d, also_sure) = (
+        (float(str(it["low"])), float(str(it["high"])), float(str(it["coverage"])))
+        for it in (_interval(ours, COVERAGE**0.5), _interval(theirs, COVERAGE**0.5))
+    )
+    return {"low": a / d, "high": b / c, "coverage": sure * also_sure}
 
 
 def _marks(case: DerivedCase) -> list[str]:

@@ -64,6 +64,9 @@ def _columns(case: DerivedCase) -> dict[str, object]:
         "efficiency": case.efficiency,
         "trials_valid": len(case.values),
         "trials": len(case.trials),
+        "speedup_low": at(case.speedup_interval, "low"),
+        "speedup_high": at(case.speedup_interval, "high"),
+        "speedup_coverage": at(case.speedup_interval, "coverage"),
     }
 
 
@@ -246,29 +249,28 @@ def _check_sureness(
         place.findings.differs(MARKDOWN, "", seen, f"{len(cases)} cases")
         return
     for (count, cells), case in zip(found, cases, strict=True):
-        _check_statistics(place.findings, f"line {count}", cells[1:3], case)
+        line, spread = f"line {count}", case.numbers.get("spread")
+        _percent(place.findings, line, cells[1], spread if isinstance(spread, float) else None)
+        _check_interval(place.findings, line, cells[2], case.numbers.get("interval"))
+        if len(cells) in (5, 7):
+            _check_interval(place.findings, line, cells[4], case.speedup_interval)
 
 
 def _is_sureness(cells: Sequence[str]) -> bool:
     """Whether a row has a spread and an interval behind a case."""
-    if len(cells) not in (4, 6) or not re.fullmatch(r"-?\d+\.\d %|-?\d+\.\d%|n/a", cells[1]):
+    if len(cells) not in (4, 5, 6, 7) or not re.fullmatch(r"-?\d+\.\d %|-?\d+\.\d%|n/a", cells[1]):
         return False
     return cells[2] == "n/a" or _INTERVAL.search(cells[2]) is not None
 
 
-def _check_statistics(
-    findings: Findings, line: str, cells: Sequence[str], case: DerivedCase
-) -> None:
-    """Spread and interval of a case."""
-    spread = case.numbers.get("spread")
-    _percent(findings, line, cells[0], spread if isinstance(spread, float) else None)
-    interval = case.numbers.get("interval")
+def _check_interval(findings: Findings, line: str, cell: str, interval: object) -> None:
+    """Both ends of an interval, and what it covers."""
     if interval is None:
         return
-    numbers = _INTERVAL.search(cells[1])
+    numbers = _INTERVAL.search(cell)
     ends = [at(interval, "low"), at(interval, "high"), _hundred(at(interval, "coverage"))]
     if numbers is None:
-        findings.differs(MARKDOWN, f"{line}, interval", cells[1], ends)
+        findings.differs(MARKDOWN, f"{line}, interval", cell, ends)
         return
     for cell, value in zip(numbers.groups(), ends, strict=True):
         _rounded(findings, line, cell, value if isinstance(value, float) else None)

@@ -180,7 +180,7 @@ def test_a_result_says_whether_it_has_settled() -> None:
     assert [(mark.code, mark.message) for mark in done.marks] == [
         (
             "UNSETTLED",
-            "after 6 valid trials its interval is 4.43% of the median wide; asked for were 1%",
+            "after 6 valid trials its interval is 4.43% of the median wide; needed at most 1%",
         )
     ]
 
@@ -191,7 +191,7 @@ def test_a_case_without_an_interval_is_unsettled() -> None:
         trials = [trial("a", value) for value in values] or [trial("a", None, "failed")]
         found = settling.marked(medians.result(case(), trials), METHOD)
         (mark,) = found.marks
-        assert mark.message == f"{words}; asked for were 1%"
+        assert mark.message == f"{words}; needed at most 1%"
 
 
 def test_fewer_than_the_least_never_count_as_settled() -> None:
