@@ -34,7 +34,7 @@ gangs: $(READY)
 
 # What takes minutes for one promise, and is part of nothing else.
 long: $(READY)
-	sh tests/cluster/install.sh
+	sh tests/cluster/install.sh chromium chromium fc-list fontconfig
 	$(PYTEST) -n $(WORKERS) -m long
 
 # On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.

@@ -24,10 +24,11 @@ class _Row:
     median: float
     trials: Sequence[tuple[Measurement, float]]
 
-    def differences(self, *, valid: bool) -> Iterable[float]:
-        for trial, value in self.trials:
-            if (trial.state == "valid") == valid:
-                yield abs(value / self.median - 1)
+    @property
+    def widest(self) -> float:
+        """How far a trial that counts is from the median."""
+        counting = [value for trial, value in self.trials if trial.state == "valid"]
+        return max((abs(value / self.median - 1) for value in counting), default=0.0)
 
 
 def figures(page: Page) -> Iterable[Figure]:
@@ -45,12 +46,7 @@ def _row(page: Page, result: Result) -> _Row | None:
 
 
 def _figure(page: Page, rows: Sequence[_Row]) -> Figure:
-    widest = max(
-        difference * (1.1 if valid else 1.0)
-        for row in rows
-        for valid in (True, False)
-        for difference in (0.0, *row.differences(valid=valid))
-    )
+    widest = max(row.widest for row in rows)
     reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
     bottom = _TOP + _ROW * len(rows)
     across = scales.Scale(-reach, reach, _LEFT, _RIGHT)

@@ -83,6 +83,12 @@ class Drawing:
         children = (element("title", title),) if title else ()
         self.shapes.append(element("polyline", *children, class_=look, points=places))
 
+    def spans(self, spans: Iterable[tuple[float, float, float]], look: str) -> None:
+        """Upright lines, as one shape: of each its place across, and both of its ends."""
+        path = "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for x, low, high in spans)
+        if path:
+            self.shapes.append(element("path", class_=look, d=path))
+
     def box(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
         """A rectangle."""
         x, y = corner

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LETTER, IDEOGRAPH = 0.56, 1.0
+LETTER, IDEOGRAPH = 0.6, 1.0
 """Widths of a letter in its height: of letters on average, of Chinese always."""
 TEXT_PX = 13.0
 

@@ -34,7 +34,7 @@ def _scales(group: Sequence[Point]) -> bool:
 
 def _figure(page: Page, name: str, groups: Sequence[Sequence[Point]]) -> Figure:
     labels = [names.of_series(page, [result for result, _ in group]) for group in groups]
-    drawing, top = Drawing(), 26 + _ROW * (len(groups) + 1)
+    drawing, top = Drawing(), 44 + _ROW * (len(groups) + 1 + bool(page.report.published))
     points = [point for group in groups for point in group]
     sizes = sorted({result.case.world_size for result, _ in points})
     highest = max(
@@ -96,8 +96,6 @@ def _series(
     drawing.way(line, f"line s{number} d{number}")
     for result, found in group:
         x = across(result.case.world_size)
-        for value in _published(page, result):
-            drawing.point((x, up(value)), 3, f"s{number} open", page.say("figure.published"))
         if found.interval:
             low, high = up(found.interval.low), up(found.interval.high)
             drawing.line((x, low), (x, high), f"bar s{number}")
@@ -105,6 +103,8 @@ def _series(
                 drawing.line((x - 5, y), (x + 5, y), f"bar s{number}")
         words = f"{result.case.placement}: {rounding.fixed(found.median, 2)} {page.report.unit}"
         drawing.point((x, up(found.median)), _marker(number), f"s{number} full", words)
+        for value in _published(page, result):
+            drawing.point((x, up(value)), 3, f"s{number} open", page.say("figure.published"))
 
 
 def _marker(number: int) -> int:
@@ -122,7 +122,7 @@ def _legend(drawing: Drawing, number: int, label: str) -> None:
 def _legend_of_others(page: Page, drawing: Drawing, groups: int) -> None:
     y = 14 + _ROW * groups
     drawing.way([(8, y), (44, y)], "ideal s5")
-    ideal, published = page.say("figure.ideal"), page.say("figure.published")
+    ideal = page.say("figure.ideal")
     drawing.text((52, y + 4), ideal)
     x = 52 + scales.width(ideal) + 24
     drawing.line((x, y - 7), (x, y + 7), "bar s5")
@@ -131,9 +131,8 @@ def _legend_of_others(page: Page, drawing: Drawing, groups: int) -> None:
     interval = page.say("figure.interval")
     drawing.text((x + 12, y + 4), interval)
     if page.report.published:
-        x += 12 + scales.width(interval) + 24
-        drawing.point((x, y), 3, "s5 open")
-        drawing.text((x + 12, y + 4), published)
+        drawing.point((26, y + _ROW), 3, "s5 open")
+        drawing.text((52, y + _ROW + 4), page.say("figure.published"))
 
 
 def _ideal(group: Sequence[Point], result: Result) -> float:

@@ -24,6 +24,8 @@ def figures(page: Page) -> Iterable[Figure]:
         yield _figure(page, panels)
 
 
+_LABEL = 40
+"""Pixels that a number below a panel needs."""
 Panel = tuple[str, Sequence[Measurement]]
 
 
@@ -66,15 +68,19 @@ def _draw(
     for value in grid:
         drawing.line((left, up(value)), (left + _PANEL, up(value)), "grid")
         drawing.text((left - 5, up(value) + 4), scales.tick_text(value), "end small soft")
-    drawing.text((left, up(0) + 16), str(first), "small soft")
-    drawing.text((left + _PANEL, up(0) + 16), str(last), "end small soft")
+    taken = [across(end) for trial in trials for end in trial.window or ()]
+    for x, end, look in ((left, first, "small soft"), (left + _PANEL, last, "end small soft")):
+        if all(abs(x - other) > _LABEL for other in taken):
+            drawing.text((x, up(0) + 16), str(end), look)
     for trial in trials:
         is_valid = trial.state == "valid"
         look = "line thin s0 d0" if is_valid else "line thin s1 d1"
-        for point in trial.trace:
-            if point.high > point.low:
-                x = across((point.first + point.last) / 2)
-                drawing.line((x, up(point.low)), (x, up(point.high)), f"thin {look.split()[2]}")
+        spans = [
+            (across((p.first + p.last) / 2), up(p.low), up(p.high))
+            for p in trial.trace
+            if p.high > p.low
+        ]
+        drawing.spans(spans, f"thin {look.split()[2]}")
         line = [(across((p.first + p.last) / 2), up(p.mean)) for p in trial.trace]
         drawing.way(line, look, shown(trial.trial))
 

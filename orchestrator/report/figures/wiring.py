@@ -113,7 +113,12 @@ def _legend(page: Page, drawing: Drawing, kinds: Iterable[str]) -> None:
     for number, word in enumerate(sorted(kinds)):
         y = _TALL + 22 * number
         drawing.way([(8, y), (44, y)], _look(word))
-        drawing.text((52, y + 4), f"{word}: {page.say(f'link.{topology.kind(word)}')}", "small")
+        drawing.text((52, y + 4), f"{word}: {_meaning(page, word)}", "small")
+
+
+def _meaning(page: Page, word: str) -> str:
+    """What a link's word means, with its own number."""
+    return page.say(f"link.{topology.kind(word)}").replace("#", word.removeprefix("NV"))
 
 
 def _summary(page: Page, links: Links) -> str:

@@ -34,6 +34,7 @@ pre code{display:block;font-size:1em}
 pre{margin:.3rem 0 .8rem;padding:.6rem;background:var(--raised);white-space:pre-wrap}
 .wide-content{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
+table{margin-bottom:1rem}
 caption{text-align:left;color:var(--soft);padding:.3rem 0}
 th,td{padding:.3rem .7rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}

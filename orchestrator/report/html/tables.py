@@ -83,8 +83,29 @@ def results(page: Page) -> Iterable[Element]:
         caption = page.say("page.result.caption", series=title, unit=report.unit)
         head, rows = _filled(_heads(page), [_cells(page, result) for result in group])
         yield table(page, caption, head, rows)
+    if report.results:
+        yield _sureness(page)
     if report.lone:
         yield _lone(page, report.lone)
+
+
+def _sureness(page: Page) -> Element:
+    """Spread, interval, published result and transport of every case."""
+    keys = ("case", "spread", "interval", "published", "difference", "transport")
+    cells = [_sure(page, result) for result in page.report.results]
+    return table(page, page.say("sureness"), *_filled(page.heads(*keys), cells))
+
+
+def _sure(page: Page, result: Result) -> Row:
+    found, published = result.statistics, page.report.published_for(result)[:1]
+    return (
+        labels.of_case(page.report, result),
+        rounding.share(found.spread if found else None),
+        rounding.interval_words(found, page.language) if found else rounding.NONE,
+        " ".join(f"{row.throughput} ({row.by})" for row in published),
+        " ".join(rounding.signed(row.difference(result)) for row in published),
+        "" if result.transport == "-" else result.transport,
+    )
 
 
 def _heads(page: Page) -> tuple[str, ...]:
@@ -93,17 +114,12 @@ def _heads(page: Page) -> tuple[str, ...]:
         place: tuple[str, ...] = page.heads("case")
     else:
         place = page.heads("nodes", "gpus_per_node", "batch")
-    ours = ("speedup", "efficiency", "trials", "spread", "interval", "latency", "memory")
-    return (
-        *place,
-        page.report.unit,
-        *page.heads(*ours, "tflops", "published", "difference", "transport", "marks"),
-    )
+    ours = ("speedup", "efficiency", "trials", "latency", "memory", "tflops", "marks")
+    return (*place, page.report.unit, *page.heads(*ours))
 
 
 def _cells(page: Page, result: Result) -> Row:
     report, case, found = page.report, result.case, result.statistics
-    published = report.published_for(result)[:1]
     tflops = report.tflops_per_gpu(result)
     if report.layout.kind == "groups":
         place: Row = (groups.name(page, result),)
@@ -116,14 +132,9 @@ def _cells(page: Page, result: Result) -> Row:
         rounding.fixed(result.speedup, 2) if result.speedup is not None else "",
         rounding.share(result.efficiency) if result.efficiency is not None else "",
         rounding.of_trials(page.report, result, page.language),
-        rounding.share(found.spread if found else None),
-        rounding.interval_words(found, page.language) if found else rounding.NONE,
         groups.latency(result.latency_s) if result.latency_s is not None else "",
         groups.memory(result.memory_mib) if result.memory_mib is not None else "",
         rounding.fixed(tflops, 2) if tflops is not None else "",
-        " ".join(f"{row.throughput} ({row.by})" for row in published),
-        " ".join(rounding.signed(row.difference(result)) for row in published),
-        "" if result.transport == "-" else result.transport,
         page.codes(result.marks),
     )
 

@@ -1,0 +1,44 @@
+"""Pictures of report.html for docs/: light, dark, on a phone, on paper, in Chinese.
+
+``python -m tests.docs.screenshots`` takes them anew with Chromium; the report is the one that tests
+of pages have, with the numbers of DLPerf's table and made-up rates over iterations. Paper is shown
+by its style sheet on a screen.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from orchestrator import report
+from orchestrator.report import Language
+from tests.docs.pages import ROOT
+from tests.report import browser
+from tests.report.pages import sources, whole
+
+DARK, LIGHT = (f"--blink-settings=preferredColorScheme={number}" for number in (0, 1))
+SHOTS: Mapping[str, tuple[Language, str, str]] = {
+    "report-light": ("en", LIGHT, "1080,2050"),
+    "report-dark": ("en", DARK, "1080,1500"),
+    "report-phone": ("en", LIGHT, "500,1500"),
+    "report-print": ("en", LIGHT, "794,1123"),
+    "report-chinese": ("zh", LIGHT, "1080,1500"),
+}
+
+
+def page(name: str, language: Language) -> str:
+    """The page, for paper with the style of paper alone."""
+    text = report.html_page(whole(), language, sources(whole()))
+    if name.endswith("print"):
+        first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')
+        text = first + rest.partition("/>")[2]
+        return text.replace("@media print", "@media all").replace("@media screen", "@media print")
+    return text
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        for name, (language, scheme, size) in SHOTS.items():
+            path, to = Path(place, f"{name}.html"), ROOT / "docs" / f"{name}.png"
+            path.write_text(page(name, language), encoding="utf-8")
+            options = (scheme, f"--window-size={size}", f"--screenshot={to}")
+            browser.looked(path.as_uri(), options, Path(place, "profile"))

@@ -1,0 +1,134 @@
+"""report.html as Chromium sees it: no error, no request, no fault for those who cannot see."""
+
+import functools
+import json
+import re
+import subprocess
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from orchestrator.collecting import report_files
+from orchestrator.report import Language
+from tests.report import browser
+from tests.report.pages import whole
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.long,
+    pytest.mark.skipif(browser.program() is None, reason="needs Chromium, which is not installed"),
+]
+LINE = "DLL 2020-09-15 10:00:00.000000 - Epoch: 0 Iteration: {}  train.loss : 6.9\n"
+
+
+class Heard(SimpleHTTPRequestHandler):
+    """Serves files and remembers what was asked for."""
+
+    asked: list[str]
+
+    def log_message(self, format: str, *args: object) -> None:
+        self.asked.append(format % args)
+
+
+@dataclass
+class Pages:
+    """Reports in both languages, served on this machine."""
+
+    folder: Path
+    address: str
+    asked: list[str] = field(default_factory=list)
+
+    def url(self, language: str, name: str = "report.html") -> str:
+        return f"{self.address}/{language}/{name}"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """The report that has everything, with its logs, written as `collect` writes it."""
+    folder, found, asked = tmp_path_factory.mktemp("pages"), whole(), list[str]()
+    for language in ("en", "zh"):
+        for trial in found.trials:
+            if trial.evidence:
+                log = folder / language / trial.evidence.log
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_text("".join(LINE.format(n) for n in range(1, 150)))
+        report_files.reports(folder / language, found, language)
+    handler = type("Handler", (Heard,), {"asked": asked})
+    serving = functools.partial(handler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Pages(folder, f"http://127.0.0.1:{server.server_port}", asked)
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The text of axe-core, which comes from npm for this test alone."""
+    folder = tmp_path_factory.mktemp("axe")
+    words = ("npm", "install", "axe-core@4", "--no-audit", "--no-fund", "--ignore-scripts")
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(words, cwd=folder, capture_output=True, timeout=90, check=True)
+    script = folder / "node_modules/axe-core/axe.min.js"
+    if not script.exists():
+        pytest.skip("needs axe-core, which npm could not bring")
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_asks_for_nothing_and_says_no_error(
+    pages: Pages, language: Language, tmp_path: Path
+) -> None:
+    """Its own file alone was fetched, its console is empty, and its text is drawn."""
+    pages.asked.clear()
+    text, console = browser.looked(pages.url(language), ["--dump-dom"], tmp_path)
+    assert console == []
+    paths = {line.split()[1] for line in pages.asked} - {"/favicon.ico"}
+    assert paths == {f"/{language}/report.html"}
+    assert text.count("<svg") == 4
+    assert "LOG-CHANGED" in text
+
+
+def test_every_link_resolves(pages: Pages) -> None:
+    """Those to logs lead to bytes, those in the page to a place in it; so do those of report.md."""
+    for name in ("report.html", "report.md"):
+        text = (pages.folder / "en" / name).read_text(encoding="utf-8")
+        links = set(re.findall(r'href="([^"]+)"|\]\(([^)]+\.svg)\)', text))
+        assert links
+        for inside, figure in links:
+            if inside.startswith("#"):
+                assert f'id="{inside[1:]}"' in text
+                continue
+            url = urllib.parse.urljoin(pages.url("en"), inside or figure)
+            with urllib.request.urlopen(url) as answer:
+                assert answer.status == 200
+                assert answer.read()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
+def test_axe_finds_no_serious_fault(
+    pages: Pages, axe: str, language: Language, scheme: str, tmp_path: Path
+) -> None:
+    """In light and in dark; the copy that it looks at may run its script, the report may not."""
+    page = (pages.folder / language / "report.html").read_text(encoding="utf-8")
+    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    run = "axe.run().then(r=>{document.body.textContent='FOUND'+JSON.stringify(r.violations)})"
+    copy = pages.folder / language / f"axe-{scheme}.html"
+    copy.write_text(bare.replace("</body>", f"<script>{axe}\n{run}</script></body>"))
+    options = ["--dump-dom", "--virtual-time-budget=60000"]
+    options.append(f"--blink-settings=preferredColorScheme={scheme}")
+    text, _ = browser.looked(pages.url(language, copy.name), options, tmp_path)
+    found = re.search(r"FOUND(\[.*\])", text.replace("&lt;", "<").replace("&gt;", ">"), re.DOTALL)
+    assert found, text[-500:]
+    faults = json.loads(found[1].replace("&amp;", "&"))
+    serious = [fault for fault in faults if fault["impact"] in ("serious", "critical")]
+    assert [(fault["id"], fault["nodes"][0]["html"]) for fault in serious] == []
