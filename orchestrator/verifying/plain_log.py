@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 _TAG = re.compile(
@@ -18,7 +19,7 @@ STEPS = tuple(
         re.compile,
         (
             # NVIDIA's PyTorch programs
-            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d+) Iteration: (?P<iteration>\d+) (?:(?!DLL ).)*?"
+            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d+) Iteration: (?P<iteration>\d+) .*?"
             rf"train\.total_ips : (?P<rate>{_NUMBER}) im",
             # NVIDIA's TensorFlow program
             rf"DLL {_STAMP} - \(\d+, (?P<iteration>\d+)\) (?P<series>imgs_per_sec|total_ips) ?:"
@@ -34,6 +35,10 @@ STEPS = tuple(
         ),
     )
 )
+MARKS = (" Iteration: ", "_", "train: epoch ", "step: ", "|")
+"""What a line of each pattern has, since that is found sooner."""
+LONGEST = 64 << 10
+"""Bytes of a line; a longer one is no step of a program."""
 KINDS = ("dllogger", "tensorflow", "cnn", "bert", "gpt")
 _HALF = re.compile(_NVLOG + r"iteration: (?P<iteration>\d+)\s*$")
 _OTHER_HALF = re.compile(_NVLOG + rf"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>{_NUMBER})\s*$")
@@ -54,14 +59,14 @@ class PlainStep:
     """One step that a log prints.
 
     Args:
-        clock: seconds since 1970, exact; None where none is printed.
+        clock_ns: nanoseconds since 1970; None where no time is printed.
         latency: seconds of one step, exact; None likewise.
     """
 
     line: int
     epoch: int
     iteration: int
-    clock: Fraction | None
+    clock_ns: int | None
     rate: float
     latency: Fraction | None
     series: str
@@ -87,14 +92,11 @@ def read(path: Path) -> PlainLog:
     """The log in a file; a step in its last line counts only if a line feed ends it."""
     log, half = PlainLog(), None
     for count, line in lines(path):
-        if found := _HALF.search(line):
+        if " iteration: " in line and (found := _HALF.search(line)):
             half = found
             continue
         if half and (found := _OTHER_HALF.search(line)):
-            seconds = datetime.fromtimestamp(int(half["seconds"].split(".")[0]), UTC)
-            whole = Fraction(int(seconds.timestamp()))
-            clock = whole + Fraction("0." + half["seconds"].split(".")[1])
-            series = found["series"]
+            clock, series = _clock(None, half["seconds"]), found["series"]
             log.steps.append(
                 PlainStep(
                     count, 0, int(half["iteration"]), clock, float(found["rate"]), None, series
@@ -109,28 +111,35 @@ def read(path: Path) -> PlainLog:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each whole line; pieces that mpirun tagged are put together by rank."""
+    """Number and text of each whole line; pieces that mpirun tagged are put together by rank.
+
+    A line that is longer than any record is passed over.
+    """
     pieces: dict[str, str] = {}
+    count, whole = 1, True
     with open(path, "rb") as file:
-        for count, raw in enumerate(file, 1):
-            text = raw.decode("utf-8", "replace").replace("\0", "")
-            if not raw.endswith(b"\n"):
+        while raw := file.readline(LONGEST):
+            number, begun = count, whole
+            whole = raw.endswith(b"\n")
+            count += whole
+            if not (whole and begun):
                 continue
+            text = raw.decode("utf-8", "replace").replace("\0", "")
             parts = _TAG.split(text)
             if len(parts) == 1:
-                yield count, text
+                yield number, text
                 continue
             ranks, said = parts[1::2], parts[2::2]
             for rank, piece in zip(ranks[:-1], said[:-1], strict=True):
                 pieces[rank] = pieces.get(rank, "") + piece
-            yield count, f"[1,{ranks[-1]}]<stdout>:{pieces.pop(ranks[-1], '')}{said[-1]}"
+            yield number, f"[1,{ranks[-1]}]<stdout>:{pieces.pop(ranks[-1], '')}{said[-1]}"
 
 
 def _step(line: str, count: int) -> PlainStep | None:
     if line.count("DLL ") > 1:
         return None
-    for kind, pattern in zip(KINDS, STEPS, strict=True):
-        if found := pattern.search(line):
+    for kind, mark, pattern in zip(KINDS, MARKS, STEPS, strict=True):
+        if mark in line and (found := pattern.search(line)):
             parts = found.groupdict()
             latency = parts.get("latency")
             return PlainStep(
@@ -145,17 +154,21 @@ def _step(line: str, count: int) -> PlainStep | None:
     return None
 
 
-def _clock(stamp: str | None, seconds: str | None) -> Fraction | None:
-    if seconds:
-        return Fraction(seconds)
-    if not stamp:
+def _clock(stamp: str | None, seconds: str | None) -> int | None:
+    """Nanoseconds since 1970, to the last printed digit."""
+    whole, _, decimals = (stamp or seconds or "").partition(".")
+    if not whole:
         return None
-    whole, _, decimals = stamp.partition(".")
+    return (int(whole) if seconds else _second(whole)) * 10**9 + int(decimals.ljust(9, "0")[:9])
+
+
+@lru_cache(maxsize=16)
+def _second(text: str) -> int:
+    """Seconds since 1970 of a date and time; 0 where there is no such time."""
     try:
-        moment = datetime.fromisoformat(whole).replace(tzinfo=UTC)
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
     except ValueError:
-        return None
-    return Fraction(int(moment.timestamp())) + Fraction(f"0.{decimals or 0}")
+        return 0
 
 
 def _take(log: PlainLog, line: str) -> None:

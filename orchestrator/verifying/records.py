@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,17 +81,15 @@ def check_sums(folder: Folder) -> None:
 
 def evidence(folder: Path) -> set[str]:
     """Records, logs, outcomes and reports that lie in a sweep's folder."""
-    found = {path for path in folder.iterdir() if path.is_file() and not path.is_symlink()}
-    found |= {path for path in (folder / "logs").rglob("*") if path.is_file()}
-    attempts = folder / "attempts"
-    found |= {*attempts.glob("*/a*/attempt.json"), *attempts.glob("*/a*/r*.log")}
+    found = {path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+    inside = {*(folder / "attempts").glob("*/a*/*")}
+    logs = {path for path in inside if path.name == "attempt.json" or path.suffix == ".log"}
+    found -= inside - logs
     names = {path.relative_to(folder).as_posix() for path in found}
-    no_evidence = {SUMS, "lock"}
-    return {
-        name
-        for name in names
-        if name not in no_evidence and not name.endswith(".new") and "detached-" not in name
-    }
+    no_evidence = re.compile(
+        r"SHA256SUMS|lock|detached-.*\.log|(?:.*/)?[^/]*\.(?:new|folder)(?:/.*)?"
+    )
+    return {name for name in names if not no_evidence.fullmatch(name)}
 
 
 def events(folder: Folder) -> list[Mapping[str, object]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.verifying.cases import DerivedCase
+from orchestrator.verifying.cases import document as case_document
 from orchestrator.verifying.differences import Findings, at, text
 from orchestrator.verifying.records import Folder
 
@@ -252,6 +253,8 @@ def _check_sureness(
         line, spread = f"line {count}", case.numbers.get("spread")
         _percent(place.findings, line, cells[1], spread if isinstance(spread, float) else None)
         _check_interval(place.findings, line, cells[2], case.numbers.get("interval"))
+        transport = text(case_document(case).get("transport")) or "-"
+        place.findings.same(MARKDOWN, f"{line}, transport", cells[3], transport)
         if len(cells) in (5, 7):
             _check_interval(place.findings, line, cells[4], case.speedup_interval)
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import pairwise
-from math import isfinite
+from math import fsum, isfinite
 from pathlib import Path
 
 from orchestrator.verifying import plain_log, plain_nccl
@@ -35,7 +34,6 @@ class DerivedTrial:
         rule: how its throughput was taken.
         span: the two steps, or the first and the last row, that it stands on.
         steps: what must not be the same in two trials.
-        terms: the numbers of its formula, by name.
     """
 
     throughput: float | None = None
@@ -46,7 +44,6 @@ class DerivedTrial:
     memory_mib: int | None = None
     rate_mean: float | None = None
     steps: tuple[object, ...] = ()
-    terms: dict[str, float] = field(default_factory=dict)
 
     @property
     def lines(self) -> list[int] | None:
@@ -75,7 +72,7 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     found.memory_mib = log.memory_mib
     rates = [step.rate for step in log.steps]
     if rates and all(isfinite(rate) and rate > 0 for rate in rates):
-        found.rate_mean = float(sum(map(Fraction, rates)) / len(rates))
+        found.rate_mean = fsum(rates) / len(rates)
     found.reasons += _damages(log, method)
     found.reasons += _foreign(log, case)
     _measure(found, log, _window(workload, method, log), global_batch(case))
@@ -152,11 +149,11 @@ def _measure(
         lacking = [str(end) for end in window if end not in ends]
         found.reasons.append(f"no step {' and '.join(lacking)}, where its window ends")
         return
-    found.steps = tuple((step.iteration, step.clock, step.rate) for step in inside)
+    found.steps = tuple((step.iteration, step.clock_ns, step.rate) for step in inside)
     if inside:
         found.span = (inside[0], inside[-1])
     _apply(found, log, inside, batch)
-    if found.rule in ("reported", "rates") and (not found.span or found.span[0].clock is None):
+    if found.rule in ("reported", "rates") and (not found.span or found.span[0].clock_ns is None):
         found.span = None
 
 
@@ -168,11 +165,9 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: list[PlainStep], batch: i
         _by_clock(found, inside[0], inside[-1], batch)
         _against_rates(found, inside[1:])
     elif found.rule == "rates" and inside:
-        found.throughput = float(sum(Fraction(step.rate) for step in inside) / len(inside))
-        found.terms = {"rates": len(inside)}
+        found.throughput = fsum(step.rate for step in inside) / len(inside)
     elif found.rule == "latency" and found.latency_s:
         found.throughput = batch / found.latency_s
-        found.terms = {"batch": batch, "rows": len(latencies), "seconds": found.latency_s}
     elif found.rule == "reported" and len(set(log.reported)) == 1:
         found.throughput = log.reported[0]
     else:
@@ -180,16 +175,16 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: list[PlainStep], batch: i
 
 
 def _by_clock(found: DerivedTrial, first: PlainStep, last: PlainStep, batch: int) -> None:
-    if first.clock is None or last.clock is None:
+    if first.clock_ns is None or last.clock_ns is None:
         found.span = None
         found.reasons.append("no time in its lines")
         return
-    seconds, count = last.clock - first.clock, last.iteration - first.iteration
-    if seconds <= 0:
-        found.reasons.append(f"its clock goes from line {first.line} to {last.line} by {seconds} s")
+    nanoseconds, count = last.clock_ns - first.clock_ns, last.iteration - first.iteration
+    if nanoseconds <= 0:
+        words = f"{nanoseconds / 10**9} s from line {first.line} to {last.line}"
+        found.reasons.append(f"its clock says {words}")
         return
-    found.throughput = float(batch * count / seconds)
-    found.terms = {"batch": batch, "iterations": count, "seconds": float(seconds)}
+    found.throughput = batch * count * 10**9 / nanoseconds
 
 
 def _against_rates(found: DerivedTrial, steps: list[PlainStep]) -> None:
@@ -220,7 +215,11 @@ def _damages(log: PlainLog, method: object) -> Iterator[str]:
         if jump != stride:
             yield f"line {step.line}: step {step.iteration} after {before.iteration}"
             break
-        if before.clock is not None and step.clock is not None and step.clock < before.clock:
+        if (
+            before.clock_ns is not None
+            and step.clock_ns is not None
+            and step.clock_ns < before.clock_ns
+        ):
             yield f"line {step.line}: its clock goes back"
             break
     promised = number(at(method, "iterations"))

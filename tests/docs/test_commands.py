@@ -113,7 +113,8 @@ def desk(place: Place) -> Place:
 def run_page(page: Path, desk: Place) -> int:
     """Run what runs on any machine, with stubs that replay what programs of a node printed."""
     folder = desk.folder.parent
-    stubs.write(folder / "stubs")
+    if not (folder / "stubs").exists():  # of another page in the same folder
+        stubs.write(folder / "stubs")
     path = f"{folder / 'stubs'}:{running.program(folder / 'bin')}"
     run = running.shell(desk.folder, {**desk.env(), "PATH": path})
     return running.read(page, desk.folder, run, running.runs_here)

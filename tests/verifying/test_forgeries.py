@@ -218,6 +218,11 @@ def a_median_in_the_report(sweep: Sweep) -> None:
 
 
 @forgery("report.md")
+def a_transport_in_the_report(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", r"(93.75%) | IB mlx5\_0 |", "(93.75%) | RoCE mlx5\\_0 |")
+
+
+@forgery("report.md")
 def a_state_in_the_report(sweep: Sweep) -> None:
     replaced(sweep.folder / "report.md", "| 5 | invalid |", "| 5 | valid |")
 

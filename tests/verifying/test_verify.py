@@ -1,5 +1,6 @@
 """verify finds nothing in an untouched sweep, and every byte that was changed."""
 
+import json
 import random
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from orchestrator.state import archives
 from orchestrator.state.opened import opened
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store, Sweep, dumps
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
 
@@ -26,12 +27,26 @@ def test_nothing_differs_in_an_untouched_sweep(untouched: dict[str, Sweep], name
     assert not [what for what in findings.not_derived if "state" in what]
 
 
+def test_trials_that_were_not_needed_are_derived_too(tmp_path: Path) -> None:
+    """By the interval of the others; with a narrower one asked for, they were left out wrongly."""
+    sweep = sweeps.collected(Store(tmp_path), sweeps.settled())
+    assert verified(sweep.folder).differences == []
+    document = json.loads((sweep.folder / "results.json").read_text())
+    states = [trial["state"] for trial in document["cases"][0]["trials"]]
+    assert states == ["valid"] * 5 + ["not-needed"] * 2
+    document["cases"][0]["trials"][6]["state"] = "planned"
+    (sweep.folder / "results.json").write_text(dumps(document))
+    found = verified(sweep.folder).differences
+    assert {"cases[0].trials[6].state", "sha256"} == {difference.place for difference in found}
+
+
 def test_nothing_differs_in_an_archive(untouched: dict[str, Sweep], tmp_path: Path) -> None:
     """Opened elsewhere, it is the same sweep."""
     archives.pack(untouched["bert"], tmp_path / "bert.tar.zst")
     with opened(Store(tmp_path), str(tmp_path / "bert.tar.zst")) as opening:
         findings = verified(opening.sweep.folder)
-    assert (findings.differences, findings.files) == ([], 34)
+    assert findings.differences == []
+    assert findings.files == verified(untouched["bert"].folder).files
 
 
 @pytest.mark.parametrize("name", BYTES)
