@@ -35,7 +35,7 @@ def test_a_drift_stands_at_the_top_and_with_its_measurements() -> None:
     """Before the tables, in words; and in a section of its own with logs and sha256."""
     found = watched(802.9, 790.0, 780.0)
     text = report.markdown(found)
-    assert text.index("Canary: DRIFT: 2.9% between") < text.index("## Test Descriptions")
+    assert text.index("DRIFT: canary: 2.9% between") < text.index("## Final Result")
     (rows,) = tables(section(text, "Canary"))
     assert rows[0][:3] == ["measured at", "samples/s(PyTorch)", "difference from the first"]
     assert [row[:4] for row in rows[1:]] == [
@@ -69,7 +69,8 @@ def test_a_settled_case_lacks_nothing() -> None:
     text = report.markdown(found)
     assert "INCOMPLETE" not in text
     assert "3 to 5 trials of each case: no more once the interval" in text
-    assert "median of 3/3" in text
+    (final,) = tables(section(text, "Final Result"))
+    assert final[1][6] == "3/3"
     (rows,) = tables(section(text, "All Results"))
     assert [row[5] for row in rows[1:]] == ["valid"] * 3 + ["not-needed"] * 2
     (case,) = json.loads(json.dumps(report.document(found)))["cases"]
