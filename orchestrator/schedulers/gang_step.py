@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
-from orchestrator.model.attempt import Attempt
+from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports.steps import Steps
 
@@ -35,7 +35,7 @@ class GangStep:
         self._created = 0
         self._srun: subprocess.Popen[bytes] | None = None
         self._opened = self._told = False
-        self._gone_at = 0.0
+        self._gone_at = self._failed_at = 0.0
         self._looked_at = self._states_at = 0.0
         self._absent = 0
         self._states: Mapping[str, str] = {}
@@ -134,8 +134,24 @@ class GangStep:
             if now - self._states_at > fresh:
                 self._states_at = now
                 with contextlib.suppress(errors.DlperfError):
-                    self._states = slurm_queue.node_states(self._attempt.nodes)
+                    self._states = slurm_queue.health(self._attempt.handle, self._attempt.nodes)
         return self._states.get(node, "")
+
+    def lost(self, node: str) -> bool:
+        """Whether Slurm has given up a node by now, or taken it from the job."""
+        self._states_at = 0.0
+        return slurm_queue.is_down(self.state(node))
+
+    def holds_back(self, end: TaskEnd | None) -> bool:
+        """Whether a task's failure is to be told after that of a node which Slurm gave up just now.
+
+        Ranks that lost a peer fail at once; the trial should name the node.
+        """
+        if end is None or end.why != "exited" or end.status == 0 or self._told:
+            return False
+        if not self._failed_at:
+            self._failed_at, self._states_at = time.monotonic(), 0.0
+        return self.any_down() and time.monotonic() - self._failed_at < BLAME_S
 
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""

@@ -205,7 +205,7 @@ class Slurm:
 
     def _down(self) -> set[str]:
         with contextlib.suppress(errors.LocalError):
-            states = slurm_queue.node_states([seat.node for seat in self._seats])
+            states = slurm_queue.health(self._job, [seat.node for seat in self._seats])
             return {node for node, state in states.items() if slurm_queue.is_down(state)}
         return set()
 

@@ -142,6 +142,12 @@ def is_over(job: str) -> bool:
     return not found or found[0].ended
 
 
+def runs(job: str) -> bool:
+    """Whether steps of a job may be started: it is neither over nor waiting."""
+    found = jobs(ids=(job,))
+    return bool(found) and found[0].state == "RUNNING"
+
+
 def cancel(target: str, *more: str) -> None:
     """End a job or a step, or send it a signal; one that is over is no error."""
     try:
@@ -156,6 +162,17 @@ def node_states(nodes: Sequence[str]) -> dict[str, str]:
     said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
     lines = (line.partition("|") for line in said.splitlines())
     return {name.strip(): state.strip().upper() for name, _, state in lines}
+
+
+def health(job: str, nodes: Sequence[str]) -> dict[str, str]:
+    """The state of each of these nodes; DOWN for one that Slurm has taken from the job.
+
+    A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
+    """
+    states = node_states(nodes)
+    kept = call("squeue", "-h", "-j", job, "-o", "%N", patience_s=0.0).strip()
+    names = call("scontrol", "show", "hostnames", kept, patience_s=0.0).split() if kept else nodes
+    return {node: states.get(node, "") if node in names else "DOWN" for node in nodes}
 
 
 def is_down(state: str) -> bool:

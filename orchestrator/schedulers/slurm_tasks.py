@@ -42,10 +42,12 @@ class SlurmTasks:
         Raises:
             NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
         """
-        state = self._files.state(attempt, task)
-        if state.phase == "ended":
-            return state
         gang = self._gang(attempt)
+        state = self._files.state(attempt, task)
+        if state.phase == "ended" and not gang.holds_back(state.end):
+            return state
+        if state.phase == "ended" and not slurm_queue.is_down(gang.state(task.node)):
+            return TaskState("running")  # a moment, until the node to blame was looked at
         down = slurm_queue.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
@@ -79,7 +81,12 @@ class SlurmTasks:
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
         token = attempt.token(task)
         run = self._fleet.transports[task.node].run
-        done = run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
+        try:
+            done = run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
+        except errors.NodeUnreachable:
+            if slurm_queue.runs(self._job) and not gang.lost(task.node):
+                raise
+            return  # the job was cancelled or queued again, or has lost the node: Slurm ends all
         if done.exit_code != 0:
             pids = done.stdout.decode(errors="replace").strip()
             raise errors.LeftoverError(

@@ -85,15 +85,14 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
 
 
 def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
-    if (folder / f"{seen.job.id}.code").exists():
-        return True
-    if time.monotonic() - seen.at < QUEUE_EVERY_S and seen.at:
+    has_code = (folder / f"{seen.job.id}.code").exists()
+    if not has_code and time.monotonic() - seen.at < QUEUE_EVERY_S and seen.at:
         return False
     seen.at = time.monotonic()
     found = [one for one in slurm_queue.jobs(ids=(seen.job.id,)) if one.name == seen.job.name]
     if not found:
         seen.absent += 1
-        return seen.absent >= ABSENT
+        return has_code or seen.absent >= ABSENT
     seen.absent, seen.job = 0, found[0]
     _say(seen, voice)
     return seen.job.ended

@@ -9,6 +9,7 @@ from orchestrator.model.slurm import Slurm
 WARNING_S = 120  # before its time limit a job is told, so that it ends in good order
 # The program is a child, so that its exit code can be kept: what Slurm says of a job is lost soon.
 BODY = """
+rm -f {base}.code
 told=
 trap 'told=yes; kill -TERM "$child" 2>/dev/null' TERM
 {command} &

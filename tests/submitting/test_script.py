@@ -43,7 +43,7 @@ HEAD = """\
 
 def test_the_script_is_this_one() -> None:
     """Every option of sbatch, and the command with its words quoted."""
-    head, _, body = script.batch(SLURM, SUBMISSION).partition("\ntold=\n")
+    head, _, body = script.batch(SLURM, SUBMISSION).partition("\nrm -f ")
     assert f"{head}" == HEAD.replace("7a37c1a9ae3c2f35", SUBMISSION.comment[7:])
     assert "/venv/bin/python -m orchestrator sweep 'my book' &\n" in body
     assert "scontrol" not in body
