@@ -81,11 +81,6 @@ def scalar(value: str) -> str:
     return value if plain or _IPV4.fullmatch(value) else json.dumps(value, ensure_ascii=False)
 
 
-def as_yaml(document: Mapping[str, object]) -> str:
-    """Plain data as text that the reader of inventories takes: JSON is YAML."""
-    return json.dumps(document)
-
-
 def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
     """The ports that training should use, and why others are left out.
 

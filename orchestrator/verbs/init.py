@@ -1,6 +1,7 @@
 """init: an inventory written from what machines say of themselves."""
 
 import getpass
+import json
 import secrets
 import sys
 from collections.abc import Sequence
@@ -153,7 +154,7 @@ def _cluster(name: str, nodes: Sequence[DraftNode], login: Login) -> Cluster:
             entry |= {"known_hosts": login.known_hosts} if login.known_hosts else {}
         entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
-    text = inventory_draft.as_yaml(document)
+    text = json.dumps(document)  # which is YAML, too
     return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
 
 

@@ -21,6 +21,8 @@ ONLY_PARSED = {
     "README.md: make demo": "takes minutes",
     "README.md: make test": "is what runs this",
     "README.md: pip install '.[demo]'": "writes into the environment of the tests",
+    "docs/first-cluster.md: dlperf-orch init bench@10.0.0.11 bench@10.0.0.12"
+    " -o inventory/mine.yaml": "needs the nodes; tests/on_cluster/test_pages.py asks virtual ones",
     "docs/commands-nodes.md: dlperf-orch trust v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch bundle v100x4 /media/usb": "needs the nodes",
     "docs/commands.md: dlperf-orch data check imagenet --inventory v100x4": "needs the nodes",

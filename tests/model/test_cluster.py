@@ -324,3 +324,15 @@ def test_a_copy_with_other_nodes_has_members_of_its_own() -> None:
     narrow = whole.model_copy(update={"nodes": whole.nodes[1:]})
     assert [node.name for node in narrow.members] == ["bb"]
     assert whole == whole.model_copy()
+
+
+def test_roce_needs_an_adapter_on_ethernet() -> None:
+    """Said once, where it was written; with such an adapter it holds."""
+    infiniband = [{"name": "mlx5_0", "rate_gbps": 400}]
+    ethernet = [{**infiniband[0], "link_layer": "Ethernet"}]
+    needed = "which has no adapter with link_layer: Ethernet; needed one among its hcas"
+    common = cluster(defaults={"hcas": infiniband, "roce": {"gid_index": 3}})
+    assert mistakes(common) == [(("defaults", "roce"), f"roce for node n1, {needed}")]
+    own = cluster([A, {**B, "roce": {"gid_index": 3}}], defaults={"hcas": infiniband})
+    assert mistakes(own) == [(("nodes", 1, "roce"), f"roce for node n2, {needed}")]
+    assert mistakes(cluster(defaults={"hcas": ethernet, "roce": {"traffic_class": 106}})) == []

@@ -1,11 +1,13 @@
 """Inventories written from what machines answered, each of which our own check accepts."""
 
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
@@ -117,6 +119,37 @@ def test_docker_behind_sudo_is_taken() -> None:
     answers = {"docker.info": refused, "docker.version": refused, "sudo": Output(0, "27.1\n", "")}
     _, found = drafted(node("n1", "10.0.0.1", without(answers)))
     assert (found.members[0].runtime, found.members[0].sudo) == ("docker", True)
+
+
+def test_nobody_answered_and_the_file_holds() -> None:
+    """What can be said is how they are reached; nothing is guessed of what they have."""
+    silent = node("n1", "10.0.0.1", None, why="refused", identity=None)
+    text = inventory_draft.text(Draft("lab", "init", (silent,), known_hosts="/keys/known_hosts"))
+    (only,) = user_files.judged_cluster(yaml_reader.draft_of(text, "it")).members
+    assert (only.gpus, only.identity, only.known_hosts) == (None, None, "/keys/known_hosts")
+
+
+def test_gpus_of_several_models_are_counted_and_not_named() -> None:
+    """The user chooses which of them are to be used."""
+    found = answer()
+    assert found.gpu is not None
+    (gpu,) = found.gpu.gpus
+    mixed = replace(found.gpu, gpus=(gpu, replace(gpu, model="NVIDIA T400")))
+    text, cluster = drafted(node("n1", "10.0.0.1", replace(found, gpu=mixed)))
+    (only,) = cluster.members
+    assert only.gpus is not None
+    assert (only.gpus.count, only.gpus.model) == (2, None)
+    assert "# n1: GPUs of several models" in text
+
+
+def test_a_machine_answers_everything_in_one_round_trip() -> None:
+    """This one, by the command itself; and one that says nothing in time is an error."""
+    probe = discovery.probe("/tmp", nonce="abc123")
+    done = subprocess.run(probe.argv, capture_output=True, text=True, timeout=180, check=True)
+    assert probe.parse(done.stdout).host.cpus > 0
+    with pytest.raises(errors.LogError) as hung:
+        discovery.discovered({"host": Output(None, "", "")})
+    assert hung.value.code == "HOST-HUNG"
 
 
 def test_this_machine_is_local() -> None:
