@@ -9,6 +9,7 @@ with the observer beside it and without, A B B A, so that what drifts meets both
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.benchmarks.reference_rn50 import PROGRAM, load
 
 PAIRS = 10
 USUAL = ["--device", "cpu", "--image-size", "64", "-b", "4", "--prof", "31"]
+SHARES: list[float] = []  # of one CPU, that the observer used in each window
 LIMITS = Limits(time_s=3600, stall_s=3600, grace_s=1, create_s=60)
 
 
@@ -51,6 +53,7 @@ def main(argv: list[str]) -> None:
             ratios.append(found[True] / found[False])
             pair = f"with {found[True]:.3f}  without {found[False]:.3f} img/s"
             print(f"{pair}  ratio {ratios[-1]:.4f}", flush=True)
+    print(f"the observer itself used {median(SHARES):.2%} of one CPU; here are {os.cpu_count()}")
     print(f"median of {PAIRS} ratios: {median(ratios):.4f}, {min(ratios):.4f} to {max(ratios):.4f}")
     program.distributed.destroy_process_group()
 
@@ -69,12 +72,27 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
     attempt = Attempt("benchmark", folder.name, os.getpid(), {"here": str(folder)}, 0, (task,))
     transport = LocalTransport("here")
     observer.start(transport, observer.arguments(attempt, task, LIMITS, os.getpid()))
+    began = time.monotonic()
     try:
         yield
     finally:
+        SHARES.append(used_s(attempt.token(task)) / (time.monotonic() - began))
         observer.end(transport, attempt, task)
     if (folder / "r0.state").read_bytes().count(b"\nhost,") < 2:
         sys.exit("a window is too short for the observer to see it; take a larger --prof")
+
+
+def used_s(token: str) -> float:
+    """Processor time of an observer's processes and of those that they waited for."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"DLPERF_OBSERVER={token}\0" in (path / "environ").read_text():
+                words = (path / "stat").read_text().rpartition(") ")[2].split()
+                ticks += sum(map(int, words[11:15]))
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
