@@ -8,9 +8,11 @@ from tests.virtual import TRIAL, Desk, ended
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
-# The busy one takes half a CPU or more even where neighbours want them all.
+# The busy one takes half a CPU or more even where neighbours want them all: the kernel shares CPUs
+# between sessions first, then by niceness within each.
 LEFT = "</dev/null >/dev/null 2>&1; until [ -s {0} ]; do sleep 0.01; done; cat {0}"
-BUSY = "nice -n -20 setsid -f sh -c 'echo $$ >/run/testbed/busy; while :; do :; done' "
+FIRST = "echo -20 >/proc/self/autogroup; echo $$ >/run/testbed/busy"  # before other sessions
+BUSY = f"nice -n -20 setsid -f sh -c '{FIRST}; while :; do :; done' "
 HOLDER = "setsid -f sh -c 'echo $$ >/run/testbed/holder; exec sleep 600' "
 OBSERVERS = "grep -lsz '^DLPERF_OBSERVER=' /proc/[0-9]*/environ | cut -d/ -f3"
 
