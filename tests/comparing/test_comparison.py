@@ -159,7 +159,9 @@ def test_published_values_have_no_trials() -> None:
     verdict = found.rows[0].verdict
     assert verdict.difference == pytest.approx(22551.16 / 100 - 1)
     assert (verdict.kind, verdict.gate, found.exit_code) == ("unknown", "unknown", 5)
-    assert "4x8 amp b256: 22551.16 by ngc-pytorch: DLPerf README" in list(table.remarks(found))
+    assert "4x8 amp b256: 22551.16 by ngc-pytorch on V100-SXM2-16GB: DLPerf README" in list(
+        table.remarks(found)
+    )
     assert document(found)["cases"][0]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
     assert sides.published(first, "none", "published:none").cases == ()
 
