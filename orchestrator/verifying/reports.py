@@ -105,6 +105,8 @@ def _leave_out(
         if items(case.get("trials")) and items(own.get("trials")):
             trial = items(own["trials"])[0]
             levels.append(("cases[].trials[].", items(case["trials"])[0], trial))
+    for name in ("report.html", "figures"):
+        findings.not_derived[name] = "their sha256 is checked, their content is not read"
     for where, has, own in levels:
         for key in has.keys() - own.keys() - {"version", "exports", "cases"}:
             findings.not_derived[f"{where}{key}"] = NOT_DERIVED.get(key, "not a number of a log")
