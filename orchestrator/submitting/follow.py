@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import errors
@@ -52,7 +52,8 @@ class _Seen:
     job: slurm_queue.Job
     absent: int = 0
     said: str = ""
-    at: float = field(default_factory=lambda: 0.0)
+    at: float = 0.0
+    ran: bool = False
 
 
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
@@ -113,9 +114,9 @@ def _say(seen: _Seen, voice: Voice) -> None:
     if job.state != "PENDING":
         words = f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
     if words != seen.said:
-        again = seen.said.startswith(f"job {job.id} is running") and job.state == "PENDING"
+        again = seen.ran and job.state == "PENDING"
         voice.line(f"{words} (Slurm queued it again)" if again else words)
-        seen.said = words
+        seen.said, seen.ran = words, seen.ran or job.state == "RUNNING"
 
 
 def _code(path: Path) -> int | None:

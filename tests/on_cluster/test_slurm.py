@@ -22,7 +22,7 @@ import pytest
 
 from tests import TESTS
 from tests.cluster import Cluster, cluster
-from tests.cluster.slurm import PREEMPTING, Slurm, call, environment
+from tests.cluster.slurm import PREEMPTING, Slurm, call, environment, lacking
 from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -161,6 +161,8 @@ class Login:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Cluster]:
     """Four virtual nodes with a Slurm over them."""
+    if words := lacking():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
     with cluster(4, slurm=True) as up:
         yield up
 
@@ -268,6 +270,7 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     assert states <= {"interrupted", "infra-lost"}
 
 
+@pytest.mark.long
 def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     """Slurm gives it up in the middle of a trial; the sweep goes on with the others."""
     login.inventory(nodes=3)
