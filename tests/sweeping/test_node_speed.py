@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Place
+from tests.first_lines import first_lines
 
 pytestmark = pytest.mark.cluster
 PLAYBOOK = """\
@@ -26,8 +27,15 @@ def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
     assert {speed["node"]: speed["trials"] for speed in speeds} == {"left": 3, "right": 3}
     assert speeds[0]["speed"] > 1 > speeds[1]["speed"]
     assert "SLOW-NODE: right is" in done.stderr
-    assert (place.sweep() / "report.md").exists()
     assert place.pids() == []
+    damaged = sorted(place.sweep().glob("logs/1n1g/*.log"))[0]
+    damaged.write_bytes(damaged.read_bytes() + b"one more line\n")
+    shown = place.run("collect")
+    assert shown.returncode == 3, shown.stderr
+    for first in first_lines(place.sweep(), shown.stdout):
+        assert "INCOMPLETE: " in first
+        assert f"LOG-CHANGED: 1n1g-{damaged.stem}" in first
+        assert "SLOW-NODE" in first
 
 
 def test_nodes_that_are_alike_are_fit(place: Place) -> None:

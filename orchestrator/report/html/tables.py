@@ -91,7 +91,15 @@ def results(page: Page) -> Iterable[Element]:
 
 def _sureness(page: Page) -> Element:
     """Spread, interval, published result and transport of every case."""
-    keys = ("case", "spread", "interval", "published", "difference", "transport")
+    keys = (
+        "case",
+        "spread",
+        "interval",
+        "speedup_interval",
+        "published",
+        "difference",
+        "transport",
+    )
     cells = [_sure(page, result) for result in page.report.results]
     return table(page, page.say("sureness"), *_filled(page.heads(*keys), cells))
 
@@ -102,6 +110,7 @@ def _sure(page: Page, result: Result) -> Row:
         labels.of_case(page.report, result),
         rounding.share(found.spread if found else None),
         rounding.interval_words(found, page.language) if found else rounding.NONE,
+        rounding.ends(result.speedup_interval, page.language) if result.speedup_interval else "",
         " ".join(f"{row.throughput} ({row.by})" for row in published),
         " ".join(rounding.signed(row.difference(result)) for row in published),
         "" if result.transport == "-" else result.transport,

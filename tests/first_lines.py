@@ -1,0 +1,18 @@
+"""What a reader of a sweep sees before any table: on the terminal, in report.md, in report.html."""
+
+from pathlib import Path
+
+
+def first_lines(sweep: Path, said: str) -> tuple[str, str, str]:
+    """The three beginnings.
+
+    Args:
+        said: standard output of `collect`.
+    """
+    text = (sweep / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    page = (sweep / "report.html").read_text(encoding="utf-8")
+    return (
+        said.partition(f"\n{sweep.name}")[0],
+        text.partition("\n| ")[0],
+        page.partition("<table")[0],
+    )
