@@ -74,6 +74,13 @@ def _packing(campaign: Campaign, requested: Requested) -> tuple[int, Packing]:
     return campaign.scheduler.lanes, Packing(pack, len(nodes))
 
 
+def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
+    """How many trials were requested, of how many, and what becomes of them."""
+    trials = words.count(in_sweep, "trial")
+    counted = trials if count == in_sweep else f"{count} of {trials}"
+    return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
+
+
 @contextlib.contextmanager
 def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
     """After ``Abandoned`` the lanes' threads go on: keep them from writing to the sweep.
@@ -98,9 +105,7 @@ def _forecast(campaign: Campaign, requested: Requested, done: int, whole: Plan) 
     rests = settled.not_needed(campaign.sweep, whole, campaign.histories)
     resting = sum(trial.name in rests for trial in requested.plan.trials)
     left = count - done - resting
-    trials = words.count(len(whole.trials), "trial")
-    counted = trials if count == len(whole.trials) else f"{count} of {trials}"
-    counted += f", {done} valid already" + (f", {resting} not needed" if resting else "")
+    counted = counted_words(len(whole.trials), count, done, resting)
     if not left:
         campaign.voice.line(f"{counted}, nothing left to run")
         return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator import errors
 from orchestrator.console import Voice
+from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
@@ -94,11 +95,11 @@ class Opened:
 
     def _now(self) -> SweepRecord:
         """What a new sweep would be recorded as."""
-        inputs = bind.identity(self._recipe)
+        inputs, digest = identity(self._recipe)
         return SweepRecord(
             experiment=self._recipe.name,
             cluster=self._recipe.cluster.name,
-            identity=hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest(),
+            identity=digest,
             inputs=inputs,
             inventory=self._recipe.cluster,
             plan=self._choice.requested,
@@ -128,6 +129,12 @@ class Opened:
         old, new = _lines(before.record()), _lines(now)
         for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
             self._voice.line(f"  {line}")
+
+
+def identity(recipe: Recipe) -> tuple[dict[str, JSON], str]:
+    """What must stay the same for two runs to be one sweep, and its sha256."""
+    inputs = bind.identity(recipe)
+    return inputs, hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 def _lines(record: SweepRecord) -> list[str]:

@@ -10,7 +10,7 @@ from orchestrator.model.report import Report
 from orchestrator.schedulers import choice
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store, Sweep
-from orchestrator.sweeping import loop, node_checks, orphaned_tasks, program_folders
+from orchestrator.sweeping import ended, loop, node_checks, orphaned_tasks, program_folders
 from orchestrator.sweeping.campaign import Caller, Campaign
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
 from orchestrator.sweeping.resume import Choice, Opened
@@ -57,6 +57,15 @@ def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
     if cluster.in_containers:
         program_folders.record(request.playbook, cluster, request.known)
     request.say_too_big(voice)
+    names = frozenset(trial.name for trial in request.plan.trials)
+    if (whole := ended.whole(store, request)) is not None:
+        sweep, valid = whole
+        counted = loop.counted_words(
+            len(sweep.record().plan.trials), len(names), valid, len(names) - valid
+        )
+        voice.line(f"sweep {sweep.id} goes on")
+        voice.line(f"{counted}, nothing left to run; no node was asked")
+        return ways.done(sweep, measured(sweep), names)
     with (
         store.lock(cluster.name),
         choice.reach(cluster, store.root, signals.stopping) as scheduler,
@@ -76,5 +85,5 @@ def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
                 loop.run_trials(campaign, request)
             if signals.received:
                 raise errors.Interrupted(signals.received)
-            names = frozenset(trial.name for trial in request.plan.trials)
+            ended.note(opened)
             return ways.done(opened, measured(opened, strict=request.options.strict), names)

@@ -66,8 +66,15 @@ def test_second_sweep_measures_nothing_again(place: Place) -> None:
     """What has a valid outcome is left alone; the results stay the same to the byte."""
     assert place.run("sweep", "toy").returncode == 0
     before = (place.sweep() / "results.json").read_bytes()
-    assert place.run("sweep", "toy").returncode == 0
+    again = place.run("sweep", "toy")
+    assert again.returncode == 0
+    assert "nothing left to run; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
+    assert len(events(place, "intent")) == 4
+    (place.sweep() / "ended.json").write_text("{}")
+    asked = place.run("sweep", "toy")
+    assert asked.returncode == 0, asked.stderr
+    assert "no node was asked" not in asked.stderr
     assert len(events(place, "intent")) == 4
     assert place.run("collect").returncode == 0
     assert (place.sweep() / "results.json").read_bytes() == before

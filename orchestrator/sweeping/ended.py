@@ -1,0 +1,60 @@
+"""A sweep that needs nothing of what is requested, told from its files: no node is asked."""
+
+import hashlib
+import json
+
+from orchestrator import errors
+from orchestrator.collecting import evidence, settled
+from orchestrator.model.history import History
+from orchestrator.state.store import Store, Sweep, dumps, write
+from orchestrator.sweeping import orphaned_tasks, resume
+from orchestrator.sweeping.requested import Requested
+
+FILE = "ended.json"
+OF = ("events.jsonl", "sweep.json")
+
+
+def note(sweep: Sweep) -> None:
+    """Write down that a command came to its end in good order, and what the files were then."""
+    if not any(history.open for history in sweep.histories().values()):
+        write(sweep.folder / FILE, dumps(_digests(sweep)).encode())
+
+
+def whole(store: Store, request: Requested) -> tuple[Sweep, int] | None:
+    """The sweep whose trials that were requested are all valid or not needed; how many are valid.
+
+    None where that is not certain: then nodes are asked, and what is left of other sweeps is ended.
+    """
+    if request.options.new or request.options.strict or store.unreadable():
+        return None
+    identity = resume.identity(request.recipe)[1]
+    sweep = next((sweep for sweep in store.sweeps() if sweep.record().identity == identity), None)
+    if sweep is None or not _is_as_noted(sweep) or orphaned_tasks.of(store, request):
+        return None
+    plan, histories = sweep.record().plan, sweep.histories()
+    names = {trial.name for trial in request.plan.trials}
+    valid = {
+        trial.name
+        for trial in plan.trials
+        if trial.name in names
+        and evidence.kept(sweep, trial, histories.get(trial.name, History())).valid
+    }
+    resting = settled.not_needed(sweep, plan, histories)
+    return (sweep, len(valid)) if names <= valid | resting else None
+
+
+def _is_as_noted(sweep: Sweep) -> bool:
+    """Whether nothing was begun or changed since a command ended in good order."""
+    try:
+        noted = json.loads((sweep.folder / FILE).read_bytes())
+        return sweep.lock().holder() is None and noted == _digests(sweep)
+    except (OSError, ValueError, errors.DlperfError):
+        return False
+
+
+def _digests(sweep: Sweep) -> dict[str, str]:
+    return {name: _sha256(sweep, name) for name in OF if (sweep.folder / name).exists()}
+
+
+def _sha256(sweep: Sweep, name: str) -> str:
+    return hashlib.sha256((sweep.folder / name).read_bytes()).hexdigest()
