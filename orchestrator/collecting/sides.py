@@ -42,12 +42,13 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
 def earlier(store: Store, *compared: Side) -> Iterator[Side]:
     """What earlier sweeps of the state folder reported, newest first; damaged ones say nothing.
 
-    Earlier than the sweeps that are compared, where these are of this state folder.
+    Earlier than the newer of the sweeps that are compared, and neither of them.
     """
     origins = {side.origin for side in compared}
     sweeps = store.sweeps() if store.root.is_dir() else []
     known = [place for place, sweep in enumerate(sweeps) if sweep.id in origins]
-    for sweep in sweeps[max(known, default=-1) + 1 :][:MOST_EARLIER]:
+    older = [sweep for sweep in sweeps[min(known, default=-1) + 1 :] if sweep.id not in origins]
+    for sweep in older[:MOST_EARLIER]:
         try:
             content = records.document((sweep.folder / RESULTS).read_bytes())
             yield sides.measured(content, sweep.id)
