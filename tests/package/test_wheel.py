@@ -72,7 +72,7 @@ PLAYBOOKS = {
     *("rn50-fp32", "rn50-amp", "rn50-amp-static"),
     *("tf-rn50-fp32", "tf-rn50-amp", "tf-rn50-fp32-perf", "tf-rn50-amp-perf"),
     *("oneflow-rn50-fp32", "oneflow-rn50-amp", "oneflow-bert-fp32", "oneflow-bert-amp"),
-    *("oneflow-gpt", "smoke", "rn50-h100"),
+    *("oneflow-gpt", "smoke", "rn50-h100", "all-reduce", "node-speed"),
 }
 
 

@@ -54,6 +54,7 @@ def environment(workload: Workload, of: Case, where: Placement) -> Mapping[str, 
 def test_workloads_are_known_by_their_modules() -> None:
     """A module is a workload if it has no underscore; nothing is registered anywhere."""
     assert workloads.names() == (
+        "all_reduce",
         *("ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
         *("oneflow_bert", "oneflow_gpt", "oneflow_rn50"),
         "reference_rn50",
