@@ -230,8 +230,8 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     if case.precision not in workload.precisions:
         yield Conflict(
             point.path,
-            f"{case.placement}: precision {case.precision};"
-            f" workload {workload.name} can do {' or '.join(sorted(workload.precisions))}",
+            f"{case.placement}: precision {case.precision}; workload {workload.name} needs"
+            f" {' or '.join(sorted(workload.precisions))}",
         )
     for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel"):
         if getattr(case, field) != 1 and field not in workload.axes:

@@ -92,11 +92,9 @@ def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """One rank has nobody to reduce with; the buffer is of float32."""
+    """One rank has nobody to reduce with, and there is one buffer."""
     if case.world_size < 2:
         yield f"{case.placement}, which is one rank; needed two or more"
-    if case.precision != "fp32":
-        yield f"precision {case.precision}; needed fp32"
     if case.micro_batch_size != 1:
         yield f"micro_batch_size {case.micro_batch_size}; needed 1, one buffer"
 
@@ -115,6 +113,7 @@ WORKLOAD = Workload(
     data=lambda _: (),
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
+    precisions=frozenset({"fp32"}),
     axes=frozenset(),
     rules=frozenset({"rates"}),
     log_prefix="all_reduce",

@@ -209,7 +209,7 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
     assert json.loads(place.run("list", "sweeps", "--json").stdout) == []
     found = json.loads(place.run("list", "workloads", "--json").stdout)
     assert {row["workload"] for row in found} == {
-        *("ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
+        *("all_reduce", "ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
         *("oneflow_rn50", "oneflow_bert", "oneflow_gpt"),
         *("reference_rn50", "toy", "toy_last"),
     }
@@ -276,7 +276,7 @@ grid: {{placement: [1x1], precision: [fp32], micro_batch_size: [4]}}
     ("workload", "image", "serves", "needed"),
     [
         ("reference_rn50", "ngc-pytorch-20.03", "ngc_pytorch_rn50", "reference-rn50"),
-        ("ngc_pytorch_rn50", "reference-rn50", "reference_rn50", "ngc-pytorch-20.03"),
+        ("ngc_pytorch_rn50", "reference-rn50", "reference_rn50, all_reduce", "ngc-pytorch-20.03"),
     ],
 )
 def test_image_of_another_workload_is_refused(

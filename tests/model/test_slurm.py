@@ -51,7 +51,11 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
         ("04:00:00", "4h", "got '4h'; needed a time such as '04:00:00'"),
         ("nodes: 4}", "nodes: 4, extra: [--time=1]}", "--time=1 sets time again; needed `time:`"),
         ("nodes: 4}", "nodes: 4, extra: [--array=1-3]}", "--array=1-3 is an option that this"),
-        ("nodes: 4}", "nodes: 4, extra: [now]}", "got 'now'; needed an option of sbatch"),
+        (
+            "nodes: 4}",
+            "nodes: 4, extra: [--exclusive, now]}",
+            "got 'now'; needed an option of sbatch",
+        ),
         ("{runtime: process}", "{runtime: docker}", "needed `runtime: process`"),
         ("{runtime: process}", "{runtime: process, user: bob}", "user is how nodes are reached"),
         (

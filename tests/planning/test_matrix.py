@@ -351,3 +351,11 @@ def test_device_that_the_program_cannot_use_is_refused() -> None:
     only_cpu = replace(RN50, devices=frozenset({"cpu"}))
     (refused,) = matrix.conflicts(experiment(grid=grid, device=None), only_cpu, None)
     assert refused.text == "workload reference_rn50 cannot compute on cuda; needed `device: cpu`"
+
+
+def test_a_precision_that_the_program_cannot_do_is_refused() -> None:
+    """NVIDIA's program of 2020 knows no bfloat16."""
+    given = experiment(cases=[{**CASE, "precision": "bf16"}], device="cuda")
+    found = matrix.conflicts(given, ngc_pytorch_rn50.WORKLOAD, None)
+    needed = "1x1: precision bf16; workload ngc_pytorch_rn50 needs amp or fp32"
+    assert [conflict.text for conflict in found] == [needed]

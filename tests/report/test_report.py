@@ -415,3 +415,12 @@ def test_layout_gives_heads_and_decimals() -> None:
     ]
     assert final[1][3:5] == ["802.9", "1.00"]
     assert every[3][3] == "803.7"
+
+
+def test_variables_that_were_added_stand_in_the_method() -> None:
+    """As they were given, in the order of their names."""
+    found = replace(sweep(results(SEED_AMP)), added_env={"B_LAST": "2", "A_FIRST": "x y"})
+    described = section(report.markdown(found), "Test Descriptions")
+    assert r"A\_FIRST=x y, B\_LAST=2" in described
+    plain = section(report.markdown(sweep(results(SEED_AMP))), "Test Descriptions")
+    assert "FIRST" not in plain

@@ -104,7 +104,6 @@ def test_the_command_line_and_the_environment() -> None:
     [
         (CASE, []),
         (replace(CASE, nodes=1, gpus_per_node=1), ["one rank"]),
-        (replace(CASE, precision="amp"), ["precision amp; needed fp32"]),
         (replace(CASE, micro_batch_size=8), ["micro_batch_size 8; needed 1"]),
     ],
 )
