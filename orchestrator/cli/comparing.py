@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import SWEEPS
+from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes
+from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
@@ -51,9 +52,27 @@ def compare(
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
+    interleave: Annotated[
+        bool,
+        typer.Option(
+            "--interleave", help="First run playbooks A and B, or PLAYBOOK=IMAGE, in turns."
+        ),
+    ] = False,
+    inventory: Annotated[
+        str | None, typer.Option(help="With --interleave: where.", autocompletion=INVENTORIES)
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="With --interleave: trials per case.")
+    ] = None,
+    nodes: Nodes = None,
 ) -> int:
     """Compare two sweeps: different, the same, or too few trials to tell."""
+    from orchestrator.sweeping.campaign import Caller
+    from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb
 
     options = verb.CompareOptions(percent(bound), percent(fail_if_slower), junit, markdown)
+    if interleave:
+        turns = TurnOptions(first, second, inventory, nodes, repeats)
+        return verb.interleave(face.store, turns, options, Caller(face.voice, SIGNALS))
     return verb.compare(face.store, first, second, options, face.voice)

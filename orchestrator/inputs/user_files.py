@@ -84,24 +84,31 @@ def judged_cluster(document: yaml_reader.Document) -> Cluster:
     )
 
 
-def playbook(name: str) -> Playbook:
+def playbook(name: str, image: str | None = None) -> Playbook:
     """The playbook of that name or path, validated as far as that needs no inventory.
+
+    Args:
+        image: instead of its own.
 
     Raises:
         ConfigError: all that is wrong with it.
         UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
-    return judged_playbook(yaml_reader.draft(path), path.stem)
+    return judged_playbook(yaml_reader.draft(path), path.stem, image)
 
 
-def judged_playbook(document: yaml_reader.Document, name: str) -> Playbook:
+def judged_playbook(
+    document: yaml_reader.Document, name: str, other_image: str | None = None
+) -> Playbook:
     """The playbook in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
     """
     experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
+    if other_image is not None:
+        experiment = experiment.model_copy(update={"image": other_image})
     workload = workloads.find(experiment.workload)
     if workload is None:
         raise AssertionError("an unknown workload is a mistake")

@@ -31,6 +31,7 @@ class SweepOptions:
         detach: return once it is under way; a job of Slurm's once it is submitted.
         requeue: queue a job of Slurm's again when its time is over.
         command: the whole command line, for the sweep's record.
+        image: instead of the playbook's own.
     """
 
     playbook: str
@@ -44,6 +45,7 @@ class SweepOptions:
     detach: bool = False
     requeue: bool = False
     command: str = ""
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         ConfigError: a file does not hold.
         UsageError: no such file, node or case, or nothing that can be run.
     """
-    playbook = user_files.playbook(options.playbook)
+    playbook = user_files.playbook(options.playbook, options.image)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)

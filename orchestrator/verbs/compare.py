@@ -14,6 +14,9 @@ from orchestrator.comparing.markdown import markdown
 from orchestrator.comparing.sides import Side
 from orchestrator.console import Voice
 from orchestrator.state.store import Store, write
+from orchestrator.sweeping import turns
+from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.turns import TurnOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,19 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
         write(options.junit, junit(comparison).encode())
     voice.document(document(comparison))
     return comparison.exit_code
+
+
+def interleave(
+    store: Store, turn_options: TurnOptions, options: CompareOptions, caller: Caller
+) -> int:
+    """Run two playbooks or images in turns, then compare their sweeps; exit code.
+
+    Raises:
+        UsageError: NO-TURNS; they cannot take turns.
+        DlperfError: as of any sweep.
+    """
+    first, second = turns.taken(store, turn_options, caller)
+    return compare(store, first.id, second.id, options, caller.voice)
 
 
 def show(comparison: Comparison, voice: Voice) -> None:

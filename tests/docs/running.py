@@ -32,7 +32,8 @@ ONLY_PARSED = {
     "docs/images.md: dlperf-orch provision inventory/v100x4.yaml --lock": "needs the nodes",
     "docs/images.md: dlperf-orch bundle inventory/v100x4.yaml /media/usb/bundle": "needs the nodes",
     "docs/images.md: dlperf-orch clean --images --inventory v100x4": "needs the nodes",
-    "docs/compare.md: dlperf-orch sweep before --repeats 1": "tests/verbs/test_compare.py does it",
+    "docs/compare.md: dlperf-orch compare --interleave before after --inventory mine"
+    " --repeats 5": "tests/sweeping/test_turns.py does it",
     "docs/virtual-cluster.md: .venv/bin/python -m tests.cluster up": "other tests do it",
 }
 # What needs a cluster, and runs on the virtual one.

@@ -27,7 +27,7 @@ NAMES = {
 }
 # Not after a sweep that went well on local nodes, without a terminal of its own; or only of a task
 # that lasted long enough to be observed.
-ELSEWHERE = ("downloads/", "traceback-", "detached-", "_result.json", ".gpus", ".state")
+ELSEWHERE = ("downloads/", "traceback-", "turns/", "detached-", "_result.json", ".gpus", ".state")
 
 
 def table(page: str) -> list[str]:

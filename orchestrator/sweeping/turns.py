@@ -1,0 +1,181 @@
+"""Two playbooks, or one with two images, on the same nodes in turns: A B, then B A, and so on."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.collecting import show
+from orchestrator.comparing import pairing
+from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.disk import make_folder
+from orchestrator.model.report import Report
+from orchestrator.state.store import Store, Sweep, dumps, write
+from orchestrator.submitting import submit
+from orchestrator.sweeping import run
+from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """What takes turns, and where.
+
+    Args:
+        first, second: a playbook, or PLAYBOOK=IMAGE for another image than its own.
+        repeats: of each case on each side; None for the fewer of what the playbooks say.
+    """
+
+    first: str
+    second: str
+    inventory: str | None
+    nodes: str | None
+    repeats: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One trial of one side.
+
+    Args:
+        side: 0 or 1.
+        case: its trials' common name.
+    """
+
+    side: int
+    case: str
+    repeat: int
+
+
+def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
+    """Run what is left of the pair's turns, and write both reports; its sweeps.
+
+    Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command.
+
+    Raises:
+        UsageError: NO-TURNS; the two cannot take turns.
+        DlperfError: as of any sweep.
+    """
+    asked = tuple(_asked(side, options) for side in (options.first, options.second))
+    requests = tuple(requested(store, of, caller.voice) for of in asked)
+    turns = tuple(_turns(requests, options))
+    pair = _Pair(store, options)
+    for number, turn in enumerate(turns, 1):
+        side = (options.first, options.second)[turn.side]
+        caller.voice.line(f"turn {number} of {len(turns)}: {side}, {turn.case}_{turn.repeat}")
+        one = replace(
+            asked[turn.side],
+            cases=(f"{turn.case}_{turn.repeat}",),
+            repeats=turn.repeat,
+            new=not pair.begun(turn.side),
+        )
+        pair.keep(turn.side, run.run(store, one, caller, run.Ways(_written, _refuse_elsewhere)))
+    return pair.ended()
+
+
+def _asked(side: str, options: TurnOptions) -> SweepOptions:
+    playbook, _, image = side.partition("=")
+    return SweepOptions(
+        playbook=playbook,
+        inventory=options.inventory,
+        cases=(),
+        repeats=None,
+        new=False,
+        max_fail=None,
+        nodes=options.nodes,
+        image=image or None,
+    )
+
+
+def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_Turn]:
+    """Repeat by repeat and case by case; who begins changes with each repeat."""
+    first, second = requests
+    if options.first == options.second:
+        raise _no_turns(f"both sides are {options.first}", "name two playbooks or images")
+    watched = [of.playbook.name for of in requests if of.plan.method.watch is not None]
+    if watched:
+        raise _no_turns(f"{watched[0]} has a canary", "take it out: turns show a drift themselves")
+    pairs = pairing.paired(_side(first), _side(second))
+    alone = (*pairs.only_first, *pairs.only_second)
+    if alone or not pairs.both:
+        names = ", ".join(case.name or "" for case in alone)
+        raise _no_turns(f"one side alone has {names}", "give both playbooks the same cases")
+    repeats = options.repeats or min(of.plan.method.most for of in requests)
+    for repeat in range(1, repeats + 1):
+        for pair in pairs.both:
+            sides = ((0, pair.first), (1, pair.second))
+            for side, case in sides if repeat % 2 else reversed(sides):
+                yield _Turn(side, case.name or "", repeat)
+
+
+def _side(request: Requested) -> Side:
+    """The cases of a plan, named by what the names of their trials begin with."""
+    cases = {trial.case: trial.name.rpartition("_")[0] for trial in request.plan.trials}
+    return Side(
+        label=request.playbook.name,
+        origin="",
+        unit=request.recipe.workload.unit,
+        cases=tuple(SideCase(case=case.document(), name=name) for case, name in cases.items()),
+    )
+
+
+def _written(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
+    show.write(opened, found, show.Out(opened.folder))
+    return opened
+
+
+def _refuse_elsewhere(request: Requested) -> Sweep | None:
+    """Turns are taken where this runs: under Slurm inside a job."""
+    if submit.is_needed(request.cluster):
+        raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
+    return None
+
+
+def _no_turns(cause: str, fix: str) -> errors.UsageError:
+    return errors.UsageError(f"they cannot take turns: {cause}", code="NO-TURNS", fix=fix)
+
+
+class _Pair:
+    """The sweeps of a pair that is under way, kept in a file until all turns are taken."""
+
+    def __init__(self, store: Store, options: TurnOptions) -> None:
+        of = json.dumps([options.first, options.second, options.inventory, options.nodes])
+        name = hashlib.sha256(of.encode()).hexdigest()[:12]
+        self._store, self._path = store, store.root / "turns" / f"{name}.json"
+        self._ids = _kept(self._path)
+
+    def begun(self, side: int) -> bool:
+        """Whether this side has a sweep already."""
+        return bool(self._ids[side])
+
+    def keep(self, side: int, sweep: Sweep) -> None:
+        """Note the sweep that a turn was taken in.
+
+        Raises:
+            UsageError: NO-TURNS; somebody has begun another sweep of the same playbook meanwhile.
+        """
+        if self._ids[side] not in ("", sweep.id):
+            self._path.unlink(missing_ok=True)
+            raise _no_turns(
+                f"{sweep.id} was begun after {self._ids[side]}, of the same playbook",
+                "take all turns anew: the same command, with nothing else beside it",
+            )
+        self._ids[side] = sweep.id
+        make_folder(self._path.parent)
+        write(self._path, dumps(self._ids).encode())
+
+    def ended(self) -> tuple[Sweep, Sweep]:
+        """Forget the pair: the same command begins a new one."""
+        self._path.unlink(missing_ok=True)
+        first, second = (self._store.sweep(sweep_id) for sweep_id in self._ids)
+        return first, second
+
+
+def _kept(path: Path) -> list[str]:
+    try:
+        ids = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return ["", ""]
+    return ids if isinstance(ids, list) and len(ids) == 2 else ["", ""]

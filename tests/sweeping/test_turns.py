@@ -1,0 +1,84 @@
+"""compare --interleave: two playbooks take turns, trial by trial, and go on after a kill."""
+
+import json
+import signal
+
+import pytest
+
+from tests.conftest import Place
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+PLAYBOOK = """\
+workload: toy
+image: toy
+device: cpu
+method: {{repeats: 2, iterations: 11, window: [2, 10]}}
+grid: {{placement: [1x1, 2x1], precision: [fp32], micro_batch_size: [4]}}
+params: {{step_s: {step_s}}}
+"""
+TURNS = ("compare", "--interleave", "before", "after", "--inventory", "two")
+
+
+def lay(place: Place) -> None:
+    """Two playbooks, of which one has the slower steps."""
+    for name, step_s in (("before", 0.01), ("after", 0.03)):
+        (place.folder / "playbooks" / f"{name}.yaml").write_text(PLAYBOOK.format(step_s=step_s))
+    assert place.run("provision", "two").returncode == 0
+
+
+def begun(place: Place) -> list[tuple[str, str]]:
+    """Playbook and trial of each attempt, as they began."""
+    events = [
+        (event["at"], path.parent.name.partition("-")[0], event["trial"])
+        for path in place.state.glob("sweeps/*/events.jsonl")
+        for event in map(json.loads, path.read_text().splitlines())
+        if event["event"] == "intent"
+    ]
+    return [(side, trial) for _, side, trial in sorted(events)]
+
+
+def test_turns_change_who_begins_and_survive_a_kill(place: Place) -> None:
+    """A B for each case, then B A; what was measured before the kill is not measured again."""
+    lay(place)
+    process = place.start(*TURNS)
+    wait_for(lambda: len(begun(place)) == 4, "four turns have begun")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = place.run(*TURNS, "--json")
+    assert done.returncode == 0, done.stderr
+    order = list(dict.fromkeys(begun(place)))
+    one, two = "1n1g-toy_b4_fp32", "2n1g-toy_b4_fp32"
+    assert order == [
+        *(("before", f"{one}_1"), ("after", f"{one}_1")),
+        *(("before", f"{two}_1"), ("after", f"{two}_1")),
+        *(("after", f"{one}_2"), ("before", f"{one}_2")),
+        *(("after", f"{two}_2"), ("before", f"{two}_2")),
+    ]
+    document = json.loads(done.stdout.splitlines()[-1] if done.stdout[0] != "{" else done.stdout)
+    assert [len(case["first"]["throughputs"]) for case in document["cases"]] == [2, 2]
+    assert {case["verdict"] for case in document["cases"]} == {"unknown"}  # 2 and 2 tell nothing
+    assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 2
+    assert not list(place.state.glob("turns/*"))
+    assert place.pids() == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        ("placement: [1x1, 2x1]", "placement: [1x1]", "one side alone has 2n1g-toy_b4_fp32"),
+        ("repeats: 2,", "repeats: 2, canary: true,", "after has a canary"),
+    ],
+)
+def test_what_cannot_take_turns_is_refused(place: Place, old: str, new: str, cause: str) -> None:
+    """Before a gang starts."""
+    lay(place)
+    path = place.folder / "playbooks" / "after.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    refused = place.run(*TURNS)
+    assert refused.returncode == 2
+    assert "NO-TURNS" in refused.stderr
+    assert cause in refused.stderr
+    same = place.run("compare", "--interleave", "before", "before", "--inventory", "two")
+    assert "both sides are before" in same.stderr
+    assert not list(place.state.glob("sweeps/*"))
