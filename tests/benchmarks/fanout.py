@@ -1,8 +1,8 @@
-"""One command on 64 nodes over SSH: ours beside plain ssh through ``xargs -P``, as JSON.
+"""One command on many nodes over SSH: ours beside plain ssh through ``xargs -P``, as JSON.
 
-    unshare --net python tests/benchmarks/fanout.py FOLDER
+    unshare --net python tests/benchmarks/fanout.py FOLDER NODES
 
-The nodes are 64 loopback addresses with one sshd, in a network namespace of their own. Its
+The nodes are loopback addresses with one sshd, in a network namespace of their own. Its
 MaxStartups is raised for the sake of the peer, which does not try again.
 """
 
@@ -18,8 +18,9 @@ from orchestrator.fleet import ask_all
 from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
 
-NODES, ROUNDS = 64, 5
-ADDRESSES = tuple(f"127.0.1.{number + 1}" for number in range(NODES))
+ROUNDS = 5
+NODES = int(sys.argv[2])
+ADDRESSES = tuple(f"127.0.{1 + at // 250}.{at % 250 + 1}" for at in range(NODES))
 COMMAND = ("true",)
 TIMEOUT_S = 60.0
 STARTUP = "import orchestrator.fleet"
@@ -28,7 +29,7 @@ STARTUP = "import orchestrator.fleet"
 def main(folder: Path) -> None:
     """Measure in turns, so that what else the machine does meets both alike; print JSON."""
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
-    options = {"MaxStartups": "256", "MaxSessions": "10", "ListenAddress": "0.0.0.0:22"}
+    options = {"MaxStartups": "4096", "MaxSessions": "10", "ListenAddress": "0.0.0.0:22"}
     sshd = Sshd(folder / "sshd", options, port=22).start()
     _know(sshd)
     shared = (*_ssh(sshd), "-o", f"ControlPath={folder}/m-%h")
