@@ -186,7 +186,7 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
     return process.returncode, said
 
 
-def test_three_commands_give_what_they_give_over_ssh(login: Login) -> None:
+def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Login) -> None:
     """On a login node; inside an allocation the same sweep goes on and finds nothing to do."""
     login.inventory(nodes=3)
     login.playbook(("1x1", "2x2"), step_s=0.02, iterations=11)
