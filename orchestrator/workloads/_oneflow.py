@@ -35,10 +35,10 @@ def unsupported(case: Case, method: Method, release: Release, printed: range) ->
     """
     if release == "0.1.9" and case.precision != "fp32":
         yield f"precision {case.precision} with OneFlow 0.1.9; needed fp32, or release 0.2.0"
-    off = [each for each in method.window or () if each not in printed]
+    off = [end for end in method.window or () if end not in printed]
     if off and method.window:
         first, last = method.window
-        nearest = [min(printed, key=lambda each: abs(each - end)) for end in method.window]
+        nearest = [min(printed, key=lambda number: abs(number - end)) for end in method.window]
         yield (
             f"window [{first}, {last}]; the program prints every {printed.step} iterations from"
             f" {printed.start} on, needed such as {nearest}"
