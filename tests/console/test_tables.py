@@ -41,7 +41,7 @@ def seen(*words: str, columns: int, cwd: Path) -> str:
 def test_numbers_of_results_are_whole_at_every_width(
     logs: Path, tmp_path: Path, columns: int
 ) -> None:
-    """Each median stands in one piece beside its speedup; no line is wider than the terminal."""
+    """Each median stands in one piece beside its speedup; no line of the table is too wide."""
     words = ("collect", "--logs", str(logs), "--workload", "oneflow_rn50")
     text = seen(*words, columns=columns, cwd=tmp_path)
     words_seen = text.replace(": ", " ").split()

@@ -21,7 +21,7 @@ def test_a_failing_rank_ends_the_gang_and_is_reported(place: Place) -> None:
     began = time.monotonic()
     done = place.run("sweep", "toy", "--case", "2x2", "--max-fail", "1")
     assert done.returncode == 3
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 15
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert found["state"] == "failed"
     assert re.search(r"node \w+, node_rank 1: exit status 1", str(found["problems"]))

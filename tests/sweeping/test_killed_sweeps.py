@@ -45,7 +45,7 @@ def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> N
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 7
+    assert process.wait(10) == 7
     assert process.stderr is not None
     assert "ERROR LEFTOVER" in process.stderr.read()
     assert place.pids() != []

@@ -295,7 +295,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_names_what_may_run(lanes: Place) -> 
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 7
+    assert process.wait(10) == 7
     assert process.stderr is not None
     said = process.stderr.read()
     assert "ERROR LEFTOVER" in said
