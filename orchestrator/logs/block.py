@@ -26,12 +26,12 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Steps that follow each other.
+    """Steps that follow each other, or a single one.
 
     Args:
-        text: their lines.
+        text: their lines; empty for a single one.
         lines: of the log, in which they stand.
-        stamps, latencies_s: empty where the format prints none.
+        stamps, latencies_s: empty where none are printed.
         last: the last one of them.
     """
 
@@ -73,24 +73,36 @@ class Block:
 
     def steps(self, rows: slice) -> Iterator[Step]:
         """Some of its steps."""
+        if not self.text:
+            yield from [self.last][rows]
+            return
         if self.last.words:
             texts = self.text.split(b"\n")[:-1]
             found = map(self.form.read, texts[rows], self.lines[rows])
             yield from filter(None, found)
             return
         rank, series, _, epoch, *_ = self.last
-        printed = zip(
-            self.stamps[rows], self.numbers[rows], self.rates[rows], self.lines[rows], strict=True
-        )
-        for stamp, number, rate, line in printed:
+        numbers = self.numbers[rows]
+        stamps = self.stamps[rows] or [b""] * len(numbers)
+        values = zip(stamps, numbers, self.rates[rows], self.lines[rows], strict=True)
+        for stamp, number, rate, line in values:
             yield Step(rank, series, stamp, epoch, number, rate, b"", b"", line)
 
     def evidence(self, rows: slice) -> bytes:
-        """What copies of these steps have in common, where that is their numbers and times."""
+        """What copies of these steps have in common."""
+        if self.last.words or not self.stamps:
+            return b"".join([step.evidence + b"\n" for step in self.steps(rows)])
         numbers = printed(self.numbers[rows]).split()
         words = [b"", b" ", b"", b"\n"] * len(numbers)
         words[::4], words[2::4] = numbers, self.stamps[rows]
         return b"".join(words)
+
+
+def single(form: Format, step: Step) -> Block:
+    """One step as a block; its latency was judged when it was read."""
+    stamps = (step.stamp,) if step.stamp else ()
+    numbers = range(step.number, step.number + 1)
+    return Block(form, b"", (step.line,), numbers, stamps, [step.rate], (), step)
 
 
 def by_pattern(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:

@@ -89,9 +89,7 @@ class Reader:
         elif course and size > _SOME_BYTES:
             self._bytes = _SOME_BYTES
             return at
-        if nccl.concerns(some):
-            for number, line in lines_that(nccl.concerns, some, self.line):
-                self._libraries.hear(line, number)
+        self._libraries.hear(some, self.line)
         self._may_be_lost = b"nan" in some or b"inf" in some
         for self.line, line in lines:
             self._see(line)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from orchestrator.logs.notes import Notes
-from orchestrator.logs.text import LONGEST_RECORD, whole_lines
+from orchestrator.logs.text import LONGEST_RECORD, lines_that, whole_lines
 from orchestrator.model.log import Fabric, Port
 
 MOST_NAMES = 1000
@@ -71,14 +71,18 @@ class Listener:
         self._interfaces: dict[str, int] = {}
         self._no_device: int | None = None
 
-    def hear(self, line: bytes, number: int) -> None:
-        """Take line ``number``; a piece of one, or two in one, counts only as far as it is whole.
+    def hear(self, text: bytes, first: int) -> None:
+        """Take whole lines; what is too long for a record is somebody else's text.
 
-        A line too long for a record is somebody else's text.
+        Args:
+            first: number of the first line.
         """
-        text = line.rstrip(b"\r\n")
-        if len(text) > LONGEST_RECORD:
-            return
+        for number, line in lines_that(concerns, text, first) if concerns(text) else ():
+            if len(line) <= LONGEST_RECORD:
+                self._take(line, number)
+
+    def _take(self, text: bytes, number: int) -> None:
+        """Take a line; a piece of one, or two in one, counts only as far as it is whole."""
         for code, pattern in _TROUBLES.items():
             if pattern.search(text):
                 self._notes.add(code, f"line {number}: {_shown(text)}")
@@ -124,10 +128,8 @@ def read(chunks: Iterable[bytes]) -> Fabric:
     """
     listener, number = Listener(), 1
     for text in whole_lines(chunks):
-        if text.endswith(b"\n") and concerns(text):
-            for row, line in enumerate(text.split(b"\n")):
-                for part in line.split(b"\r") if concerns(line) else ():
-                    listener.hear(part, number + row)
+        if text.endswith(b"\n"):
+            listener.hear(text, number)
         number += text.count(b"\n")
     return listener.fabric()
 

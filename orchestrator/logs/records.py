@@ -26,19 +26,8 @@ class Records(Window):
         self._doubtful: int | None = None
         self._covers = False
 
-    def add(self, step: Step) -> None:
-        """Take the next record."""
-        first, _ = self._bounds or (step, step)
-        self._bounds = (first, step)
-        self._seen += 1
-        self._behind += 1
-        if self.ends is None:
-            self._newest.append(step)
-        elif self._first <= step.number <= self._last:
-            self._take([step])
-
-    def add_block(self, block: Block) -> None:
-        """Take the records of a block."""
+    def add(self, block: Block) -> None:
+        """Take the next records."""
         first, _ = self._bounds or (block.last, block.last)
         self._bounds = (first, block.last)
         self._seen += len(block.numbers)
@@ -46,10 +35,11 @@ class Records(Window):
         if self.ends is None:
             self._newest.extend(block.steps(slice(-self._form.tail, None)))
         else:
-            self._take(list(block.steps(block.rows(self._first, self._last))))
+            self._take(list(block.steps(block.rows(*self.ends))))
 
     def _take(self, steps: Sequence[Step]) -> None:
-        self._hash_in(steps)
+        self._steps += len(steps)
+        self._hash.update(b"".join([step.evidence + b"\n" for step in steps]))
         self._rates.extend([step.rate for step in steps])
         self._rated += len(steps)
         for step in steps:

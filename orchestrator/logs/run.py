@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 
 from orchestrator import words
-from orchestrator.logs.block import Block
+from orchestrator.logs.block import Block, single
 from orchestrator.logs.format import Format, Promise, Step
 from orchestrator.logs.header import Header
 from orchestrator.logs.notes import Notes
@@ -74,7 +74,7 @@ class Run:
 
     def add(self, step: Step) -> None:
         """Take a step that lies after the last one."""
-        before, window = self.last, self.window or self._open(step)
+        before, self.window = self.last, self.window or self._open(step)
         self._check_clock(step)
         if self._damage.times:
             self._blame(step.number)
@@ -83,33 +83,31 @@ class Run:
         else:
             self.stride = step.number - before.number
             self._jump(step, before).times += 1
-        self.last = step
-        self.steps += 1
-        self._rates.append(step.rate)
-        if 0 < step.rate < inf and not step.latency:
-            self.pace = (step.number, step.rate)
-        else:
+        if not 0 < step.rate < inf or step.latency:
             self._check_rate(step)
-        if self.epochs == 1:
-            window.add(step)
+        self._take(single(self._form, step))
 
     def add_block(self, block: Block) -> bool:
         """Take steps that keep to the run's stride; False if one of them needs a closer look."""
-        window = self.window
-        if window is None or not block.agrees(self._batch, _TOLERANCE):
+        if not block.agrees(self._batch, _TOLERANCE):
             return False
         self._blame(block.numbers[0])
-        if self.epochs == 1:
-            window.add_block(block)
         if self._form.clock and not block.stamps:
             self.notes.add("NO-CLOCK", "", times=len(block.rates))
         self._jumps[self._key(self.stride)].times += len(block.rates)
-        self.last = block.last
         self._stamp = block.last.stamp
+        self._take(block)
+        return True
+
+    def _take(self, block: Block) -> None:
+        last = block.last
+        if self.window and self.epochs == 1:
+            self.window.add(block)
+        self.last = last
         self.steps += len(block.rates)
         self._rates.extend(block.rates)
-        self.pace = (block.last.number, block.last.rate)
-        return True
+        if isfinite(last.rate):
+            self.pace = (last.number, last.rate)
 
     def repeat(self, step: Step) -> None:
         """Take a step that was printed before."""
@@ -141,11 +139,10 @@ class Run:
     def _open(self, step: Step) -> Window:
         """Begin with the first step, for what is measured may depend on it."""
         self.series, self.first = step.series, step
-        kind = Window
-        if step.latency:
-            kind, self._batch = Records, self._form.promise(self).batch
-        self.window = kind(self.ends, self._form, self.notes)
-        return self.window
+        if not step.latency:
+            return Window(self.ends, self._form, self.notes)
+        self._batch = self._form.promise(self).batch
+        return Records(self.ends, self._form, self.notes)
 
     def _open_epoch(self, step: Step, before: Step | None) -> None:
         """Begin an epoch, whose numbers begin as in the first one, or go on."""
@@ -183,8 +180,6 @@ class Run:
 
     def _check_rate(self, step: Step) -> None:
         where = f"line {step.line}: iteration {step.number}"
-        if isfinite(step.rate):
-            self.pace = (step.number, step.rate)
         if not (isfinite(step.rate) and step.rate > 0):
             self._positive = False
             self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")

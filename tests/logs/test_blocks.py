@@ -183,3 +183,16 @@ def test_many_lines_that_go_on_otherwise_say_what_they_say_one_by_one(
         log = engine.read(DLLOGGER, [raw], window)
         assert log == one_by_one.read(DLLOGGER, raw, window)
         assert log.steps == STEPS
+
+
+@pytest.mark.parametrize("window", [None, (40, 400)])
+def test_a_format_without_a_clock_is_read_by_the_block_too(window: tuple[int, int] | None) -> None:
+    """Steps of a number and a rate, as of a program that is measured by its printed rates."""
+    step = rb"step (?P<iteration>\d{1,9}) rate (?P<rate>\d{1,9}\.\d\d)"
+    form = replace(ONEFLOW_BERT, rule="rates", step=step, marks=(b"step ",), alone=(), clock=None)
+    words = b" " * 20
+    raw = b"".join(b"step %d rate %d.50%s\n" % (n, 1000 + n, words) for n in range(601))
+    assert one_by_one.steps_read_singly(form, raw, window) < 12
+    log = engine.read(form, [raw], window)
+    assert log == one_by_one.read(form, raw, window)
+    assert (log.steps, log.window_mean) == (601, 1069.5 if window is None else 1220.5)

@@ -764,11 +764,10 @@ def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:
     assert (log.steps, log.problems, log.window_rate) == (99, (), read(CLEAN).window_rate)
 
 
-def test_rates_taken_one_by_one_are_folded_like_those_of_blocks() -> None:
-    """Beyond what is held the mean is still exact, and no median is made up."""
+def test_rates_beyond_what_is_held_are_summed_up_exactly() -> None:
+    """The mean is still exact, and no median is made up."""
     rates = Rates()
-    for _ in range(HELD + 1):
-        rates.append(2.0)
+    rates.extend([2.0] * (HELD + 1))
     rates.extend([2.0] * HELD)
     summary = rates.summary()
     assert summary is not None
