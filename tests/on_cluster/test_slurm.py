@@ -7,155 +7,18 @@ raw logs say.
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests import TESTS
 from tests.cluster import Cluster, cluster
-from tests.cluster.slurm import PREEMPTING, Slurm, call, environment, lacking
-from tests.waiting import PATIENCE_S, wait_for
+from tests.cluster.slurm import PREEMPTING, call, lacking
+from tests.login import PROGRAM, SLOW, Login, ended
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
-PROGRAM = (sys.executable, "-m", "orchestrator")
-INVENTORY = """\
-name: queue
-scheduler: slurm
-slurm: {{partition: {partition}, time: "{time}", nodes: {nodes}}}
-defaults: {{runtime: process}}
-"""
-PLAYBOOK = """\
-workload: toy
-image: toy
-inventory: queue
-device: cpu
-method: {{repeats: 1, iterations: {iterations}, window: [2, 8], time_limit_s: 60}}
-grid: {{placement: {placement}, precision: [fp32], micro_batch_size: [4]}}
-params: {{step_s: {step_s}}}
-"""
-STEP = re.compile(rb"^DLL (\S+ \S+) - Epoch: 0 Iteration: (\d+) ", re.MULTILINE)
-SLOW = 0.4
-
-
-@dataclass
-class Login:
-    """A person on the login node, in a folder that all nodes see."""
-
-    cluster: Cluster
-    slurm: Slurm
-    folder: Path
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
-
-    @property
-    def state(self) -> Path:
-        """The state folder."""
-        return self.folder / ".dlperf"
-
-    @property
-    def env(self) -> dict[str, str]:
-        """The environment of every command."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-        path = f"{TESTS.parent}:{TESTS / 'toy'}"
-        slurm = environment(self.cluster.place)
-        return {**env, **slurm, "PYTHONPATH": path, "COLUMNS": "200"}
-
-    def inventory(self, nodes: int = 2, time: str = "01:00:00", partition: str = "main") -> None:
-        """Write the inventory."""
-        text = INVENTORY.format(nodes=nodes, time=time, partition=partition)
-        (self.folder / "inventory" / "queue.yaml").write_text(text)
-
-    def playbook(
-        self, placement: Sequence[str] = ("2x1",), step_s: float = SLOW, iterations: int = 31
-    ) -> None:
-        """Write the playbook."""
-        shown = f"[{', '.join(placement)}]"
-        text = PLAYBOOK.format(placement=shown, step_s=step_s, iterations=iterations)
-        (self.folder / "playbooks" / "toy.yaml").write_text(text)
-
-    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """A command of ours, to its end."""
-        return self.cluster.run(*PROGRAM, *words, cwd=self.folder, env=self.env)
-
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        """A command, left running."""
-        process = self.cluster.start(*words, cwd=self.folder, env=self.env)
-        self.started.append(process)
-        return process
-
-    def steps(self) -> bool:
-        """Whether an open attempt's leader shows iterations."""
-        logs = self.state.glob("sweeps/*/attempts/*/a*/r0.log")
-        return any(
-            STEP.search(log.read_bytes())
-            for log in logs
-            if not log.with_suffix(".end").exists() and self.slurm.steps()
-        )
-
-    def sweep(self) -> Path:
-        """The newest sweep's folder."""
-        return max(path.parent for path in self.state.glob("sweeps/*/sweep.json"))
-
-    def events(self, kind: str) -> list[Any]:
-        """Events of the newest sweep."""
-        lines = (self.sweep() / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
-
-    def left(self) -> dict[str, str]:
-        """By node, processes there that belong to a task, its supervisor or its observer."""
-        look = "grep -lszE '^DLPERF_(TASK|SUPERVISOR|OBSERVER)=' /proc/[0-9]*/environ || true"
-        said = {node.name: node.must(look).strip() for node in self.cluster.nodes}
-        return {name: words for name, words in said.items() if words}
-
-    def nothing_left(self) -> None:
-        """No process on any node, no step, no job of ours that is not over."""
-        over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
-        wait_for(
-            lambda: not [job for job, state in self.slurm.jobs().items() if state not in over],
-            "the end of every job",
-        )
-        assert not self.slurm.steps()
-        wait_for(lambda: not self.left(), f"nothing on the nodes: {self.left()}")
-
-    def whole(self, trials: int) -> None:
-        """Every trial is valid once, and its number is that of its raw log, derived anew."""
-        outcomes = [json.loads(path.read_text()) for path in self.sweep().glob("logs/*/*.json")]
-        assert len(outcomes) == trials
-        for outcome in outcomes:
-            assert outcome["state"] == "valid", outcome["problems"]
-            placement, _, name = outcome["trial"].partition("-")
-            log = self.sweep() / "logs" / placement / f"{name}.log"
-            stamps = {int(step): moment for moment, step in STEP.findall(log.read_bytes())}
-            begun, ended = (datetime.fromisoformat(stamps[at].decode()) for at in (2, 8))
-            nodes, gpus = re.match(r"(\d+)n(\d+)g", outcome["trial"]).groups()  # type: ignore[union-attr]
-            rate = 4 * int(nodes) * int(gpus) * 6 / (ended - begun).total_seconds()
-            assert outcome["throughput"] == pytest.approx(rate, rel=1e-6)
-        valid = [event["trial"] for event in self.events("outcome") if event["state"] == "valid"]
-        assert len(valid) == len(set(valid)) == trials
-        opened = {(event["trial"], event["attempt"]) for event in self.events("intent")}
-        closed = {(event["trial"], event["attempt"]) for event in self.events("outcome")}
-        assert opened == closed
-
-    def end(self) -> None:
-        """End commands left running, and all jobs."""
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-        for job in self.slurm.jobs():
-            subprocess.run(
-                [*self.cluster.place.inside(), "scancel", job],
-                env={**os.environ, **environment(self.cluster.place)},
-                check=False,
-            )
 
 
 @pytest.fixture(scope="module")
@@ -170,20 +33,9 @@ def nodes() -> Iterator[Cluster]:
 @pytest.fixture
 def login(nodes: Cluster, request: pytest.FixtureRequest) -> Iterator[Login]:
     """A fresh folder."""
-    slurm = Slurm(nodes.place)
-    folder = slurm.folder / re.sub(r"\W", "_", request.node.name)
-    shutil.copytree(TESTS / "toy" / "place", folder)
-    person = Login(nodes, slurm, folder)
-    person.inventory()
-    person.playbook()
+    person = Login.made(nodes, request.node.name)
     yield person
     person.end()
-
-
-def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Exit code, and what it said."""
-    _, said = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, said
 
 
 def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Login) -> None:
