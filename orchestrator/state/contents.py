@@ -3,7 +3,8 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from orchestrator import errors
@@ -21,7 +22,8 @@ def files(sweep: Sweep) -> tuple[str, ...]:
     Not among them: locks, files half written, what is no regular file, and what programs were
     given for one attempt, such as keys for mpirun.
     """
-    return tuple(sorted(path for path in _regular(sweep.folder) if not _is_given(sweep, path)))
+    given = cache(partial(_given, sweep))  # an attempt has many files and one record
+    return tuple(sorted(path for path in _regular(sweep.folder) if not _is_given(path, given)))
 
 
 def keep_sums(sweep: Sweep) -> None:
@@ -53,7 +55,7 @@ def _regular(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
-def _is_given(sweep: Sweep, path: str) -> bool:
+def _is_given(path: str, given: Callable[[str, int], frozenset[str] | None]) -> bool:
     """Whether a task was given this file before it started: settings and keys, never results."""
     first, *steps = path.split("/")
     if first != "attempts" or len(steps) != 3 or not re.fullmatch("a[0-9]{1,6}", steps[1]):
@@ -61,8 +63,14 @@ def _is_given(sweep: Sweep, path: str) -> bool:
     trial, number, name = steps
     if name == "attempt.json" or name.endswith(".log"):
         return False
+    names = given(trial, int(number[1:]))
+    return names is None or name in names
+
+
+def _given(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
+    """What tasks of an attempt were given; None of a damaged one: nobody knows what is a key."""
     try:
-        attempt = sweep.attempt(trial, int(number[1:]))
+        attempt = sweep.attempt(trial, number)
     except errors.DlperfError:
-        return True  # damaged: nobody knows what is a key
-    return any(name in task.files for task in attempt.tasks)
+        return None
+    return frozenset(name for task in attempt.tasks for name in task.files)
