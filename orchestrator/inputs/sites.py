@@ -7,18 +7,16 @@ import json
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from orchestrator import __version__, errors
 from orchestrator.console import Voice
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.shapes import shape
 from orchestrator.model.site import Site
 from orchestrator.state.store import Store
 
 VERSION = 2
 LATER = {"agent", "env", "roce", "scheduler", "slurm"}
-SITE = TypeAdapter(Site)
 
 
 def read(content: bytes, fix: str) -> Site:
@@ -31,7 +29,7 @@ def read(content: bytes, fix: str) -> Site:
         StoreError: STORE-DAMAGED or STORE-VERSION.
     """
     try:
-        site = SITE.validate_json(content)
+        site = shape(Site).validate_json(content)
     except ValueError as error:
         raise errors.StoreError(
             f"the site file cannot be read: {str(error).splitlines()[0]}",

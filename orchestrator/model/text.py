@@ -41,7 +41,11 @@ class Noun(BaseModel):
     """Base of every noun that is read from a file: frozen, strict, no unknown keys."""
 
     model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        defer_build=True,  # most commands read one kind of file, or none
     )
 
 

@@ -5,14 +5,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from pydantic import TypeAdapter
-
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster, Node
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
+from orchestrator.model.shapes import shape
 from orchestrator.planning import environment, plan
 from orchestrator.planning.plan import Recipe
 
@@ -20,7 +19,6 @@ FIRST_PORT, PORTS = 20_000, 10_000  # below the ports that Linux gives to outgoi
 CANDIDATES = 100
 """Ports that an attempt may try; the next attempt has others."""
 _NOWHERE = Program("PROGRAM", "PYTHON", "")
-_PLAN, _TRIAL, _TASKS = TypeAdapter(Plan), TypeAdapter(Trial), TypeAdapter(tuple[Task, ...])
 
 
 def request(recipe: Recipe, trial: Trial, number: int) -> Request:
@@ -130,7 +128,7 @@ def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
         {**_trial(trial), **_port_and_tasks(attempt)}
         for trial, attempt in zip(built.trials, attempts, strict=True)
     ]
-    return {**_PLAN.dump_python(built, mode="json"), "trials": trials}
+    return {**shape(Plan).dump_python(built, mode="json"), "trials": trials}
 
 
 def port_after(first: int, steps: int) -> int:
@@ -173,12 +171,15 @@ def _anonymous(seat: Seat, rank: int) -> Seat:
 
 def _trial(trial: Trial) -> dict[str, JSON]:
     unsaid = {"ordinal"} if trial.canary else {"ordinal", "canary"}
-    fields: dict[str, JSON] = _TRIAL.dump_python(trial, mode="json", exclude=unsaid)
+    fields: dict[str, JSON] = shape(Trial).dump_python(trial, mode="json", exclude=unsaid)
     return fields
 
 
 def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
-    return {"port": attempt.port, "tasks": _TASKS.dump_python(attempt.tasks, mode="json")}
+    return {
+        "port": attempt.port,
+        "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
+    }
 
 
 def _experiment(recipe: Recipe) -> JSON:

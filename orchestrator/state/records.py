@@ -6,26 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from orchestrator import __version__
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Event, Intent
 from orchestrator.model.facts import JSON
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
+from orchestrator.model.shapes import shape
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
 
 Field = TypeVar("Field")
 VERSION = 2
-PLAN = TypeAdapter(Plan)
-SITE = TypeAdapter(Site)
-INVENTORY = TypeAdapter(Cluster)
-OUTCOME = TypeAdapter(Outcome)
-ATTEMPT = TypeAdapter(Attempt)
-COMMANDS = TypeAdapter(tuple[str, ...])
 OF_THE_FILE = ("version", "sha256", "inherited_env")
 KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
 DEEPEST = 64  # our own nest less than ten deep
@@ -64,8 +58,8 @@ def sweep_document(record: SweepRecord) -> dict[str, JSON]:
             "identity": record.identity,
             "inputs": record.inputs,
             "inventory": record.inventory.model_dump(mode="json", exclude_none=True),
-            "plan": PLAN.dump_python(record.plan, mode="json"),
-            "site": SITE.dump_python(record.site, mode="json"),
+            "plan": shape(Plan).dump_python(record.plan, mode="json"),
+            "site": shape(Site).dump_python(record.site, mode="json"),
             "commands": list(record.commands),
         }
     )
@@ -103,17 +97,17 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
     return SweepRecord(
         **words,
         inputs=inputs,
-        inventory=_read(INVENTORY, record, "inventory"),
-        plan=_read(PLAN, record, "plan"),
-        site=_read(SITE, record, "site"),
-        commands=_read(COMMANDS, {"commands": record.get("commands", [])}, "commands"),
+        inventory=_read(Cluster, record, "inventory"),
+        plan=_read(Plan, record, "plan"),
+        site=_read(Site, record, "site"),
+        commands=_read(tuple[str, ...], {"commands": record.get("commands", [])}, "commands"),
         written_by=_text(record, "written_by"),
     )
 
 
 def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict[str, JSON]:
     """An attempt as attempt.json has it, with the sha256 of the rest of it."""
-    bound = ATTEMPT.dump_python(attempt, mode="json")
+    bound = shape(Attempt).dump_python(attempt, mode="json")
     return _sealed({"version": VERSION, **bound, "inherited_env": dict(inherited_env)})
 
 
@@ -129,7 +123,7 @@ def attempt(content: bytes) -> Attempt:
     if fields.get("sha256") != _sealed(fields)["sha256"]:
         raise ValueError("it was changed: its sha256 does not match its content")
     bound = {key: value for key, value in fields.items() if key not in OF_THE_FILE}
-    return _read(ATTEMPT, {"attempt": bound}, "attempt")
+    return _read(Attempt, {"attempt": bound}, "attempt")
 
 
 def event(line: bytes) -> Event | None:
@@ -214,9 +208,9 @@ def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read(shape: TypeAdapter[Field], record: Mapping[str, JSON], key: str) -> Field:
+def _read(noun: type[Field], record: Mapping[str, JSON], key: str) -> Field:
     try:
-        return shape.validate_python(record.get(key), strict=False)
+        return shape(noun).validate_python(record.get(key), strict=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in (key, *first["loc"]))

@@ -23,6 +23,7 @@ from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
+from orchestrator.model.shapes import shape
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.state import records
 from orchestrator.state.lock import Lock
@@ -256,14 +257,14 @@ class Sweep:
                 return None
             content = path.read_bytes()
         try:
-            outcome = records.OUTCOME.validate_json(content, strict=True)
+            outcome = shape(Outcome).validate_json(content, strict=True)
         except ValueError as error:
             raise _damaged(path, error) from error
         return outcome, hashlib.sha256(content).hexdigest()
 
     def keep_outcome(self, name: str, outcome: Outcome) -> str:
         """Write the outcome beside a log; the sha256 of its bytes."""
-        content = dumps(records.OUTCOME.dump_python(outcome, mode="json")).encode()
+        content = dumps(shape(Outcome).dump_python(outcome, mode="json")).encode()
         write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()
 

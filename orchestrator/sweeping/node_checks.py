@@ -6,8 +6,8 @@ from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import PREPARING_S
 from orchestrator.fleet import folded, settled
-from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
@@ -31,7 +31,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
     scheduler.preflight(playbook.image.name, requested.recipe.program.digest, ours)
     if not cluster.in_containers:
-        store.keep_site(cluster.name, sites.SITE.dump_json(observed, indent=1))
+        store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code
         scheduler.push(program_folders.files(playbook.image_folder), code)
     _refuse_preparing(cluster, scheduler)

@@ -1,8 +1,13 @@
 """check and schema: validate files without changing anything; JSON Schemas for editors."""
 
+import ast
+import inspect
 import json
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -20,6 +25,13 @@ SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 
 class _ForEditors(GenerateJsonSchema):
     """JSON Schema of draft 7, which editors know, without pydantic's titles and nulls."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """With the meaning of each key."""
+        generated = super().model_schema(schema)
+        for key, meaning in meanings(schema["cls"]).items():
+            generated["properties"][key]["description"] = meaning
+        return generated
 
     def field_title_should_be_set(self, _: object) -> bool:
         """Never: a key made into a title says nothing that the key does not."""
@@ -83,9 +95,37 @@ def schema(kind: str) -> str:
         raise errors.UsageError(
             f"there is no schema {kind!r}", code="NO-SCHEMA", fix=f"one of {', '.join(SCHEMAS)}"
         )
-    generated = model.model_json_schema(schema_generator=_ForEditors)
+    generated = schema_of(model)
     draft = {"$schema": "http://json-schema.org/draft-07/schema#"}
     return json.dumps({**draft, **generated, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
+
+
+def schema_of(model: type[BaseModel]) -> JsonSchemaValue:
+    """The JSON Schema of a model."""
+    return model.model_json_schema(schema_generator=_ForEditors)
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """What the source says below each field of a model.
+
+    pydantic's ``use_attribute_docstrings`` would read every model's source at every start.
+    """
+    said: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if issubclass(kind, BaseModel) and kind is not BaseModel:
+            said |= _below_fields(kind)
+    return said
+
+
+def _below_fields(kind: type[BaseModel]) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(str(text.value.value))
+        for field, text in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def _check(path: Path) -> str:

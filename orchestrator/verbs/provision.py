@@ -13,6 +13,7 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
+from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, ImageRecord, Site
 from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import (
@@ -123,7 +124,7 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
                     site = replace(site, findings=(*site.findings, _unprepared(error)))
         if failures or _blocks_images(site):
             site = replace(site, provisioned=(_unfinished(failures),))
-    kept = store.keep_site(request.whole.name, sites.SITE.dump_json(site, indent=1))
+    kept = store.keep_site(request.whole.name, shape(Site).dump_json(site, indent=1))
     _show(voice, site)
     _show_actions(voice, done)
     failures_shown = folded(failures)
@@ -322,7 +323,7 @@ def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
     documents = [document for failure in failures for document in failure.documents()]
-    return {"site": sites.SITE.dump_python(site, mode="json"), "errors": documents}
+    return {"site": shape(Site).dump_python(site, mode="json"), "errors": documents}
 
 
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:

@@ -38,7 +38,7 @@ def table(kind: str, name: str) -> str:
     if kind == "params":
         found = workloads.find(name)
         assert found is not None
-        return HEAD + "".join(rows(found.params.model_json_schema()))
+        return HEAD + "".join(rows(check.schema_of(found.params)))
     whole = json.loads(check.schema(kind))
     model = whole if name == kind else whole["$defs"][name]
     shared = whole["$defs"]["Settings"]["properties"] if name == "NodeEntry" else ()

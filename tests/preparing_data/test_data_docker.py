@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.inputs.sites import SITE, VERSION
+from orchestrator.inputs.sites import VERSION
+from orchestrator.model.shapes import shape
 from orchestrator.model.site import ImageRecord, Site
 from tests.conftest import PROGRAM, Place
 from tests.dockerd import Dockerd, tiny_image
@@ -70,7 +71,7 @@ class Node:
         site = Site(VERSION, "solo", "", "", "", {}, (), {record.name: record})
         path = self.place.state / "sites/solo.json"
         path.parent.mkdir(parents=True)
-        path.write_bytes(SITE.dump_json(site))
+        path.write_bytes(shape(Site).dump_json(site))
 
     def prepare(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Prepare DALI's index."""
