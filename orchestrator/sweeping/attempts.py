@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
@@ -14,7 +14,7 @@ from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
 from orchestrator.retries import ATTEMPTS
-from orchestrator.state.store import Sweep, now
+from orchestrator.state.store import now
 from orchestrator.sweeping import gather, lanes, outcomes, service_files
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.outcomes import Verdict
@@ -77,14 +77,14 @@ def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
     """Close an attempt that stayed open for nodes left out; the outcome kept is a later one's."""
     campaign.scheduler.clear(attempt)
     gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
-    ended = _lost(attempt)
+    ended = lost(attempt)
     campaign.sweep.append(ended)
     campaign.histories[attempt.trial].add(ended)
     service_files.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
 
 
-def _lost(attempt: Attempt) -> Ended:
+def lost(attempt: Attempt) -> Ended:
     return Ended(
         at=now(), trial=attempt.trial, attempt=attempt.number, state="infra-lost", code="LOST"
     )
@@ -98,25 +98,6 @@ def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
     campaign.voice.line(
         f"{attempt.trial} a{attempt.number} was ended, except on {out}, left out this time"
     )
-
-
-def clear_other(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> None:
-    """End the gangs that a dead controller of another sweep left on this cluster.
-
-    Raises:
-        LeftoverError: a process or container could not be ended, and would disturb measuring.
-        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
-    """
-    for attempt in left:
-        reached = campaign.scheduler.reclaim(attempt)
-        campaign.scheduler.clear(reached)
-        gather.bring(sweep, campaign.scheduler, reached, ())
-        if len(reached.tasks) == len(attempt.tasks):  # else a node is left out this time
-            sweep.append(_lost(attempt))
-        gather.forget(sweep, campaign.scheduler, reached)
-        campaign.scheduler.release(reached.allocation)
-        name = f"{attempt.trial} a{attempt.number}"
-        campaign.voice.line(f"ended what was left of {name} of sweep {sweep.id}")
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:

@@ -14,7 +14,7 @@ from orchestrator.state.store import Sweep
 from orchestrator.sweeping import attempts, gather, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.feed import Ears, Feed
-from orchestrator.sweeping.requested import Requested
+from orchestrator.sweeping.requested import Requested, counted_words
 
 LOG_BYTES_PER_ITERATION = 120
 
@@ -72,13 +72,6 @@ def _packing(campaign: Campaign, requested: Requested) -> tuple[int, Packing]:
     for trial in requested.plan.trials:
         campaign.rotation.add(trial, outcomes.nodes(campaign, trial))
     return campaign.scheduler.lanes, Packing(pack, len(nodes))
-
-
-def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
-    """How many trials were requested, of how many, and what becomes of them."""
-    trials = words.count(in_sweep, "trial")
-    counted = trials if count == in_sweep else f"{count} of {trials}"
-    return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
 
 
 @contextlib.contextmanager

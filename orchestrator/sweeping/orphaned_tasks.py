@@ -4,41 +4,8 @@ import contextlib
 
 from orchestrator import errors
 from orchestrator.state.store import Store, Sweep
-from orchestrator.sweeping import attempts, observed_sweep
-from orchestrator.sweeping.campaign import Campaign
+from orchestrator.sweeping import observed_sweep
 from orchestrator.sweeping.requested import Requested
-
-
-def clear_others(campaign: Campaign) -> None:
-    """End what dead controllers of other sweeps of this state folder left on the cluster.
-
-    Tasks of a sweep whose files cannot be read are found by the sweep's id, on every node.
-
-    Raises:
-        LeftoverError: a process or container could not be ended.
-        NodeError: a node does not answer.
-    """
-    store, voice = campaign.store, campaign.voice
-    unreadable = store.unreadable()
-    for other in sweeps_on(store, campaign.recipe.cluster.name):
-        if other.id == campaign.sweep.id:
-            continue
-        try:
-            left = observed_sweep.Running.from_sweep(other).open_attempts()
-        except errors.DlperfError as error:
-            unreadable[other.id] = error
-        else:
-            attempts.clear_other(campaign, other, left)
-    for sweep_id, why in unreadable.items():
-        if why.code != "STORE-VERSION":  # such a one is whole, only not for this version
-            voice.line(f"sweep {sweep_id} is skipped: {why.cause}")
-    dead = [
-        sweep_id
-        for sweep_id in unreadable
-        if not Sweep(store.root / "sweeps" / sweep_id).lock().holder()
-    ]
-    for node, names in campaign.scheduler.strays(dead).items():
-        voice.line(f"ended on {node}: {', '.join(names)}")
 
 
 def sweeps_on(store: Store, cluster: str) -> list[Sweep]:

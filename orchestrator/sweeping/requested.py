@@ -122,6 +122,13 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     )
 
 
+def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
+    """How many trials were requested, of how many, and what becomes of them."""
+    trials = words.count(in_sweep, "trial")
+    counted = trials if count == in_sweep else f"{count} of {trials}"
+    return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
+
+
 def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
     seats = [node.seat("") for node in cluster.members]
     for trial in trials:

@@ -7,13 +7,11 @@ from typing import Generic, TypeVar
 from orchestrator import errors
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.report import Report
-from orchestrator.schedulers import choice
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store, Sweep
-from orchestrator.sweeping import ended, loop, node_checks, orphaned_tasks, program_folders
-from orchestrator.sweeping.campaign import Caller, Campaign
-from orchestrator.sweeping.requested import Requested, SweepOptions, requested
-from orchestrator.sweeping.resume import Choice, Opened
+from orchestrator.sweeping import ended, orphaned_tasks, program_folders
+from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.requested import Requested, SweepOptions, counted_words, requested
 
 T = TypeVar("T")
 
@@ -53,37 +51,19 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
 
 
 def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
-    voice, signals, cluster = caller.voice, caller.signals, request.cluster
+    voice, cluster = caller.voice, request.cluster
     if cluster.in_containers:
         program_folders.record(request.playbook, cluster, request.known)
     request.say_too_big(voice)
     names = frozenset(trial.name for trial in request.plan.trials)
     if (whole := ended.whole(store, request)) is not None:
         sweep, valid = whole
-        counted = loop.counted_words(
+        counted = counted_words(
             len(sweep.record().plan.trials), len(names), valid, len(names) - valid
         )
         voice.line(f"sweep {sweep.id} goes on")
         voice.line(f"{counted}, nothing left to run; no node was asked")
         return ways.done(sweep, measured(sweep), names)
-    with (
-        store.lock(cluster.name),
-        choice.reach(cluster, store.root, signals.stopping) as scheduler,
-        scheduler.held(),
-    ):
-        site = node_checks.site(store, request, scheduler, voice)
-        which = Choice(request.options.new, request.plan, request.options.command)
-        with Opened(store, request.recipe, site, which, voice) as opened:
-            with signals:
-                histories = opened.histories()
-                campaign = Campaign(
-                    *(store, opened, request.recipe, site, scheduler, caller),
-                    histories=histories,
-                    strict=request.options.strict,
-                )
-                orphaned_tasks.clear_others(campaign)
-                loop.run_trials(campaign, request)
-            if signals.received:
-                raise errors.Interrupted(signals.received)
-            ended.note(opened)
-            return ways.done(opened, measured(opened, strict=request.options.strict), names)
+    from orchestrator.sweeping import under_way  # half of what a finished sweep would load
+
+    return under_way.run(store, request, caller, lambda ran, seen: ways.done(ran, seen, names))

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from tests.conftest import Place
+from tests.loading import TELL, loaded
 from tests.sweeping.kept import events, outcome, running
 from tests.waiting import wait_for
 
@@ -63,10 +64,14 @@ def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
 
 
 def test_second_sweep_measures_nothing_again(place: Place) -> None:
-    """What has a valid outcome is left alone; the results stay the same to the byte."""
+    """What has a valid outcome is left alone; the results stay the same to the byte.
+
+    Nor is anything loaded that only nodes need.
+    """
     assert place.run("sweep", "toy").returncode == 0
     before = (place.sweep() / "results.json").read_bytes()
-    again = place.run("sweep", "toy")
+    again = place.run("sweep", "toy", **TELL)
+    assert not loaded(again.stderr) & {"orchestrator.sweeping.loop", "orchestrator.probes"}
     assert again.returncode == 0
     assert "nothing left to run; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
