@@ -77,16 +77,16 @@ def look(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Left:
     return Left(tuple(sorted(tasks)), tuple(f"{node.folder}/{name}" for name in names))
 
 
-def leftovers(
+def failures(
     why: Mapping[str, tuple[str, str]], left: Mapping[str, Left]
 ) -> list[errors.LeftoverError]:
-    """One error for each sweep that has something on nodes; its cause names all of it.
+    """An error for every sweep that has something on nodes; its cause names all of it.
 
     Args:
         why: by id of the sweep, the cause and what to do.
         left: by node name.
     """
-    failures: list[errors.LeftoverError] = []
+    found: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
         names = {
             node: [*_of(sweep_id, tokens.tasks), *_of(sweep_id, tokens.folders)]
@@ -95,12 +95,12 @@ def leftovers(
         words = "; ".join(f"{', '.join(kept)} on {node}" for node, kept in names.items() if kept)
         if words:
             where = nodeset.fold(node for node, kept in names.items() if kept)
-            failures.append(
+            found.append(
                 errors.LeftoverError(
                     f"{cause}; kept: {words}", code="LEFTOVER", fix=fix, node=where
                 )
             )
-    return failures
+    return found
 
 
 def _of(sweep_id: str, names: Sequence[str]) -> list[str]:

@@ -1,20 +1,20 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, images, nodeset, report, words
+from orchestrator.checks import provisioned
 from orchestrator.collecting import show
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, ImageRecipe
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
 from orchestrator.model.shapes import shape
-from orchestrator.model.site import Finding, ImageRecord, Site
+from orchestrator.model.site import ImageRecord, Site
 from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import (
     apply,
@@ -24,14 +24,13 @@ from orchestrator.provisioning import (
     observe,
     recipes,
     secrets,
+    shown,
 )
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
 from orchestrator.sweeping import node_speed
 from orchestrator.sweeping.campaign import Caller
-
-MOST_ROWS = 16  # of nodes; of more those that are alike are folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +81,16 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
             for name in request.images.names:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
-    _show(voice, site)
+    shown.show_site(voice, site)
     for line in _asked(store, request.cluster):
         voice.result(line)
-    _show_actions(voice, todo)
+    shown.show_actions(voice, todo)
     code = _exit_code(site, failures)
     failures_shown = folded(failures)
     for failure in failures_shown:
         voice.line(str(failure))
     voice.document(
-        {"exit_code": code, **_document(site, failures_shown), "actions": _actions_json(todo)}
+        {"exit_code": code, **_document(site, failures_shown), "actions": shown.actions_json(todo)}
     )
     return code
 
@@ -113,7 +112,7 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
     with store.lock(request.whole.name), Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         done: dict[str, Sequence[Action]] = {}
-        if not failures and not _blocks_images(site):
+        if not failures and not provisioned.blocks_images(site.findings):
             try:
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, request, site, voice)
@@ -121,17 +120,17 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
-                    site = replace(site, findings=(*site.findings, _unprepared(error)))
-        if failures or _blocks_images(site):
-            site = replace(site, provisioned=(_unfinished(failures),))
+                    site = replace(site, findings=(*site.findings, provisioned.unprepared(error)))
+        if failures or provisioned.blocks_images(site.findings):
+            site = replace(site, provisioned=(provisioned.unfinished(failures),))
     kept = store.keep_site(request.whole.name, shape(Site).dump_json(site, indent=1))
-    _show(voice, site)
-    _show_actions(voice, done)
+    shown.show_site(voice, site)
+    shown.show_actions(voice, done)
     failures_shown = folded(failures)
     for failure in failures_shown:
         voice.line(str(failure))
     code = _exit_code(site, failures)
-    document = {**_document(site, failures_shown), "actions": _actions_json(done)}
+    document = {**_document(site, failures_shown), "actions": shown.actions_json(done)}
     if code == 0 and options.measure is not None:
         found = node_speed.measured(
             store, node_speed.Whose(options.inventory, options.nodes), options.measure, caller
@@ -191,16 +190,6 @@ def _asking(store: Store, request: _Request) -> "observe.Asking":
     return observe.Asking(store, request.inventory, digest, None, request.previous, images)
 
 
-def _blocks_images(site: Site) -> bool:
-    """Whether nodes lack what images need: an engine that answers, and room."""
-    codes = {"DISK-FULL", *(code for code in _codes(site) if code.startswith("DOCKER-"))}
-    return any(finding.severity == "error" and finding.code in codes for finding in site.findings)
-
-
-def _codes(site: Site) -> set[str]:
-    return {finding.code for finding in site.findings}
-
-
 def _prepared(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
@@ -222,75 +211,9 @@ def _prepared(
     if request.images.relock or request.images.bundle:
         materials.keep_lock(preparing)
     findings = in_containers.findings(fleet, records, site.nodes, request.images.names)
-    unlocked = [_unlocked(records[name]) for name in done if not records[name].locked]
+    unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
     site = replace(site, provisioned=(*unlocked, *findings))
     return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
-
-
-def _unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
-    """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
-    first = next(iter(failures), None)
-    seen = f"{first.code}: {first.cause}" if first else "findings that left no room for images"
-    needed, fix = "a provisioning that came to its end", "provision again"
-    return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
-
-
-def _unprepared(error: errors.UnfitError) -> Finding:
-    """What stopped the preparing of images, as a finding."""
-    needed = "images that are the same on every node"
-    return Finding(
-        "error", error.code, error.where.get("node", "all"), error.cause, needed, error.fix
-    )
-
-
-def _unlocked(record: ImageRecord) -> Finding:
-    return Finding(
-        "warning",
-        "UNLOCKED",
-        "all",
-        f"{record.base} was {record.base_digest[:19]} when it was asked for",
-        "a digest in the lock beside the inventory",
-        "provision --lock",
-    )
-
-
-def _show(voice: Voice, site: Site) -> None:
-    head = ("node", "hostname", "kernel", "CPUs", "memory", "GPUs", "driver", "Docker")
-    rows = [
-        (
-            name,
-            facts.host.hostname,
-            facts.host.kernel,
-            str(facts.host.cpus),
-            words.size(facts.host.memory_mib << 20),
-            str(len(facts.gpu.models)) if facts.gpu else "-",
-            (facts.gpu.driver or "?") if facts.gpu else "-",
-            facts.docker.server_version if facts.docker else "",
-        )
-        for name, facts in site.nodes.items()
-    ]
-    voice.table(f"Cluster {site.cluster}", head, _folded(rows) if len(rows) > MOST_ROWS else rows)
-    records = [
-        (name, image.tag, image.id[:19], "locked" if image.locked else "UNLOCKED")
-        for name, image in site.images.items()
-    ]
-    if records:
-        voice.table("Images, the same on every node", ("image", "tag", "id", "base"), records)
-    if site.findings:
-        voice.findings(site.findings)
-    elif site.nodes:
-        voice.result("No findings.")
-
-
-def _folded(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Rows of nodes that differ in name and hostname only as one."""
-    alike: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for row in rows:
-        alike.setdefault(row[2:], []).append(row[:2])
-    return [
-        (*(nodeset.fold(names) for names in zip(*pairs, strict=True)), *facts)
-        for facts, pairs in alike.items()
-    ]
 
 
 def _show_speeds(voice: Voice, found: Report) -> int:
@@ -308,19 +231,6 @@ def _show_speeds(voice: Voice, found: Report) -> int:
     return 5 if found.node_speeds.slow else 0
 
 
-def _show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
-    rows = list(_rows(todo))
-    if rows:
-        voice.table("Actions", ("image", "action", "where", "what", "why"), rows)
-    elif todo:
-        voice.result("Nothing to do: every node has every image.")
-
-
-def _actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
-    keys = ("image", "kind", "node", "what", "reason")
-    return [dict(zip(keys, row, strict=True)) for row in _rows(todo)]
-
-
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
     documents = [document for failure in failures for document in failure.documents()]
     return {"site": shape(Site).dump_python(site, mode="json"), "errors": documents}
@@ -329,10 +239,3 @@ def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, o
 def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:
     unfit = 5 if any(finding.severity == "error" for finding in site.findings) else 0
     return errors.joined((unfit, *(failure.exit_code for failure in failures)))
-
-
-def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows of a table: image, kind, node, what, reason."""
-    for name, of_image in actions.items():
-        for action in of_image:
-            yield name, action.kind, action.node or "this machine", action.subject, action.reason

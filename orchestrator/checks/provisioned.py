@@ -1,0 +1,37 @@
+"""What a provisioning itself finds, beside the answers of nodes."""
+
+from collections.abc import Sequence
+
+from orchestrator import errors
+from orchestrator.model.site import Finding, ImageRecord
+
+
+def blocks_images(findings: Sequence[Finding]) -> bool:
+    """Whether nodes lack what images need: an engine that answers, and room."""
+    return any(
+        finding.severity == "error"
+        and (finding.code == "DISK-FULL" or finding.code.startswith("DOCKER-"))
+        for finding in findings
+    )
+
+
+def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
+    """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
+    seen = "findings that left no room for images"
+    if failures:
+        seen = f"{failures[0].code}: {failures[0].cause}"
+    needed, fix = "a provisioning that came to its end", "provision again"
+    return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
+
+
+def unprepared(error: errors.UnfitError) -> Finding:
+    """What stopped the preparing of images."""
+    node, needed = error.where.get("node", "all"), "images that are the same on every node"
+    return Finding("error", error.code, node, error.cause, needed, error.fix)
+
+
+def unlocked(record: ImageRecord) -> Finding:
+    """An image whose base may be another one tomorrow."""
+    seen = f"{record.base} was {record.base_digest[:19]} when it was resolved"
+    needed, fix = "a digest in the lock beside the inventory", "provision --lock"
+    return Finding("warning", "UNLOCKED", "all", seen, needed, fix)
