@@ -83,14 +83,14 @@ class Fleet:
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """The images of each engine, by node name; of nodes with an engine only."""
+        """The images of engines, by node name; of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """The containers of each engine, by node name; of nodes with an engine only."""
+        """The containers of engines, by node name; of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}
@@ -117,7 +117,7 @@ class Fleet:
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run a command on each node, all at once; the answers are in the order of ``argv``.
+        """Run a command on all nodes at once; the answers are in the order of ``argv``.
 
         Args:
             argv: by node name.
@@ -129,7 +129,7 @@ class Fleet:
 
 
 def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
-    """Call ``ask`` for each node, 32 at a time; an answer or an error for each, in order."""
+    """Call ``ask`` for all nodes, 32 at a time; their answers or errors, in order."""
 
     def answer(node: str) -> Answer[T]:
         try:

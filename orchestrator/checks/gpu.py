@@ -20,7 +20,7 @@ _LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
 def gpus(
     node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
 ) -> Iterator[Finding]:
-    """Findings about the driver, about GPU count and model, and about each GPU in use.
+    """Findings about the driver, about GPU count and model, and about the GPUs in use.
 
     Args:
         driver: the oldest driver that the images run on.

@@ -1,4 +1,4 @@
-"""Rules over all nodes: what must be the same on each, and the same as before."""
+"""Rules over all nodes: what must be the same on all, and the same as before."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -33,7 +33,7 @@ class KeptOutcome:
 def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     """A trial's recorded outcome; it counts if events.jsonl and the sha256 of its logs agree.
 
-    The logs are the one that was measured and, of a gang, the raw log of each task.
+    The logs are the one that was measured and, of a gang, the raw logs of its tasks.
     """
     try:
         recorded = sweep.outcome(trial.log)
@@ -67,7 +67,7 @@ def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
 
 
 def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
-    """LOG-CHANGED for each raw log of an attempt whose sha256 is not the recorded one."""
+    """LOG-CHANGED per raw log of an attempt whose sha256 is not the recorded one."""
     return tuple(
         Problem("LOG-CHANGED", f"r{end.node_rank}.log of {end.node}: {OTHERWISE}")
         for end in ends

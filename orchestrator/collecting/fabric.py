@@ -16,7 +16,7 @@ from orchestrator.workloads import Workload
 
 
 def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str, Fabric]:
-    """The transport in each node's log, by node in rank order; nodes without a log are absent.
+    """The transports in nodes' logs, by node in rank order; nodes without a log are absent.
 
     Args:
         folder: of the attempt, on this machine.

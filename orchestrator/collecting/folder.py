@@ -45,7 +45,7 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
         for path, log in logs
     ]
     # A case in two folders is of two campaigns: each folder then has its own medians, while the
-    # folders that DLPerf's scripts make for each precision belong together.
+    # folders that DLPerf's scripts make per precision belong together.
     places: dict[Case, set[Path]] = {}
     for (path, _), case_of_log in zip(logs, cases_of_logs, strict=True):
         if case_of_log:

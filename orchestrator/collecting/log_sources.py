@@ -25,7 +25,7 @@ class Logs:
 
 
 def of(measured: Report, logs: Logs, folder: Path) -> dict[str, LogSource]:
-    """The source of each log of a report, by its path there.
+    """The sources of a report's logs, by their paths there.
 
     Args:
         folder: of the page.

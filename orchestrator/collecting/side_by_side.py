@@ -1,4 +1,4 @@
-"""Many files read side by side, by a process for each core."""
+"""Many files read side by side, by a process per core."""
 
 import os
 import pickle
@@ -18,7 +18,7 @@ FEW = 50
 
 
 def read_all(paths: Sequence[Path], read: Callable[[Path], T]) -> list[T]:
-    """What ``read`` makes of each file, in their order.
+    """What ``read`` makes of files, in their order.
 
     What a process of its own could not finish, whyever, is read here; so errors are raised here.
     """

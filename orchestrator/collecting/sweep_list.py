@@ -1,4 +1,4 @@
-"""The rows of ``list sweeps``: each sweep with its medians as they were last collected."""
+"""The rows of ``list sweeps``: sweeps with their medians as they were last collected."""
 
 import json
 from collections.abc import Mapping

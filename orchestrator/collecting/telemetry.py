@@ -33,7 +33,7 @@ def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]
 
 
 def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:
-    """The sha256 of each file of observers, by its name."""
+    """The sha256 of observers' files, by its name."""
     names = [f"r{end.node_rank}.{name}" for end in ends for name in FILES]
     contents = {name: _bytes(folder / name) for name in names}
     return {name: hashlib.sha256(text).hexdigest() for name, text in contents.items() if text}

@@ -1,4 +1,4 @@
-"""A comparison as JUnit XML: a test for each case."""
+"""A comparison as JUnit XML: a test per case."""
 
 import xml.etree.ElementTree as ElementTree
 

@@ -56,7 +56,7 @@ def below(size: int, other: int, pairs: int) -> float:
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the midrank of each value, from 1 on: whole numbers whatever the ties are."""
+    """Twice the midranks of the values, from 1 on: whole numbers whatever the ties are."""
     ordered = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
     last = {value: place for place, value in enumerate(ordered, 1)}

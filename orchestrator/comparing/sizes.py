@@ -1,4 +1,4 @@
-"""How many trials of each side would tell whether a case differs."""
+"""How many trials per side would tell whether a case differs."""
 
 import math
 import statistics
@@ -15,7 +15,7 @@ _RANKS_FOR_ONE = math.pi / 3
 
 
 def least_each(level: float) -> int:
-    """The fewest trials of each side whose ranks can give a two-sided p of at most this level."""
+    """The fewest trials per side whose ranks can give a two-sided p of at most this level."""
     size = 2
     while rank_test.least(size, size) > level:
         size += 1
@@ -23,7 +23,7 @@ def least_each(level: float) -> int:
 
 
 def telling(spread: float | None, distance: float, level: float) -> int | None:
-    """The fewest trials of each side that tell a difference of this size four times in five.
+    """The fewest trials per side that tell a difference of this size four times in five.
 
     Args:
         spread: standard deviation of a trial's logarithm; None where it is not known, so that

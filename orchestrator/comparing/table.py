@@ -20,13 +20,13 @@ def sides(comparison: Comparison) -> tuple[str, str]:
 
 
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """A row for each case that both sides have."""
+    """A row per case that both sides have."""
     cases = [row.pair.first for row in comparison.rows]
     return [(named(row.pair.first, cases), *_cells(row)) for row in comparison.rows]
 
 
 def remarks(comparison: Comparison) -> Iterator[str]:
-    """What a reader must know beside the table, a sentence each."""
+    """What a reader must know beside the table, in sentences."""
     cases = [row.pair.first for row in comparison.rows]
     for name, alone in (("A", comparison.only_first), ("B", comparison.only_second)):
         if alone:

@@ -41,7 +41,7 @@ class Verdict:
         interval: of the difference; None where it would cover nothing.
         p: of the exact rank test, two-sided.
         p_holm: the same, corrected for the number of cases.
-        needs: trials of each side that would probably tell; None where no number would, and where
+        needs: trials per side that would probably tell; None where no number would, and where
             nothing is left to tell.
         reason: why it is unknown, or what weakens it, in a sentence; empty otherwise.
         gate: whether it is slower by more than the gate's limit; None without one.
@@ -67,7 +67,7 @@ class _Tested:
 
 
 def judged(cases: Sequence[Samples], slower: float | None = None) -> tuple[Verdict, ...]:
-    """The verdict on each case, in order.
+    """The verdicts on the cases, in order.
 
     A case is *different* where the rank test finds one distribution improbable and the medians are
     further apart than the bound, the *same* where it finds a difference of the bound or more
@@ -169,7 +169,7 @@ def _gate(case: Samples, kind: Kind, difference: float, tested: tuple[_Tested, f
 
 
 def _needs(case: Samples, difference: float, level: float) -> int | None:
-    """Trials of each side: to see the difference, or that it is no larger than the bound."""
+    """Trials per side: to see the difference, or that it is no larger than the bound."""
     apart = abs(math.log1p(difference))
     bound = math.log1p(case.bound)
     distance = apart if abs(difference) > case.bound else bound - apart

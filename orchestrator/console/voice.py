@@ -206,7 +206,7 @@ class Voice:
             self.table(f"Logs in {report.source}", (*columns, "problems", "log"), logs)
 
     def _published(self, report: Report) -> None:
-        """Of each case that has one, the published result to compare with first."""
+        """Of cases that have one, the published result to compare with first."""
         rows = [
             _published(first, result, len(report.published_for(result)) - 1)
             for result in report.results

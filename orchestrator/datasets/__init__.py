@@ -18,7 +18,7 @@ SOURCE, TARGET = "/data/source", "/data/target"
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """A folder that holds one folder of files for each class.
+    """A folder that holds one folder of files per class.
 
     Args:
         folder: below the data set's own.
@@ -132,7 +132,7 @@ class Way:
         after: another data set of the same node, seen by a tool at ``after_at``.
         labels: whether it needs to be told the classes of validation images.
         links: whether nothing is written where source and target share a file system.
-        share: bytes that come out for each byte of the sources, generously.
+        share: bytes that come out per byte of the sources, generously.
     """
 
     title: str

@@ -51,7 +51,7 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:
-    """Number of files of each part, in words."""
+    """Numbers of files of the parts, in words."""
     words = []
     for part, seen in zip(dataset.parts, contents, strict=True):
         where = part.folder or (part.stem.rstrip("-") if isinstance(part, Shards) else "files")

@@ -1,4 +1,4 @@
-"""The class of each validation image, from a labels file of the user's."""
+"""The classes of validation images, from a labels file of the user's."""
 
 import re
 

@@ -12,7 +12,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {"nodes": ("name", "address"), "hcas": ("n
 
 
 def expanded(document: Document) -> Document:
-    """The inventory with an entry for each name of a range; messages lead to what was written."""
+    """The inventory with an entry per name of a range; messages lead to what was written."""
     if not any("[" in value for value in _texts(document.data)):
         return document
     growth = _Growth(document)

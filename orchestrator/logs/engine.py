@@ -217,7 +217,7 @@ class Reader:
             self.restart(f"line {self.line}: another header")
 
     def argument(self, key: bytes, value: bytes) -> None:
-        """Take an argument of a header that says each once; again, or after steps, opens a run."""
+        """Take an argument of a header that says it once; again, or after steps, opens a run."""
         name = key.decode("ascii")
         if name not in self.form.header:
             return

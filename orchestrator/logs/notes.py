@@ -4,7 +4,7 @@ from orchestrator.model.problem import Problem
 
 
 class Notes:
-    """Of each sort of problem the first, and how many there are."""
+    """The first problem of every sort, and how many there are."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], tuple[int, str]] = {}
@@ -15,7 +15,7 @@ class Notes:
         self._seen[code, sort] = (count + times, first)
 
     def problems(self) -> tuple[Problem, ...]:
-        """The first of each sort, in the order in which they turned up."""
+        """The first of every sort, in the order in which they turned up."""
         return tuple(
             Problem(code, first if count == 1 else f"{first} (the first of {count})")
             for (code, _), (count, first) in self._seen.items()

@@ -1,4 +1,4 @@
-"""The records of a log without a clock, each of which says how long a step took on average."""
+"""The records of a log without a clock, which say how long a step took on average."""
 
 from collections import deque
 from collections.abc import Sequence

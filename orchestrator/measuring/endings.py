@@ -74,7 +74,7 @@ def of_program(
 
     Args:
         failed: the ends of its tasks that exited with another status than 0.
-        last_lines: by node_rank, the part of each task's log that shows the cause.
+        last_lines: by node_rank, the parts of tasks' logs that show the cause.
         port: where its ranks met.
         fabric: by node, the transport in its log.
     """

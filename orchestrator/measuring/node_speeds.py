@@ -1,4 +1,4 @@
-"""The speed of each node, and which nodes are slow, where cases ran on several single nodes."""
+"""The speeds of nodes, and which of them are slow, where cases ran on several single nodes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

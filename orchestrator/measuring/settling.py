@@ -24,7 +24,7 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The trials of each case by repeat, and how many are needed."""
+    """The trials of cases by repeat, and how many are needed."""
 
     by_case: Mapping[Case, tuple[Trial, ...]]
     method: Method

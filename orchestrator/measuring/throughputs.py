@@ -1,4 +1,4 @@
-"""The throughput of one trial, from its log, by each of the rules."""
+"""The throughput of one trial, from its log, by all rules."""
 
 from orchestrator import errors
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog

@@ -46,7 +46,7 @@ def transport(observed: Mapping[str, Fabric]) -> str:
 
 
 def library_problems(observed: Mapping[str, Fabric]) -> tuple[Problem, ...]:
-    """Problems that NCCL printed, each with its node: the likely reason if the gang failed."""
+    """Problems that NCCL printed, with their nodes: the likely reason if the gang failed."""
     return tuple(
         Problem(problem.code, f"node {node}: {problem.message}")
         for node, fabric in observed.items()

@@ -27,7 +27,7 @@ class Request:
     prefer: tuple[str, ...] = ()
 
     def fits(self, seat: Seat) -> bool:
-        """Whether a node has what each node of the gang needs."""
+        """Whether a node has what the gang's nodes need."""
         return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
 
     def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:

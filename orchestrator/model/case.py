@@ -22,7 +22,7 @@ class Case:
 
     @property
     def world_size(self) -> int:
-        """Ranks of the gang: one for each GPU."""
+        """Ranks of the gang: one per GPU."""
         return self.nodes * self.gpus_per_node
 
     @property

@@ -1,4 +1,4 @@
-"""The history of each trial, from a sweep's events."""
+"""The history of a trial, from a sweep's events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from orchestrator.model.event import Ended, Event, Intent
 
 @dataclass(slots=True)
 class History:
-    """One trial's attempts so far; it grows with each event.
+    """One trial's attempts so far; it grows with every event.
 
     Args:
         attempts: the highest number of an attempt.
@@ -49,7 +49,7 @@ class History:
             self.open, self.unlogged = (*self.open, number), True
 
     def spans(self) -> tuple[tuple[str, str], ...]:
-        """When each attempt began and ended, as files of ours write times; empty for not yet."""
+        """When attempts began and ended, as files of ours write times; empty for not yet."""
         ends = {number: ended.at for number, ended in [*self.closed.items()]}
         return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()])
 

@@ -67,7 +67,7 @@ def cases(experiment: Experiment) -> tuple[Case, ...]:
 
 
 def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
-    """Placement and, where it has one, own name of each case."""
+    """Placements of cases, with their own names where they have some."""
     return [(point.case.placement, *_own_name(point.case, workload)) for point in points]
 
 
@@ -189,7 +189,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
 
 
 def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
-    """An error for each value that an axis has a second time, which would double cases."""
+    """An error per value that an axis has a second time, which would double cases."""
     if axes is None:
         return
     plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
@@ -202,7 +202,7 @@ def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
 
 
 def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
-    """An error for each case that ``cases`` has a second time."""
+    """An error per case that ``cases`` has a second time."""
     seen: dict[Case, Point] = {}
     for point in points:
         if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:

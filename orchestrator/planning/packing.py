@@ -30,7 +30,7 @@ class Packing:
 
         Args:
             waiting: in the order of the plan.
-            running: for how many seconds each has run.
+            running: for how many seconds they have run.
         """
         if not waiting or (running and self.pack == "none"):
             return None

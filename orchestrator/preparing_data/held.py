@@ -85,7 +85,7 @@ def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]
 
 
 def document(observed: Holdings) -> dict[str, JSON]:
-    """The JSON of what each node holds, by node name."""
+    """The JSON of what nodes hold, by node name."""
     return {name: _plain(holding) for name, holding in observed.by_node.items()}
 
 

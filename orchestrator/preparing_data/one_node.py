@@ -31,7 +31,7 @@ class Work:
     """What the preparations of all nodes share.
 
     Args:
-        labels: by node name, the class of each validation image as the script wants it.
+        labels: by node name, the classes of validation images as the script wants it.
         logs: a folder here for the raw logs.
         stopping: whether a signal asked for the end.
         progress: by node name; written by the preparations, read by the progress line.

@@ -1,4 +1,4 @@
-"""How each node is to get a data set: what lies there, and the way that fits."""
+"""How nodes are to get a data set: what lies there, and the way that fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

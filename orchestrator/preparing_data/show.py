@@ -18,7 +18,7 @@ HELD = ("path", "files", "size", "digest", "parts")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preparation:
-    """A preparation at its end: the outcome of each node, and what the nodes hold now."""
+    """A preparation at its end: the outcomes of nodes, and what they hold now."""
 
     request: DataRequest
     plans: Plans
@@ -65,7 +65,7 @@ def dry_run(voice: Voice, request: DataRequest, plans_found: Plans) -> int:
 
 
 def outcomes(voice: Voice, ended: Preparation, signal_number: int) -> int:
-    """Show the outcome of each node; exit code.
+    """Show the outcomes of nodes; exit code.
 
     Args:
         signal_number: of the signal that ended it; 0 for none.

@@ -49,7 +49,7 @@ _FIX = "record it with `nvidia-smi -q -x > FILE`"
 
 
 def parse(text: str) -> DriverFacts:
-    """The driver and its GPUs, with a problem for each value that is there but unreadable.
+    """The driver and its GPUs, with a problem per value that is there but unreadable.
 
     Raises:
         LogError: the text is not one whole XML document of nvidia-smi.

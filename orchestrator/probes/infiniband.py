@@ -52,7 +52,7 @@ class _Adapter:
 
 
 def parse(text: str) -> InfinibandFacts:
-    """The HCAs of a node, with a problem for each thing that cannot be read safely.
+    """The HCAs of a node, with a problem per thing that cannot be read safely.
 
     Raises:
         LogError: no adapter is described.

@@ -92,7 +92,7 @@ class Heard:
 
 
 def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Whom each node calls: up to 16 nodes all others, of more those 1, 2, 4, 8, ... further on.
+    """Whom nodes call: up to 16 nodes all others, of more those 1, 2, 4, 8, ... further on.
 
     So each node calls, and is called, a number of times that grows with the logarithm only; and a
     node that cannot be called, or cannot call, is seen by any one of these.

@@ -53,7 +53,7 @@ class _Affinity:
 
 
 def parse(text: str) -> Topology:
-    """The topology of a node, with a problem for each thing that cannot be read safely.
+    """The topology of a node, with a problem per thing that cannot be read safely.
 
     Raises:
         LogError: there is no table, or its columns have run into each other.

@@ -59,7 +59,7 @@ def _shared(scripts: Path, dockerfile: bytes) -> dict[str, bytes]:
 
 
 def digests(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """The sha256 of each file."""
+    """The sha256 of files."""
     return {
         name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
     }

@@ -1,4 +1,4 @@
-"""What containers see of their nodes, asked in one container of each image on every node."""
+"""What containers see of their nodes, asked in one container per image and node."""
 
 import secrets
 import threading

@@ -45,7 +45,7 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     """The site as the nodes report it now, with findings; and the errors of silent nodes.
 
     Args:
-        ask: runs one command on each node, all at once.
+        ask: runs a command on all nodes at once.
     """
     members = {node.name: node for node in cluster.members}
     answers = _answers(cluster, ask, asking)

@@ -1,4 +1,4 @@
-"""Tables with a row for each number of GPUs, and a column for each precision and batch size.
+"""Tables with a row per number of GPUs, and a column per precision and batch size.
 
 Source: the form of DLPerf's report on NGC TensorFlow ResNet-50.
 """

@@ -25,18 +25,18 @@ _SPLIT = re.compile(r"([^_]+)_[0-9]+x[0-9]+x[0-9]+_")
 
 
 def cases(page: Page) -> str:
-    """The settings of each case."""
+    """The settings of cases."""
     head = (*page.heads("group", "case"), *CASE_HEADS, *PARAMS)
     return _grouped(page, head, lambda result: [_settings(result.case)])
 
 
 def logs(page: Page) -> str:
-    """The logs of each case; one that is missing is not listed."""
+    """The logs of cases; one that is missing is not listed."""
     return _grouped(page, page.heads("group", "case", "log"), _logs)
 
 
 def results(page: Page) -> str:
-    """Latency, memory and throughput of each case, and the columns that we add."""
+    """Latency, memory and throughput of cases, and the columns that we add."""
     report = page.report
     flops = ("tflops",) if report.step_flops else ()
     peak = ("of_peak",) if report.step_flops and report.peak_tflops else ()

@@ -22,7 +22,7 @@ def known(page: Page) -> bool:
 
 
 def states(page: Page) -> str:
-    """A row for each case: medians over its valid trials and their nodes."""
+    """A row per case: medians over its valid trials and their nodes."""
     return table(page.heads(*HEADS), [[escaped(cell) for cell in row] for row in rows(page)])
 
 

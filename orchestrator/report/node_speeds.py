@@ -1,10 +1,10 @@
-"""A table of nodes beside one another: the speed of each over that of the median node."""
+"""A table of nodes beside one another: their speeds over that of the median node."""
 
 from orchestrator.report.markdown_page import Page, escaped, table
 
 
 def compared(page: Page) -> str:
-    """A row for each node, slow ones in bold."""
+    """A row per node, slow ones in bold."""
     found = page.report.node_speeds
     rows = [
         (_name(speed.node, slow=speed.node in found.slow), str(speed.trials), f"{speed.speed:.3f}")

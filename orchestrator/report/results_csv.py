@@ -1,4 +1,4 @@
-"""results.csv: a row for each case, or for each log where there are no cases."""
+"""results.csv: a row per case, or per log where there are no cases."""
 
 import csv
 import io

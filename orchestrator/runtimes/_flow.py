@@ -1,4 +1,4 @@
-"""Progress of an image transfer, from the status lines that an engine sends of each layer."""
+"""Progress of an image transfer, from an engine's status lines of its layers."""
 
 import time
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ from orchestrator.model.plan import Task
 from orchestrator.transports import Completed
 
 Watch = Callable[[bytes], None]
-"""Called with each new piece of the raw log that is measured."""
+"""Called with every new piece of the raw log that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Scheduler(Protocol):
         """Put files into the folders of tasks.
 
         Args:
-            files: by node_rank, the content of each file by its name.
+            files: by node_rank, the contents of files by name.
 
         Raises:
             NodeError, LocalError: some files may be written; they are removed with the folders.
@@ -174,16 +174,16 @@ class Scheduler(Protocol):
         """
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """Trial and number of each attempt that has a folder elsewhere than in the state folder."""
+        """Trials and numbers of attempts that have a folder elsewhere than in the state folder."""
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run a command on each node, by node name; the answers are in the order of ``argv``."""
+        """Run a command on nodes, by node name; the answers are in the order of ``argv``."""
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
         """Write a program's files on every node that does not share this machine's disk.
 
         Args:
-            files: the content of each file by its path below ``folder``.
+            files: the contents of files by path below ``folder``.
 
         Raises:
             NodeError, LocalError: some nodes may have them.

@@ -168,7 +168,7 @@ class Wait:
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
 
     def _insist(self, now: float) -> None:
-        """Remove tasks that did not end within the grace, and again after each further grace."""
+        """Remove tasks that did not end within the grace, and again after every further grace."""
         if now - self._insisted_at > self._limits.grace_s + 5.0:
             self._insisted_at = now
             self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))

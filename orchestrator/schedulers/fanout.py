@@ -85,7 +85,7 @@ class Fanout:
 
     @property
     def lanes(self) -> int:
-        """One for each machine; nodes that are this machine share one."""
+        """One per machine; nodes that are this machine share one."""
         return len(self._seats) - max(len(self._here) - 1, 0)
 
     def allocate(self, request: Request) -> Allocation | None:
@@ -158,7 +158,7 @@ class Fanout:
         return strays.end(self._fleet, tuple(sweeps)) if sweeps else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """The state of each task, by its node's runtime, and the size of its log."""
+        """The states of tasks, by their nodes' runtimes, and the sizes of their logs."""
         tasks = {task.node: task for task in attempt.tasks}
         return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
 
@@ -270,7 +270,7 @@ class Fanout:
 
 
 def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The nodes of an inventory as seats, each with the folder that sweeps have there."""
+    """The nodes of an inventory as seats, with the folder that sweeps have there."""
     here = str((state / "sweeps").resolve())
     return tuple(node.seat(here if node.is_here else node.folder) for node in cluster.members)
 

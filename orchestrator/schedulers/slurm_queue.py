@@ -158,14 +158,14 @@ def cancel(target: str, *more: str) -> None:
 
 
 def node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """The state of each of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    """The states of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
     said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
     lines = (line.partition("|") for line in said.splitlines())
     return {name.strip(): state.strip().upper() for name, _, state in lines}
 
 
 def health(job: str, nodes: Sequence[str]) -> dict[str, str]:
-    """The state of each of these nodes; DOWN for one that Slurm has taken from the job.
+    """The states of these nodes; DOWN for one that Slurm has taken from the job.
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
     """

@@ -27,7 +27,7 @@ def files(sweep: Sweep) -> tuple[str, ...]:
 
 
 def keep_sums(sweep: Sweep) -> None:
-    """Write SHA256SUMS: one line for each file that is evidence.
+    """Write SHA256SUMS: one line per file that is evidence.
 
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.

@@ -100,7 +100,7 @@ def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
 
 
 def _say(seen: _Seen, voice: Voice) -> None:
-    """Say each new state, and why it waits; end what can never start."""
+    """Say every new state, and why it waits; end what can never start."""
     job = seen.job
     fix = waits.never(job.reason) if job.state == "PENDING" else ""
     if fix:

@@ -45,7 +45,7 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
                 _clear_part(campaign, attempt, reached)
             campaign.scheduler.release(reached.allocation)  # after an error it may still run there
 
-    # Whether to stop is asked of each gang: all that is left is ended then.
+    # Whether to stop is asked of every gang: all that is left is ended then.
     say = campaign.voice.line
     lanes.run(left, deal, lanes=campaign.scheduler.lanes, may_begin=lambda: True, say=say)
     if not any(history.open for history in campaign.histories.values()):
@@ -237,7 +237,7 @@ def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict)
 
 
 class _RowProgress:
-    """Gives the row the last iteration of each piece of log; lines may be cut between pieces."""
+    """Gives the row the last iteration of a piece of log; lines may be cut between pieces."""
 
     def __init__(self, campaign: Campaign, row: Row) -> None:
         self._parse, self._row, self._rest = campaign.recipe.workload.progress, row, b""

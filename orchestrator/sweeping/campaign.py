@@ -71,7 +71,7 @@ class Campaign:
 
     @property
     def limits(self) -> Limits:
-        """Time and log limits of each attempt, by the playbook's method and the inventory."""
+        """Time and log limits of an attempt, by the playbook's method and the inventory."""
         method = self.recipe.experiment.method
         most = self.recipe.cluster.log_bytes
         return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)

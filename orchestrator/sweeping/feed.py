@@ -23,7 +23,7 @@ class Ears:
 
     Args:
         may_begin: once false, a lane that waits is given nothing more.
-        say: given a line for each case that has settled, and how many trials it needs no more.
+        say: given a line per case that has settled, and how many trials it needs no more.
     """
 
     may_begin: Callable[[], bool]

@@ -35,7 +35,7 @@ def bring(
         ends: how tasks ended; empty where that is not known, and then no sha256 is compared.
 
     Returns:
-        A problem LOG-COPY for each task whose files could not be copied whole.
+        A problem LOG-COPY per task whose files could not be copied whole.
 
     Raises:
         StoreError: this machine cannot write them; those on the nodes are untouched.

@@ -51,7 +51,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
 
 
 def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
-    """Say each new finding in a line, and the codes of warnings as before in one."""
+    """Say new findings in a line each, and the codes of warnings as before in one."""
     before = {(finding.code, finding.node) for finding in (earlier.findings if earlier else ())}
     old = [
         finding

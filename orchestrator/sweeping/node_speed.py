@@ -1,4 +1,4 @@
-"""How fast each node is: a short run of a case of a single node, on every node at once."""
+"""How fast nodes are: a short run of a case of a single node, on every node at once."""
 
 from dataclasses import dataclass
 

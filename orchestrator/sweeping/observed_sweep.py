@@ -42,7 +42,7 @@ class Running:
         return cls(sweep, record.inventory, record.plan)
 
     def states(self) -> dict[str, str]:
-        """The state of each trial by name, in plan order; ``running`` with an open attempt.
+        """The states of trials by name, in plan order; ``running`` with an open attempt.
 
         One that never ended is ``not-needed`` where its case has settled without it.
         """

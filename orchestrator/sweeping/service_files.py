@@ -29,7 +29,7 @@ def forget(scheduler: Scheduler, attempt: Attempt) -> None:
 
 
 def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
-    """By node_rank, the content of each file by its name."""
+    """By node_rank, the contents of files by name."""
     leader, *others = attempt.tasks
     user = Keys(*keys.generate())
     hosts = {task.node_rank: Keys(*keys.generate()) for task in others}

@@ -1,4 +1,4 @@
-"""A training program's log, read line by line with one pattern for each kind of line."""
+"""A training program's log, read line by line with one pattern per kind of line."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ STEPS = tuple(
     )
 )
 MARKS = (" Iteration: ", "_", "train: epoch ", "step: ", "|")
-"""What a line of each pattern has, since that is found sooner."""
+"""What a pattern's lines have, since that is found sooner."""
 LONGEST = 64 << 10
 """Bytes of a line; a longer one is no step of a program."""
 KINDS = ("dllogger", "tensorflow", "cnn", "bert", "gpt")
@@ -111,7 +111,7 @@ def read(path: Path) -> PlainLog:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each whole line; pieces that mpirun tagged are put together by rank.
+    """Numbers and texts of whole lines; pieces that mpirun tagged are put together by rank.
 
     A line that is longer than any record is passed over.
     """

@@ -15,7 +15,7 @@ CHANGED = "another sha256"
 
 @dataclass(slots=True)
 class Folder:
-    """A sweep's folder while it is verified; each file is hashed once."""
+    """A sweep's folder while it is verified; files are hashed once."""
 
     path: Path
     findings: Findings

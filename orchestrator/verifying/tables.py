@@ -132,7 +132,7 @@ def _check_markdown(
 
 
 def _rows(content: str) -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of each row of a table, with escapes undone."""
+    """Lines and cells of a table's rows, with escapes undone."""
     for count, line in enumerate(content.split("\n"), 1):
         if line.startswith("| ") and line.endswith(" |") and not line.startswith("| ---"):
             cells = re.split(r" (?<!\\)\| ", line[2:-2] + " ")
@@ -213,7 +213,7 @@ def _check_groups(
     written: Mapping[str, object],
     cases: Sequence[DerivedCase],
 ) -> None:
-    """The rows of the results by groups: latency, memory and throughput of each case."""
+    """The rows of the results by groups: latency, memory and throughput of cases."""
     named = written.get("cases")
     names = [text(at(it, "name")) for it in named] if isinstance(named, list) else []
     for case, name in zip(cases, names, strict=False):
@@ -282,7 +282,7 @@ def _check_interval(findings: Findings, line: str, cell: str, interval: object) 
 def _check_by_gpus(
     place: Folder, rows: Sequence[tuple[int, list[str]]], series: Sequence[Sequence[DerivedCase]]
 ) -> None:
-    """The tables with a row for each number of GPUs: throughputs, then speedups."""
+    """The tables with a row per number of GPUs: throughputs, then speedups."""
     seen: dict[str, int] = {}
     for count, cells in rows:
         ranks = re.match(r"\d+", cells[0])

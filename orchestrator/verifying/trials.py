@@ -1,4 +1,4 @@
-"""State and throughput of each trial, from its raw logs."""
+"""States and throughputs of trials, from their raw logs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

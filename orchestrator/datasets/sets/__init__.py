@@ -1,1 +1,1 @@
-"""The data sets, one module each."""
+"""The data sets: a module per set."""

@@ -14,7 +14,7 @@ _COLUMNS, _PANEL, _TALL, _ROW, _LEFT, _TOP = 2, 238, 96, 158, 50, 34
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One, with a panel for each case of which a log prints rates."""
+    """One, with a panel per case of which a log prints rates."""
     panels = [
         (labels.of_case(page.report, result), trials)
         for result in page.report.results

@@ -18,7 +18,7 @@ Place = tuple[float, float]
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One for each group of nodes that are wired alike."""
+    """One per group of nodes that are wired alike."""
     for number, (nodes, text) in enumerate(topology.folded(page.report.topologies), 1):
         links = topology.links(text)
         gpus = [name for name in links if name.startswith("GPU")]

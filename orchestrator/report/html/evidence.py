@@ -15,7 +15,7 @@ CANARY = "canary"
 
 
 def trials(page: Page, sources: Sources) -> Iterable[Element]:
-    """A part for each case, then one for the logs that belong to none."""
+    """A part per case, then one for the logs that belong to none."""
     for result in page.report.results:
         yield from _case(page, result, sources)
     for number, lone in enumerate(page.report.lone):

@@ -73,7 +73,7 @@ def _words(cell: Element | Style | str) -> str:
 
 
 def results(page: Page) -> Iterable[Element]:
-    """The table of medians for each series; then that of logs which belong to no case."""
+    """A table of medians per series; then that of logs which belong to no case."""
     report = page.report
     by_name = report.layout.kind == "groups"
     for group in [list(report.results)] if by_name else labels.series(report):
