@@ -7,7 +7,7 @@ from orchestrator import errors
 from orchestrator.model.cluster import Node
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
-from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, with_exit_status
+from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
 from orchestrator.probes.sections import Output, Section
 
 LIMITS = "limits"
@@ -72,12 +72,8 @@ def _facts(outputs: Mapping[str, Output]) -> ContainerFacts:
     return ContainerFacts(
         uid=_number(limits, "uid"),
         gpus=sections.read(outputs.get(GPU), count_gpus),
-        topology=with_exit_status(
-            sections.read(outputs.get(TOPOLOGY), topology.parse), outputs.get(TOPOLOGY)
-        ),
-        infiniband=with_exit_status(
-            sections.read(outputs.get(IBSTAT), infiniband.parse), outputs.get(IBSTAT)
-        ),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse),
+        infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         devices=tuple(line[7:] for line in limits if line.startswith("device ") and line[7:]),

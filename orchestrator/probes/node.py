@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -120,10 +120,9 @@ def facts(answer: NodeAnswer) -> NodeFacts:
     )
 
 
-def with_exit_status(
-    fact: Listing | Silent | None, output: Output | None
-) -> Listing | Silent | None:
-    """The fact, with problem EXIT-STATUS added if its command ended with another status than 0."""
+def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
+    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0."""
+    fact = sections.read(output, parse)
     if fact is None or isinstance(fact, Silent) or output is None or output.exit_code == 0:
         return fact
     message = (
@@ -144,13 +143,9 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=with_exit_status(sections.read(outputs.get(GPU), gpu.parse), outputs.get(GPU)),
-        topology=with_exit_status(
-            sections.read(outputs.get(TOPOLOGY), topology.parse), outputs.get(TOPOLOGY)
-        ),
-        infiniband=with_exit_status(
-            sections.read(outputs.get(IBSTAT), infiniband.parse), outputs.get(IBSTAT)
-        ),
+        gpu=listing(outputs.get(GPU), gpu.parse),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse),
+        infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),

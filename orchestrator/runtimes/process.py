@@ -38,6 +38,26 @@ def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, 
     return {name: environ[name] for name in INHERITED if name in environ}
 
 
+def kill(transport: Transport, token: str, *, fix: str = "", **where: str) -> None:
+    """Kill every process whose DLPERF_TASK, _SUPERVISOR or _OBSERVER is ``token``.
+
+    Args:
+        fix: what to do about processes that live on; by default to kill them by their pids.
+
+    Raises:
+        LeftoverError: some did not end within 20 s.
+    """
+    done = transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
+    if done.exit_code != 0:
+        pids = done.stdout.decode(errors="replace").strip()
+        raise errors.LeftoverError(
+            f"processes {pids} of {token} do not end",
+            code="LEFTOVER",
+            fix=fix or f"kill -KILL {pids}",
+            **where,
+        )
+
+
 class ProcessRuntime:
     """Processes on one node."""
 
@@ -104,22 +124,8 @@ class ProcessRuntime:
             self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """Kill every process whose DLPERF_TASK, _SUPERVISOR or _OBSERVER is the task's token.
-
-        Raises:
-            LeftoverError: some did not end within 20 s.
-        """
-        token = attempt.token(task)
-        done = self._transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
-        if done.exit_code != 0:
-            pids = done.stdout.decode(errors="replace").strip()
-            raise errors.LeftoverError(
-                f"processes {pids} of {token} do not end",
-                code="LEFTOVER",
-                node=task.node,
-                trial=attempt.trial,
-                fix=f"kill -KILL {pids}",
-            )
+        """Kill all processes of a task; raises what ``kill`` raises."""
+        kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
 
     def _node_environment(self) -> dict[str, str]:
         """The variables that tasks inherit from the environment of the node's login user."""

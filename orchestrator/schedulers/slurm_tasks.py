@@ -5,12 +5,11 @@ import threading
 from collections.abc import Mapping
 
 from orchestrator import errors
-from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState
-from orchestrator.runtimes.process import KILL, inherited_environment
+from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.step import StepFiles
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.gang_step import BLAME_S, GangStep
@@ -79,23 +78,14 @@ class SlurmTasks:
         gang.end()
         if attempt.handle != self._job or slurm_queue.is_down(gang.state(task.node)):
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
-        token = attempt.token(task)
-        run = self._fleet.transports[task.node].run
+        where = {"node": task.node, "trial": attempt.trial}
+        transport, fix = self._fleet.transports[task.node], f"scancel {self._job}"
         try:
-            done = run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
+            kill(transport, attempt.token(task), fix=fix, **where)
         except errors.NodeUnreachable:
             if slurm_queue.runs(self._job) and not gang.lost(task.node):
                 raise
-            return  # the job was cancelled or queued again, or has lost the node: Slurm ends all
-        if done.exit_code != 0:
-            pids = done.stdout.decode(errors="replace").strip()
-            raise errors.LeftoverError(
-                f"processes {pids} of {token} do not end",
-                code="LEFTOVER",
-                node=task.node,
-                trial=attempt.trial,
-                fix=f"scancel {self._job}",
-            )
+            # the job was cancelled or queued again, or has lost the node: Slurm ends all
 
     def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
         return TaskState("lost", self._files.of(attempt, task).lost(why))

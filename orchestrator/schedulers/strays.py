@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet, ask_all, settled
-from orchestrator.runtimes.process import KILL
+from orchestrator.runtimes.process import kill
 from orchestrator.state.store import SWEEP_ID
 
 LABEL = "dlperf.sweep"
@@ -60,12 +59,5 @@ def _ended(fleet: Fleet, node: str, sweep_ids: Sequence[str]) -> tuple[str, ...]
     for name in names:
         if node in fleet.engines:
             fleet.containers[node].remove(name)
-        done = fleet.transports[node].run(("sh", "-c", KILL, "sh", name), timeout_s=SUPERVISOR_S)
-        if done.exit_code != 0:
-            raise errors.LeftoverError(
-                f"processes {done.stdout.decode(errors='replace').strip()} of {name} do not end",
-                code="LEFTOVER",
-                node=node,
-                fix="end them there",
-            )
+        kill(fleet.transports[node], name, node=node)
     return names
