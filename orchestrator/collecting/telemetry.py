@@ -10,12 +10,12 @@ from orchestrator.model.log import TrainingLog
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
-from orchestrator.model.telemetry import NodeTelemetry
+from orchestrator.model.telemetry import MARKS, NodeTelemetry
 from orchestrator.telemetry import judge
+from orchestrator.telemetry.course import course
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
-CODES = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
 
 
 def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]:
@@ -54,10 +54,12 @@ def stated(
     if leader is not None:
         inside = judge.window(log, went[leader.node], leader.hosts[-1].at_s)
     periods = [(node, judge.period(node, went[node.node], inside)) for node in nodes]
+    courses = (course(node, went[node.node], inside) for node in nodes)
     return replace(
         measurement,
         machines=tuple(judge.state(*pair) for pair in periods),
         energy=judge.energy(periods, measurement.throughput) if len(nodes) == len(ends) else None,
+        courses=tuple(found for found in courses if found is not None),
         marks=(*measurement.marks, *(mark for pair in periods for mark in judge.marks(*pair))),
     )
 
@@ -79,7 +81,7 @@ def recorded(
 
 def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
     """Those marks that the state of its nodes gave it."""
-    return tuple(mark for mark in measurement.marks if mark.code in CODES)
+    return tuple(mark for mark in measurement.marks if mark.code in MARKS)
 
 
 def strict(measurement: Measurement) -> Measurement:
@@ -91,7 +93,7 @@ def strict(measurement: Measurement) -> Measurement:
         measurement,
         state="invalid" if measurement.state == "valid" else measurement.state,
         problems=(*measurement.problems, *bad),
-        marks=tuple(mark for mark in measurement.marks if mark.code not in CODES),
+        marks=tuple(mark for mark in measurement.marks if mark.code not in MARKS),
     )
 
 

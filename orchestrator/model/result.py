@@ -7,7 +7,7 @@ from statistics import median
 from orchestrator.model.case import Case
 from orchestrator.model.log import TracePoint
 from orchestrator.model.problem import Problem
-from orchestrator.model.telemetry import Energy, MachineState
+from orchestrator.model.telemetry import Course, Energy, MachineState
 
 NOT_NEEDED = "not-needed"
 """The state of a trial that was not run, since its case had settled."""
@@ -40,6 +40,7 @@ class Measurement:
         nodes: that it ran on, leader first; empty where that is not known.
         machines: the state of each of them meanwhile; empty where nothing was seen of it.
         energy: of its GPUs over the window; None where it is not known of all.
+        courses: of its nodes over its time; empty where nothing was seen of them.
         beside: names of the trials that ran on other nodes meanwhile.
         trace: the rates that its log prints, in few points.
         window: first and last iteration that the number was taken from; None where none was.
@@ -61,6 +62,7 @@ class Measurement:
     nodes: tuple[str, ...] = ()
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
+    courses: tuple[Course, ...] = ()
     beside: tuple[str, ...] = ()
     trace: tuple[TracePoint, ...] = ()
     window: tuple[int, int] | None = None

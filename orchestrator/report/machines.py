@@ -1,6 +1,6 @@
 """The state of the machines beside what was measured: a table, and its JSON."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from statistics import median
 
@@ -11,24 +11,30 @@ from orchestrator.report import rounding
 from orchestrator.report.markdown_page import Page, escaped, table
 
 HEADS = (
-    *("case", "batch", "precision", "moments", "sm_clock", "memory_clock", "power"),
+    *("moments", "sm_clock", "memory_clock", "power"),
     *("temperature", "utilisation", "others", "steal", "load", "limits", "energy"),
 )
 
 
-def known(page: Page) -> bool:
-    """Whether anything was seen of a machine while a trial of the report ran."""
-    return any(_states(result) for result in page.report.results)
+def states(page: Page) -> Sequence[str]:
+    """What the table is, and a row per case of which something was seen."""
+    rows = [
+        (
+            page.report.names.get(result.case, "") or result.case.token,
+            str(result.case.micro_batch_size),
+            result.case.precision,
+            *cells,
+        )
+        for result, cells in values(page)
+    ]
+    head = page.heads("case", "batch", "precision", *HEADS)
+    cells = [[escaped(cell) for cell in row] for row in rows]
+    return (page.say("machines.how"), table(head, cells)) if rows else ()
 
 
-def states(page: Page) -> str:
-    """A row per case: medians over its valid trials and their nodes."""
-    return table(page.heads(*HEADS), [[escaped(cell) for cell in row] for row in rows(page)])
-
-
-def rows(page: Page) -> list[tuple[str, ...]]:
-    """The cells of that table, as they are."""
-    return [_row(page, result) for result in page.report.results if _states(result)]
+def values(page: Page) -> list[tuple[Result, tuple[str, ...]]]:
+    """The cells of that table behind the case, as they are."""
+    return [(result, _row(page, result)) for result in page.report.results if _states(result)]
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
@@ -61,9 +67,6 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
 
     steals = [state.steal for state in states if state.steal is not None]
     return (
-        page.report.names.get(result.case, "") or result.case.token,
-        str(result.case.micro_batch_size),
-        result.case.precision,
         str(sum(state.moments for state in states)),
         middle(lambda state: state.sm_mhz),
         middle(lambda state: state.memory_mhz),

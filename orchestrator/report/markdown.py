@@ -1,6 +1,6 @@
 """report.md: a report in the shape of DLPerf's documents, section by section."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -20,6 +20,7 @@ from orchestrator.report import (
 )
 from orchestrator.report.environment import environment
 from orchestrator.report.figures import FOLDER, Figure, of_page
+from orchestrator.report.figures.machines import NAME
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
 from orchestrator.report.phrases import Language
@@ -30,9 +31,11 @@ def markdown(report: Report, language: Language = "en") -> str:
     page = Page(report, language)
     parts = [f"# {escaped(report.title)}", *_first(page), *_results(page)]
     figures = of_page(page)
-    if figures:
-        parts += [page.heading("figures"), "\n\n".join(map(_figure, figures))]
-    parts += _of_machines(page)
+    of_machines = [figure for figure in figures if figure.name.startswith(NAME)]
+    others = [figure for figure in figures if figure not in of_machines]
+    if others:
+        parts += [page.heading("figures"), "\n\n".join(map(_figure, others))]
+    parts += _of_machines(page, of_machines)
     parts += _trials(page)
     if report.published:
         parts += [page.heading("published"), _published(page)]
@@ -48,12 +51,13 @@ def markdown(report: Report, language: Language = "en") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _of_machines(page: Page) -> Iterable[str]:
+def _of_machines(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
     """Whether they changed meanwhile, in what state they were, and how fast beside one another."""
     if page.report.canary:
         yield from (page.heading("canary"), canary.section(page, page.report.canary))
-    if machines.known(page):
-        yield from (page.heading("machines"), page.say("machines.how"), machines.states(page))
+    states = machines.states(page)
+    if states or figures:
+        yield from (page.heading("machines"), *states, *map(_figure, figures))
     if page.report.node_speeds.nodes:
         yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 

@@ -101,17 +101,22 @@ def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
 
 def items(report: Report, language: phrases.Language = "en") -> list[str]:
     """A line for each code: how often, where, and what was seen the first time."""
+    return [f"{begin}{rest}" for begin, rest in lines(report, language)]
+
+
+def lines(report: Report, language: phrases.Language) -> list[tuple[str, str]]:
+    """Those items, each with what a reader's eye should find apart: the code."""
     return [_line(item, language) for item in verdict(report).known]
 
 
-def _line(item: Known, language: phrases.Language) -> str:
+def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
     comma, colon = (phrases.text(language, key) for key in ("comma", "colon"))
     where = comma.join(item.where[:NAMED])
     if more := len(item.where) - NAMED:
         where += phrases.text(language, "verdict.more", count=more) if more > 0 else ""
     key = "verdict.mark" if item.counts else "verdict.out"
     code = codes.explained(language, item.code)
-    return phrases.text(language, key, code=code) + colon.join(("", where, item.message))
+    return phrases.text(language, key, code=code), colon.join(("", where, item.message))
 
 
 def _known(report: Report) -> Iterable[Known]:

@@ -100,7 +100,7 @@ def state(node: NodeTelemetry, over: Period) -> MachineState:
         memory_mib=_median(moment.memory_mib for moment in gpus),
         limits=tuple(sorted(seen)) if limits else None,
         slowed_s=max(
-            (slow for slow in map(_slowed_s, _by_gpu(gpus)) if slow is not None), default=None
+            (slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None), default=None
         ),
         others_cpus=_others_cpus(hosts),
         steal=_steal(hosts, node.cpus),
@@ -111,7 +111,7 @@ def state(node: NodeTelemetry, over: Period) -> MachineState:
 def marks(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
     """What of a node's state a reader of the trial's number should know."""
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
-    for moments in _by_gpu(gpus):
+    for moments in by_gpu(gpus):
         yield from _throttled(node.node, moments)
     processes = [seen for seen in node.processes if over.holds((seen.since_s + seen.at_s) / 2)]
     yield from _aliens(node.node, processes)
@@ -146,7 +146,7 @@ def energy(
     seconds = nodes[0][1].seconds
     used: list[tuple[float, bool]] = []
     for node, over in nodes:
-        gpus = _by_gpu([moment for moment in node.gpus if over.holds(moment.at_s)])
+        gpus = by_gpu([moment for moment in node.gpus if over.holds(moment.at_s)])
         told = [_joules(moments, over.seconds) for moments in gpus]
         known = [joules for joules in told if joules is not None]
         if not known or len(known) != len({moment.index for moment in node.gpus}):
@@ -155,6 +155,14 @@ def energy(
     joules = sum(amount for amount, _ in used)
     counted = all(by_counter for _, by_counter in used)
     return Energy(joules, joules / (throughput * seconds), "counter" if counted else "power")
+
+
+def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
+    """The moments of each GPU."""
+    by_index: dict[int, list[GpuMoment]] = {}
+    for moment in moments:
+        by_index.setdefault(moment.index, []).append(moment)
+    return [*by_index.values()]
 
 
 def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] | None:
@@ -225,13 +233,6 @@ def _steal(hosts: Sequence[HostMoment], cpus: int) -> float | None:
         return None
     lasted_s = hosts[-1].at_s - hosts[0].at_s
     return (hosts[-1].steal_s - hosts[0].steal_s) / lasted_s / cpus if lasted_s else None
-
-
-def _by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    by_index: dict[int, list[GpuMoment]] = {}
-    for moment in moments:
-        by_index.setdefault(moment.index, []).append(moment)
-    return [*by_index.values()]
 
 
 def _median(values: Iterable[float | None]) -> float | None:

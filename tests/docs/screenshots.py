@@ -31,6 +31,9 @@ def page(name: str, language: Language) -> str:
     if name.endswith("print"):
         first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')
         text = first + rest.partition("/>")[2]
+        text = text.replace(
+            "max-width:none;padding:0;", "max-width:none;padding:15mm;"
+        )  # its margin
         return text.replace("@media print", "@media all").replace("@media screen", "@media print")
     return text
 

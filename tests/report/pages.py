@@ -10,13 +10,19 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import Result, Watched
 from orchestrator.model.site import Finding
+from orchestrator.model.telemetry import Course
 from orchestrator.probes import topology
 from tests import SAMPLES
+from tests.report.courses import watched
 from tests.report.test_machines import STATE
 from tests.reported import LOG, PUBLISHED, SEED_AMP, results, sweep
 
 GAP = Problem("GAP", "line 90: the median is 0.4 s")
 CHANGED = Problem("LOG-CHANGED", "its sha256 is not the one that was taken when it ran")
+THROTTLED = Problem(
+    "THROTTLED",
+    "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 14 of 52 moments",
+)
 FP32 = {"1x1": (367.2, 368.1), "4x8": (11100.0, 11180.5)}
 
 
@@ -34,6 +40,15 @@ def traced(found: Result) -> Result:
             )
         trials.append(replace(trial, trace=points if value else (), window=(25, 95)))
     return replace(found, trials=tuple(trials))
+
+
+def seen(found: Result, repeat: int, *courses: Course, mark: Problem | None = None) -> Result:
+    """With what its machines did beside one trial, and the mark that it gave."""
+    trials = [*found.trials]
+    trial = trials[repeat - 1]
+    marks = (*trial.marks, mark) if mark else trial.marks
+    trials[repeat - 1] = replace(trial, courses=courses, marks=marks)
+    return medians.result(found.case, trials)
 
 
 def whole() -> Report:
@@ -54,7 +69,11 @@ def whole() -> Report:
     facts = {"GPUs": "Tesla V100-SXM2-16GB x 8", "HCA mlx5_0:1": "100 Gb/s InfiniBand"}
     first = replace(found[0].trials[0], machines=(STATE,))
     found[0] = replace(found[0], trials=(first, *found[0].trials[1:]))
-    places, watched = ("start", "end"), found[0].trials[:2]
+    found[0] = seen(found[0], 5, watched("vs001", 60, gpus=1))
+    slow = watched("vs002", 63, range(20, 34))
+    found[3] = seen(found[3], 2, watched("vs001", 63), slow, mark=THROTTLED)
+    found[4] = seen(found[4], 1, watched("vs001", 40, gpus=0))
+    places, canaries = ("start", "end"), found[0].trials[:2]
     drifts = (Problem("DRIFT", "4.0 %"),)
     return sweep(
         medians.compared(found),
@@ -62,7 +81,7 @@ def whole() -> Report:
             (NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 0.91)), ("vs002",), 0.09
         ),
         marks=(Problem("SLOW-NODE", "vs002 is 9.0 % slower than the others"),),
-        canary=Watched(found[0].case, places, watched, 0.04, 0.03, drifts),
+        canary=Watched(found[0].case, places, canaries, 0.04, 0.03, drifts),
         environment={f"vs00{n}": {"hostname": f"VS00{n}", **facts} for n in range(1, 5)},
         topologies={f"vs00{n}": drawn for n in range(1, 5)},
         published={found[2].case: (PUBLISHED,)},

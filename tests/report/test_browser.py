@@ -1,6 +1,7 @@
 """report.html as Chromium sees it: no error, no request, no fault for those who cannot see."""
 
 import functools
+import html
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,7 +95,7 @@ def test_the_page_asks_for_nothing_and_says_no_error(
     assert console == []
     paths = {line.split()[1] for line in pages.asked} - {"/favicon.ico"}
     assert paths == {f"/{language}/report.html"}
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 5
     assert "LOG-CHANGED" in text
 
 
@@ -113,22 +115,67 @@ def test_every_link_resolves(pages: Pages) -> None:
                 assert answer.read()
 
 
+CLICKS = """
+const seen = [], pause = () => new Promise(done => setTimeout(done, 20));
+const shown = box => box && [...box.querySelectorAll('pre code')]
+    .filter(line => line.checkVisibility() && line.getClientRects().length).map(l => l.textContent);
+(async () => {
+    for (const link of document.querySelectorAll('td a[href^="#"], th a[href^="#"]')) {
+        link.click(); await pause();
+        const place = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+        const top = place.getBoundingClientRect().top;
+        seen.push([link.textContent, place.tagName, shown(place), top > -2 && top < innerHeight]);
+    }
+    document.body.textContent = 'FOUND' + JSON.stringify(seen);
+})();
+"""
+
+
+def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path: Path) -> None:
+    """A trial's number opens its two lines; a case's median leads to its trials, with theirs."""
+    copy = scripted(pages, "en", "clicks", CLICKS)
+    options = ["--dump-dom", "--virtual-time-budget=60000", "--window-size=1080,800"]
+    clicked = found_by(browser.looked(pages.url("en", copy), options, tmp_path)[0])
+    assert all(in_sight for *_, in_sight in clicked)
+    lines = {text: shown for text, place, shown, _ in clicked if place == "DIV"}
+    report = whole()
+    numbers = [trial.throughput for trial in report.trials if trial.evidence]
+    assert set(lines) == {f"{number:.2f}" for number in numbers}
+    for number, shown in lines.items():
+        first, last = shown
+        assert first.startswith("40: DLL 2020"), number
+        assert last.startswith("140: DLL 2020"), number
+    cases = [text for text, place, *_ in clicked if place == "H3"]
+    assert "802.90" in cases
+    assert "1x4 AMP(BS=256)" in cases
+
+
+def scripted(pages: Pages, language: str, name: str, script: str) -> str:
+    """A copy of the page that may run a script; its name."""
+    page = (pages.folder / language / "report.html").read_text(encoding="utf-8")
+    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    copy = pages.folder / language / f"{name}.html"
+    copy.write_text(bare.replace("</body>", f"<script>{script}</script></body>"))
+    return copy.name
+
+
+def found_by(text: str) -> Any:
+    """What the script of a copy says."""
+    said = re.search(r"FOUND(\[.*\])", html.unescape(text), re.DOTALL)
+    assert said, text[-500:]
+    return json.loads(said[1])
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
 def test_axe_finds_no_serious_fault(
     pages: Pages, axe: str, language: Language, scheme: str, tmp_path: Path
 ) -> None:
     """In light and in dark; the copy that it looks at may run its script, the report may not."""
-    page = (pages.folder / language / "report.html").read_text(encoding="utf-8")
-    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     run = "axe.run().then(r=>{document.body.textContent='FOUND'+JSON.stringify(r.violations)})"
-    copy = pages.folder / language / f"axe-{scheme}.html"
-    copy.write_text(bare.replace("</body>", f"<script>{axe}\n{run}</script></body>"))
+    copy = scripted(pages, language, f"axe-{scheme}", f"{axe}\n{run}")
     options = ["--dump-dom", "--virtual-time-budget=60000"]
     options.append(f"--blink-settings=preferredColorScheme={scheme}")
-    text, _ = browser.looked(pages.url(language, copy.name), options, tmp_path)
-    found = re.search(r"FOUND(\[.*\])", text.replace("&lt;", "<").replace("&gt;", ">"), re.DOTALL)
-    assert found, text[-500:]
-    faults = json.loads(found[1].replace("&amp;", "&"))
+    faults = found_by(browser.looked(pages.url(language, copy), options, tmp_path)[0])
     serious = [fault for fault in faults if fault["impact"] in ("serious", "critical")]
     assert [(fault["id"], fault["nodes"][0]["html"]) for fault in serious] == []

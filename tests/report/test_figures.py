@@ -27,7 +27,7 @@ def drawn(found: Report, language: report.Language = "en") -> dict[str, Figure]:
 def test_each_is_a_picture_with_title_description_and_data(language: report.Language) -> None:
     """As a file of its own that any reader of XML takes, and that fetches nothing."""
     found = drawn(whole(), language)
-    assert list(found) == ["scaling", "trials", "iterations", "topology"]
+    assert list(found) == ["scaling", "trials", "iterations", "topology", "machines"]
     for figure in found.values():
         root = ET.fromstring(figure.file())
         assert root.tag == f"{SVG}svg"

@@ -183,7 +183,9 @@ def test_a_page_without_figures_and_facts_is_whole() -> None:
     assert "no trial is left out, and nothing is marked" in read.words
     assert "svg" not in read.tags
     assert "6098.37" in read.words
-    assert 'id="environment"' not in page
+    for name in ("environment", "figures", "machines"):
+        assert f'id="{name}"' not in page
+        assert f'href="#{name}"' not in page
 
 
 def test_a_clean_site_says_that_checks_found_nothing() -> None:
@@ -217,10 +219,14 @@ def test_a_trial_of_which_nothing_is_known_has_no_part_of_its_own() -> None:
 
 
 def test_machines_stand_with_what_is_known_of_them() -> None:
-    """Their state, their speeds beside one another, or both; a slow one in more than colour."""
-    found = whole()
-    assert '<span class="bad">vs002</span>' in report.html_page(found, "en", {})
-    words = Read(report.html_page(replace(found, node_speeds=NodeSpeeds()), "en", {})).words
-    assert "vs002" not in words.partition("State of the machines")[2].partition("Trials and")[0]
-    bare = replace(found, results=found.results[1:])
-    assert '<span class="bad">vs002</span>' in report.html_page(bare, "en", {})
+    """Their state, their speeds beside one another, or both; a slow one is named so."""
+    found, slow = whole(), '<td class="n">0.910</td><td class="w">SLOW-NODE</td>'
+    page = report.html_page(found, "en", {})
+    assert slow in page
+    assert page.count("SLOW-NODE</td>") == 1
+    assert "SLOW-NODE</td>" not in report.html_page(
+        replace(found, node_speeds=NodeSpeeds()), "en", {}
+    )
+    bare = replace(found, results=())
+    assert slow in report.html_page(bare, "en", {})
+    assert "State of the machines over" not in report.html_page(bare, "en", {})

@@ -8,6 +8,7 @@ from orchestrator.report.markup import Child, Element, Style, Value, element, sh
 
 WIDTH = 600
 _MARKERS = 6
+_HATCH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,19 @@ class Drawing:
         x, y = corner
         width, height = size
         self.shapes.append(element("rect", class_=look, x=x, y=y, width=width, height=height))
+
+    def hatched(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
+        """A rectangle of slanted lines, told from others without colour."""
+        (x, y), (width, height) = corner, size
+        lines = []
+        for shift in range(_HATCH, int(width + height), _HATCH):
+            first = max(0.0, shift - height), min(height, shift)
+            last = min(width, shift), max(0.0, shift - width)
+            lines.append(
+                f"M{x + first[0]:.1f} {y + first[1]:.1f}L{x + last[0]:.1f} {y + last[1]:.1f}"
+            )
+        self.box(corner, size, look)
+        self.shapes.append(element("path", class_=look, d="".join(lines)))
 
     def text(self, place: tuple[float, float], text: Child, look: str | None = None) -> None:
         """Words; ``place`` is where their line begins, or as ``look`` says."""

@@ -11,7 +11,7 @@ from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
 NEAR = ("PIX", "PXB", "PHB")
-_TALL, _CENTRE, _INNER, _OUTER, _MOST = 430, 238.0, 120.0, 182.0, 32
+_MARGIN, _INNER, _OUTER, _MOST = 16.0, 120.0, 182.0, 32
 _LOOKS = {"PIX": "line thin s1 d0", "PXB": "line thin s1 d1", "PHB": "line thin s1 d2"}
 Links = Mapping[str, Mapping[str, str]]
 Place = tuple[float, float]
@@ -38,12 +38,13 @@ def _figure(page: Page, name: str, nodes: str, links: Links) -> Figure:
         half = max(22.0, scales.width(device) / 2 + 4)
         drawing.box((x - half, y - 11), (2 * half, 22), "node")
         drawing.text((x, y + 4.5), scales.fitted(shown(device), 90), "mid small")
-    _legend(page, drawing, kinds)
+    top = max(y for _, y in places.values()) + 40
+    _legend(page, drawing, kinds, top)
     return Figure(
         name=name,
         title=page.say("figure.topology", names=shown(nodes)),
         summary=_summary(page, links),
-        height=_TALL + 22 * len(kinds),
+        height=top + 22 * len(kinds),
         shapes=tuple(drawing.shapes),
         table=_table(links),
     )
@@ -84,7 +85,8 @@ def _places(links: Links) -> dict[str, Place]:
             places[device] = _at(
                 _OUTER, angles[gpu] + shift + (turn / 2 if _between(links, device, gpus) else 0)
             )
-    return places
+    down = _MARGIN - min(y for _, y in places.values())
+    return {device: (x, y + down) for device, (x, y) in places.items()}
 
 
 def _nearest(links: Links, device: str, gpus: Sequence[str]) -> str:
@@ -103,22 +105,20 @@ def _between(links: Links, device: str, gpus: Sequence[str]) -> bool:
 
 
 def _at(radius: float, angle: float) -> Place:
-    return (
-        WIDTH / 2 + 1.35 * radius * math.cos(angle),
-        _CENTRE - 22 + radius * math.sin(angle),
-    )
+    return WIDTH / 2 + 1.35 * radius * math.cos(angle), radius * math.sin(angle)
 
 
-def _legend(page: Page, drawing: Drawing, kinds: Iterable[str]) -> None:
+def _legend(page: Page, drawing: Drawing, kinds: Iterable[str], top: float) -> None:
     for number, word in enumerate(sorted(kinds)):
-        y = _TALL + 22 * number
+        y = top + 22 * number
         drawing.way([(8, y), (44, y)], _look(word))
         drawing.text((52, y + 4), f"{word}: {_meaning(page, word)}", "small")
 
 
 def _meaning(page: Page, word: str) -> str:
     """What a link's word means, with its own number."""
-    return page.say(f"link.{topology.kind(word)}").replace("#", word.removeprefix("NV"))
+    meaning = page.say(f"link.{topology.kind(word)}").replace("#", word.removeprefix("NV"))
+    return page.say_or(f"link.{word}", meaning)
 
 
 def _summary(page: Page, links: Links) -> str:

@@ -7,17 +7,28 @@ elsewhere: the policy in its head forbids them, so that text that was missed can
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from orchestrator.model.report import LogSource, Report
-from orchestrator.report import figures, headline, machines, method, verdict
+from orchestrator.report import figures, headline, method, verdict
 from orchestrator.report.figures import Figure
-from orchestrator.report.html import evidence, style, tables
+from orchestrator.report.figures.machines import NAME
+from orchestrator.report.html import evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
 from orchestrator.report.phrases import Language
 
 _LANGUAGE_TAGS: Mapping[Language, str] = {"en": "en", "zh": "zh-Hans"}
 _CSS = style.CSS + figures.CSS
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A part of the page that the contents name."""
+
+    name: str
+    title: str
+    content: tuple[Element, ...]
 
 
 def html_page(report: Report, language: Language, sources: Mapping[str, LogSource]) -> str:
@@ -27,14 +38,15 @@ def html_page(report: Report, language: Language, sources: Mapping[str, LogSourc
         sources: by the paths of logs in the report.
     """
     page = Page(report, language)
+    sections = _sections(page, sources)
     root = element(
         "html",
         _head(page),
         element(
             "body",
             element("a", page.say("page.skip"), class_="skip", href="#result"),
-            _first(page),
-            element("main", _sections(page, sources), id="main"),
+            _first(page, sections),
+            element("main", map(_section, sections), id="main"),
         ),
         lang=_LANGUAGE_TAGS[language],
     )
@@ -55,7 +67,7 @@ def _head(page: Page) -> Element:
     )
 
 
-def _first(page: Page) -> Element:
+def _first(page: Page, sections: Iterable[_Section]) -> Element:
     """What a reader sees first: what it is, the verdict, and where, when and by what."""
     said = verdict.sentences(page.report, page.language)
     level = verdict.verdict(page.report).level
@@ -71,7 +83,7 @@ def _first(page: Page) -> Element:
                 for fact in headline.facts(page)
             ),
         ),
-        _contents(page),
+        _contents(page, sections),
     )
 
 
@@ -79,61 +91,62 @@ def _value(fact: headline.Fact, value: str) -> Element:
     return element("dd", element("code", value) if fact.is_code else value)
 
 
-def _contents(page: Page) -> Element:
+def _contents(page: Page, sections: Iterable[_Section]) -> Element:
     return element(
         "nav",
         element(
             "ul",
-            (element("li", element("a", title, href=f"#{name}")) for name, title in _names(page)),
+            (element("li", element("a", part.title, href=f"#{part.name}")) for part in sections),
         ),
         aria_label=page.say("page.contents"),
     )
 
 
-def _names(page: Page) -> Iterable[tuple[str, str]]:
-    report = page.report
-    yield "know", page.say("page.know")
-    yield "result", page.say("page.result")
-    yield "figures", page.say("figures")
-    if report.canary:
-        yield "canary", page.say("canary")
-    if machines.known(page) or report.node_speeds.nodes:
-        yield "machines", page.say("machines")
-    yield "trials", page.say("page.trials")
-    if report.published:
-        yield "published", page.say("published")
-    if report.environment:
-        yield "environment", page.say("environment")
-    yield "method", page.say("method")
-    if report.environment:
-        yield "findings", page.say("page.findings")
-
-
-def _sections(page: Page, sources: Mapping[str, LogSource]) -> Iterable[Element]:
-    names, drawn = dict(_names(page)), figures.of_page(page)
+def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
+    """Those that have something to show."""
+    drawn = figures.of_page(page)
     wired = [figure for figure in drawn if figure.name.startswith("topology")]
-    content: Mapping[str, Iterable[Element]] = {
-        "know": _know(page),
-        "result": tables.results(page),
-        "figures": [_figure(page, figure) for figure in drawn if figure not in wired],
-        "canary": evidence.canary(page, sources),
-        "machines": tables.machines(page),
-        "trials": evidence.trials(page, sources),
-        "published": tables.published(page),
-        "environment": [*tables.environment(page), *(_figure(page, figure) for figure in wired)],
-        "method": [element("ul", (_method(page, line) for line in method.lines(page)))],
-        "findings": tables.findings(page),
-    }
-    for name, title in names.items():
-        yield element("section", element("h2", title, id=name), content[name])
+    watched = [figure for figure in drawn if figure.name.startswith(NAME)]
+    elsewhere = (*wired, *watched)
+    facts = bool(page.report.environment)
+    found: Iterable[tuple[str, str, Iterable[Element]]] = (
+        ("know", "page.know", _know(page)),
+        ("result", "page.result", tables.results(page)),
+        ("figures", "figures", [_figure(page, one) for one in drawn if one not in elsewhere]),
+        ("canary", "canary", evidence.canary(page, sources)),
+        ("machines", "machines", _machines(page, watched)),
+        ("trials", "page.trials", evidence.trials(page, sources)),
+        ("published", "published", tables.published(page) if page.report.published else ()),
+        ("environment", "environment", _environment(page, wired) if facts else ()),
+        ("method", "method", [element("ul", (_method(page, n) for n in method.lines(page)))]),
+        ("findings", "page.findings", tables.findings(page) if facts else ()),
+    )
+    sections = [_Section(name, page.say(key), tuple(content)) for name, key, content in found]
+    return [section for section in sections if section.content]
+
+
+def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
+    yield from machines.states(page)
+    yield from (_figure(page, figure) for figure in watched)
+    yield from machines.node_speeds(page)
+
+
+def _environment(page: Page, wired: Iterable[Figure]) -> Iterable[Element]:
+    yield from tables.environment(page)
+    yield from (_figure(page, figure) for figure in wired)
+
+
+def _section(section: _Section) -> Element:
+    return element("section", element("h2", section.title, id=section.name), section.content)
 
 
 def _know(page: Page) -> Iterable[Element]:
-    lines = verdict.items(page.report, page.language)
+    lines = verdict.lines(page.report, page.language)
     if not lines:
         yield element("p", page.say("page.nothing"))
         return
-    yield element("ul", (element("li", line) for line in lines), class_="know")
+    items = (element("li", element("strong", begin), rest) for begin, rest in lines)
+    yield element("ul", items, class_="know")
 
 
 def _method(page: Page, line: method.Line) -> Element:

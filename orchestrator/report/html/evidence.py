@@ -33,11 +33,12 @@ def canary(page: Page, sources: Sources) -> Iterable[Element]:
 def _watched(page: Page, watched: Watched, sources: Sources) -> Iterable[Element]:
     case = f"{watched.case.placement}, {watched.case.micro_batch_size}, {watched.case.precision}"
     caption = page.say("watched", case=case, bound=watched.bound)
-    rows = [
+    rows: list[tables.Row] = [
         (page.say(f"place.{place}"), *_row(page, trial, CANARY, sources)[1:])
         for place, trial in zip(watched.places, watched.trials, strict=True)
     ]
-    yield tables.table(page, caption, (*page.heads("place"), *_heads(page)[1:]), rows)
+    head = (*page.heads("place"), *_heads(page)[1:])
+    yield tables.table(page, caption, *tables.filled(head, rows))
     for trial in watched.trials:
         yield from _proof(page, trial, _name(CANARY, trial), sources)
 
@@ -51,7 +52,8 @@ def _case(page: Page, result: Result, sources: Sources) -> Iterable[Element]:
     label, place = labels.of_case(page.report, result), tables.case_anchor(page, result)
     yield element("h3", label, id=place)
     rows = [_row(page, trial, place, sources) for trial in result.trials]
-    yield tables.table(page, page.say("page.trials.caption", case=label), _heads(page), rows)
+    caption = page.say("page.trials.caption", case=label)
+    yield tables.table(page, caption, *tables.filled(_heads(page), rows))
     for trial in result.trials:
         yield from _proof(page, trial, _name(place, trial), sources)
 
@@ -71,7 +73,7 @@ def _row(page: Page, trial: Measurement, place: str, sources: Sources) -> tables
         number,
         page.say_or(f"state.{trial.state}", trial.state),
         page.codes((*trial.problems, *trial.marks)),
-        trial.transport,
+        "" if trial.transport == "-" else trial.transport,
         evidence,
     )
 

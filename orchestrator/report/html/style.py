@@ -35,15 +35,15 @@ pre{margin:.3rem 0 .8rem;padding:.6rem;background:var(--raised);white-space:pre-
 .wide-content{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 table{margin-bottom:1rem}
-caption{text-align:left;color:var(--soft);padding:.3rem 0}
+caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:calc(100vw - 2rem)}
 th,td{padding:.3rem .7rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
-td.n,th.n{text-align:right;white-space:nowrap}
+td.n,th.n{text-align:right}td.n,td.w{white-space:nowrap}
+td:not([class]){min-width:11rem}thead th{word-break:keep-all}
 tbody th{font-weight:600;white-space:nowrap}
-.bad{color:var(--bad);text-decoration:underline}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem}
-.fig{display:block;width:100%;min-width:30rem;max-width:45rem;height:auto}
+.fig{display:block;width:100%;min-width:34rem;max-width:45rem;height:auto}
 details{margin:.4rem 0}
 details .wide-content{max-height:26rem;overflow:auto}
 summary{cursor:pointer;color:var(--link)}

@@ -8,11 +8,12 @@ from orchestrator.model.report import LoneLog
 from orchestrator.model.result import Result
 from orchestrator.report import environment as nodes
 from orchestrator.report import groups, labels, rounding
-from orchestrator.report import machines as states
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, anchor, element
 
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|x[0-9]+| \(m?s\)| \(MiB\))?|n/a|-?")
+_SHORT = 32
+"""Letters of a cell that stays on one line."""
 Cell = Element | str
 Row = Sequence[Cell]
 
@@ -23,7 +24,10 @@ def table(
     """A table that scrolls by itself where it is too wide; the first cell of a row is its head."""
     body = [tuple(row) for row in rows]
     is_number = [_is_number(body, column) for column in range(len(head))]
-    looks = ["n" if number else None for number in is_number]
+    looks = [
+        "n" if number else "w" if _is_short(body, column) else None
+        for column, number in enumerate(is_number)
+    ]
     caption_id = name or anchor(caption)
     return element(
         "div",
@@ -65,6 +69,10 @@ def _is_number(rows: Sequence[Row], column: int) -> bool:
     return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
 
 
+def _is_short(rows: Sequence[Row], column: int) -> bool:
+    return all(len(_words(row[column])) <= _SHORT for row in rows)
+
+
 def _words(cell: Element | Style | str) -> str:
     """The text of a cell, whatever elements it stands in."""
     if isinstance(cell, Element):
@@ -81,7 +89,7 @@ def results(page: Page) -> Iterable[Element]:
             continue
         title = report.workload if by_name else labels.of_series(page, group)
         caption = page.say("page.result.caption", series=title, unit=report.unit)
-        head, rows = _filled(_heads(page), [_cells(page, result) for result in group])
+        head, rows = filled(_heads(page), [_cells(page, result) for result in group])
         yield table(page, caption, head, rows)
     if report.results:
         yield _sureness(page)
@@ -101,13 +109,13 @@ def _sureness(page: Page) -> Element:
         "transport",
     )
     cells = [_sure(page, result) for result in page.report.results]
-    return table(page, page.say("sureness"), *_filled(page.heads(*keys), cells))
+    return table(page, page.say("sureness"), *filled(page.heads(*keys), cells))
 
 
 def _sure(page: Page, result: Result) -> Row:
     found, published = result.statistics, page.report.published_for(result)[:1]
     return (
-        labels.of_case(page.report, result),
+        case_link(page, result),
         rounding.share(found.spread if found else None),
         rounding.interval_words(found, page.language) if found else rounding.NONE,
         rounding.ends(result.speedup_interval, page.language) if result.speedup_interval else "",
@@ -148,13 +156,19 @@ def _cells(page: Page, result: Result) -> Row:
     )
 
 
+def case_link(page: Page, result: Result) -> Element:
+    """The name of a case, which leads to its trials."""
+    label = labels.of_case(page.report, result)
+    return element("a", label, href=f"#{case_anchor(page, result)}")
+
+
 def case_anchor(page: Page, result: Result) -> str:
     """Where the trials of a case stand in the page."""
     place = page.report.results.index(result)
     return f"{anchor(labels.of_case(page.report, result))}-{place + 1}"
 
 
-def _filled(head: Sequence[str], rows: Sequence[Row]) -> tuple[list[str], list[Row]]:
+def filled(head: Sequence[str], rows: Sequence[Row]) -> tuple[list[str], list[Row]]:
     """Without the columns that are empty in every row."""
     kept = [place for place in range(len(head)) if any(_words(row[place]) for row in rows)]
     return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
@@ -167,7 +181,7 @@ def _lone(page: Page, logs: Sequence[LoneLog]) -> Element:
             str(lone.log.config.get("world_size", "?")),
             str(lone.log.config.get("micro_batch_size", "?")),
             str(lone.log.config.get("precision", "?")),
-            rounding.fixed(lone.throughput, 2),
+            element("a", rounding.fixed(lone.throughput, 2), href=f"#{lone_anchor(number)}"),
             rounding.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
             page.codes(lone.problems),
         )
@@ -186,9 +200,9 @@ def lone_anchor(number: int) -> str:
 def published(page: Page) -> Iterable[Element]:
     """Every published result of the cases."""
     report = page.report
-    rows = [
+    rows: list[Row] = [
         (
-            labels.of_case(report, result),
+            case_link(page, result),
             row.batch,
             row.precision,
             rounding.fixed(result.statistics.median if result.statistics else None, 2),
@@ -202,26 +216,6 @@ def published(page: Page) -> Iterable[Element]:
     keys = ("precision", "measured", "published", "difference", "source")
     head = (*page.heads("case"), report.layout.batch, *page.heads(*keys))
     yield table(page, page.say("page.published.caption"), head, rows)
-
-
-def machines(page: Page) -> Iterable[Element]:
-    """The state of the machines beside what was measured."""
-    found = page.report.node_speeds
-    if rows := states.rows(page):
-        yield element("p", page.say("machines.how"))
-        yield table(page, page.say("machines"), *_filled(page.heads(*states.HEADS), rows))
-    if found.nodes:
-        yield element("p", page.say("node_speeds"))
-        speeds = [
-            (_speed_of(one.node, slow=one.node in found.slow), str(one.trials), f"{one.speed:.3f}")
-            for one in found.nodes
-        ]
-        head = page.heads("node", "trials", "speed")
-        yield table(page, page.say("nodes_compared"), head, speeds)
-
-
-def _speed_of(node: str, *, slow: bool) -> Cell:
-    return element("span", node, class_="bad") if slow else node
 
 
 def environment(page: Page) -> Iterable[Element]:
