@@ -1,7 +1,9 @@
 """Every number derived once more from raw logs, by plain readers of their own.
 
-Nothing here is shared with ``logs``, ``measuring``, ``workloads``, ``report`` or ``collecting``: a
-fault of theirs must show. ``check`` goes through a sweep's folder; ``records`` reads its files and
-compares checksums; ``plain_log`` and ``plain_nccl`` read logs, line by line; ``trials`` and
-``cases`` derive numbers; ``tables`` compares the report's tables.
+Nothing here is shared with ``logs``, ``measuring``, ``telemetry``, ``workloads``, ``report`` or
+``collecting``: a fault of theirs must show. ``check`` goes through a sweep's folder; ``records``
+reads its files and compares checksums. The ``plain_`` modules read logs and observers' files;
+``trials``, ``damages`` and ``machines`` derive what a trial gave, ``cases``, ``scatter`` and
+``nodes`` what several give. ``documents`` says what results.json must hold, ``reports`` compares
+it, ``exports``, ``tables`` and ``texts`` what lies beside it.
 """

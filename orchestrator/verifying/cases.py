@@ -1,12 +1,17 @@
 """Medians, intervals, speedups and marks of cases, from their derived trials."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from statistics import median
 
-from orchestrator.verifying.differences import at
-from orchestrator.verifying.trials import DerivedTrial, global_batch
+from orchestrator import nodeset
+from orchestrator.verifying import scatter
+from orchestrator.verifying.damages import Reason
+from orchestrator.verifying.differences import at, number, text
+from orchestrator.verifying.machines import Machines
+from orchestrator.verifying.marks import Mark
+from orchestrator.verifying.trials import DerivedTrial
 
 COVERAGE = 0.95
 WIDE_SPREAD = 0.10
@@ -35,11 +40,19 @@ class CaseTrial:
     transport: str
     nodes: list[str]
     sha256: str | None
+    machines: Machines = field(default_factory=Machines)
+    marks: list[Mark] = field(default_factory=list)
 
-    def exclude(self, reason: str) -> None:
+    def exclude(self, reason: Reason) -> None:
         """Make it invalid if it is valid, by this reason."""
         self.derived.reasons.append(reason)
         self.state = "invalid" if self.state == "valid" else self.state
+
+    @property
+    def beside(self) -> list[str]:
+        """Trials that ran on other nodes meanwhile, as its outcome says."""
+        found = self.outcome.get("beside")
+        return [text(name) for name in found] if isinstance(found, list) else []
 
     @property
     def provenance(self) -> Mapping[str, object]:
@@ -58,7 +71,8 @@ class DerivedCase:
     speedup: float | None = None
     efficiency: float | None = None
     speedup_interval: dict[str, object] | None = None
-    marks: list[str] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    settled: bool | None = None
 
     @property
     def valid(self) -> list[CaseTrial]:
@@ -71,10 +85,32 @@ class DerivedCase:
         return median(self.values) if self.values else None
 
     @property
-    def values(self) -> list[float]:
-        """Throughputs of the valid trials, sorted."""
+    def in_order(self) -> list[float]:
+        """Throughputs of the valid trials."""
         found = [trial.derived.throughput for trial in self.valid]
-        return sorted(value for value in found if value is not None)
+        return [value for value in found if value is not None]
+
+    @property
+    def values(self) -> list[float]:
+        """The same, sorted."""
+        return sorted(self.in_order)
+
+    @property
+    def planned(self) -> int:
+        """How many trials it should have; one that has settled needs no more than it has."""
+        return sum(trial.state != "not-needed" for trial in self.trials)
+
+    @property
+    def energies(self) -> list[tuple[float, float, str]]:
+        """Of the valid trials, where they are known."""
+        return [trial.machines.energy for trial in self.valid if trial.machines.energy]
+
+    @property
+    def transport(self) -> str:
+        """What its valid trials ran over, else any of them; ``-`` where nothing tells it."""
+        judged = [it for it in self.valid or self.trials if it.state in ("valid", "invalid")]
+        known = dict.fromkeys(trial.transport for trial in judged if trial.transport != "-")
+        return " or ".join(known) or "-"
 
     @property
     def ranks(self) -> int:
@@ -92,19 +128,15 @@ class DerivedCase:
         return f"{self.case['nodes']}n{self.case['gpus_per_node']}g"
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """All cases of a sweep, and the trials of its canary, which is outside of the medians."""
-
-    cases: list[DerivedCase]
-    canary: list[CaseTrial]
-
-
 _PLACEMENT = ("nodes", "gpus_per_node")
 
 
-def grouped(trials: Sequence[CaseTrial]) -> list[DerivedCase]:
-    """The cases in the order of the plan, with numbers, speedups and marks."""
+def grouped(trials: Sequence[CaseTrial], often: object = None) -> list[DerivedCase]:
+    """The cases in the order of the plan, with numbers, speedups and marks.
+
+    Args:
+        often: ``method.repeats`` of the plan.
+    """
     cases: dict[str, DerivedCase] = {}
     for trial in trials:
         case = trial.plan["case"]
@@ -113,42 +145,12 @@ def grouped(trials: Sequence[CaseTrial]) -> list[DerivedCase]:
     found = list(cases.values())
     for case in found:
         case.numbers = _numbers(case)
-        case.marks = _marks(case)
+        for place, mark in scatter.outliers(case.in_order).items():
+            case.valid[place].marks.append(mark)
+        case.marks += [*_marks(case), *_settled(case, often)]
     for case in found:
         _speed_up(case, found)
     return found
-
-
-def document(case: DerivedCase) -> dict[str, object]:
-    """What results.json must say of a case, as far as it can be derived."""
-    names = ("valid", "invalid")
-    known = {trial.transport for trial in case.valid or case.trials if trial.state in names}
-    order = [trial.transport for trial in case.valid or case.trials]
-    said = [it for it in dict.fromkeys(order) if it in known and it != "-"]
-    return {
-        "case": _described(case.case),
-        "trials_valid": len(case.values),
-        **case.numbers,
-        "speedup": case.speedup,
-        "speedup_interval": case.speedup_interval,
-        "efficiency": case.efficiency,
-        "latency_s": _middle([trial.derived.latency_s for trial in case.valid]),
-        "memory_mib": max(_known(trial.derived.memory_mib for trial in case.valid), default=None),
-        "transport": " or ".join(said) or None,
-        "trials": [_trial(trial) for trial in case.trials],
-    }
-
-
-def canary(trials: Sequence[CaseTrial]) -> dict[str, object]:
-    """What results.json must say of a canary."""
-    values = sorted(
-        trial.derived.throughput
-        for trial in trials
-        if trial.state == "valid" and trial.derived.throughput is not None
-    )
-    drift = (values[-1] - values[0]) / median(values) if len(values) > 1 else None
-    documents = [{"place": trial.plan.get("canary"), **_trial(trial)} for trial in trials]
-    return {"drift": drift, "trials": documents}
 
 
 def width(case: DerivedCase) -> float | None:
@@ -208,15 +210,21 @@ def _speed_up(case: DerivedCase, cases: Sequence[DerivedCase]) -> None:
     if middle is None or not alone or alone[-1].median is None:
         return
     here, there = case.valid[0].provenance, alone[-1].valid[0].provenance
-    if any(here[key] != there[key] for key in ALIKE if key in here and key in there):
-        case.marks.append("BASELINE-DIFFERS")
+    differs = [
+        f"{key} is {here[key]}, in the 1x1 case {there[key]}"
+        for key in ALIKE
+        if key in here and key in there and here[key] != there[key]
+    ]
+    if differs:
+        case.marks.append(Mark("BASELINE-DIFFERS", tuple(differs)))
         return
     case.speedup = middle / alone[-1].median
     if case is not alone[-1]:
         case.speedup_interval = _between(case.values, alone[-1].values)
     case.efficiency = case.speedup / case.ranks
     if case.efficiency > PLAUSIBLE_EFFICIENCY:
-        case.marks.append("IMPLAUSIBLE")
+        facts = (f"efficiency {case.efficiency:.3f}", f"{case.ranks} ranks", "1x1")
+        case.marks.append(Mark("IMPLAUSIBLE", facts))
 
 
 def _between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object] | None:
@@ -230,56 +238,34 @@ def _between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object
     return {"low": a / d, "high": b / c, "coverage": sure * also_sure}
 
 
-def _marks(case: DerivedCase) -> list[str]:
+def _marks(case: DerivedCase) -> Iterator[Mark]:
+    """Those of all trials together; how often one of its trials is marked is told by these."""
     spread = case.numbers.get("spread")
-    sets = {tuple(sorted(trial.nodes)) for trial in case.valid if trial.nodes}
-    wide = isinstance(spread, float) and spread > WIDE_SPREAD
-    return ["WIDE-SPREAD"] * wide + ["NODE-SETS"] * (len(sets) > 1)
+    if isinstance(spread, float) and spread > WIDE_SPREAD:
+        yield Mark("WIDE-SPREAD", (f"{spread:.1%}",))
+    yield from scatter.trend(case.in_order)
+    sets = dict.fromkeys(nodeset.fold(sorted(it.nodes)) for it in case.valid if it.nodes)
+    if len(sets) > 1:
+        yield Mark("NODE-SETS", tuple(sets))
+    packed = [trial for trial in case.valid if trial.beside]
+    if packed:
+        tokens = {name.partition("-")[0] for trial in packed for name in trial.beside}
+        yield Mark("BESIDE", (f"{len(packed)} trial", ", ".join(sorted(tokens))))
 
 
-def _described(case: Mapping[str, object]) -> dict[str, object]:
-    nodes, gpus = int(str(case["nodes"])), int(str(case["gpus_per_node"]))
-    params = case.get("params")
-    pairs = params if isinstance(params, list) else []
-    return {
-        **{key: value for key, value in case.items() if key != "params"},
-        "placement": f"{nodes}x{gpus}",
-        "world_size": nodes * gpus,
-        "global_batch_size": global_batch(case),
-        **{f"params.{key}": value for key, value in pairs},
-    }
+def _settled(case: DerivedCase, often: object) -> Iterator[Mark]:
+    """Whether its interval is as narrow as was asked for, if anything was."""
+    if not isinstance(often, Mapping):
+        return
+    wide, until = width(case), text(often.get("until_interval"))
+    case.settled = wide is not None and wide <= share(until)
+    case.settled = case.settled and len(case.values) >= (number(often.get("min")) or 0)
+    if case.settled or any(trial.state == "planned" for trial in case.trials):
+        return
+    shown = () if wide is None else (f"{wide:.2%}",)
+    yield Mark("UNSETTLED", (f"{len(case.values)} valid trial", *shown, until))
 
 
-def _trial(trial: CaseTrial) -> dict[str, object]:
-    """What results.json must say of a trial."""
-    found: dict[str, object] = {
-        "trial": trial.name,
-        "repeat": trial.plan.get("repeat"),
-        "attempt": trial.outcome.get("attempt", 0),
-        "state": trial.state,
-    }
-    if trial.state in ("valid", "invalid"):
-        found |= {"nodes": trial.nodes, "sha256": trial.sha256}
-        found |= {"log": f"logs/{trial.plan.get('log')}", "provenance": dict(trial.provenance)}
-    if trial.state == "valid":
-        found |= {
-            "throughput": trial.derived.throughput,
-            "rate_mean": trial.derived.rate_mean,
-            "latency_s": trial.derived.latency_s,
-            "memory_mib": trial.derived.memory_mib,
-            "transport": None if trial.transport == "-" else trial.transport,
-            "lines": trial.derived.lines,
-            "problems": [],
-        }
-    elif trial.state not in ("invalid",):
-        found |= {"throughput": None}
-    return found
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    known = _known(values)
-    return median(known) if known else None
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+def share(percent: str) -> float:
+    """Of 1, where it is written in percent."""
+    return float(percent.removesuffix("%") or 0) / 100

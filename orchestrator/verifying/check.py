@@ -3,20 +3,13 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from orchestrator.verifying import cases, records, reports, trials
-from orchestrator.verifying.cases import CaseTrial, Matrix
-from orchestrator.verifying.differences import Findings, at, codes, items, number, text
+from orchestrator.verifying import cases, outcomes, records, reports
+from orchestrator.verifying.cases import CaseTrial, DerivedCase
+from orchestrator.verifying.differences import Findings, at, items, number, text
+from orchestrator.verifying.marks import codes as codes_of
 from orchestrator.verifying.records import Folder
-from orchestrator.verifying.trials import DerivedTrial
 
-ENDED_OTHERWISE = ("failed", "infra-lost", "interrupted")
-BY_LOGS = frozenset(
-    {
-        *("TRUNCATED", "NO-STEPS", "WINDOW", "SKIPPED-STEPS", "CLOCK-STEP", "NO-CLOCK"),
-        *("NO-RESULT", "RATE-MISMATCH", "TRANSPORT", "TRANSPORT-UNPROVEN", "IB-HCA"),
-    }
-)
-"""Reasons that this reader would see as well."""
+MACHINE_CODES = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
 
 
 def verified(folder: Path) -> Findings:
@@ -25,35 +18,57 @@ def verified(folder: Path) -> Findings:
     place = Folder(folder, findings)
     records.check_sums(place)
     record = place.sealed("sweep.json")
-    if record is None or not isinstance(at(record, "plan", "trials"), list):
-        findings.not_derived["all numbers"] = "sweep.json does not say what was planned"
+    plan = at(record, "plan")
+    if record is None or not isinstance(plan, Mapping) or not _is_whole(plan):
+        findings.differs("sweep.json", "plan", "no plan", "trials of cases")
         return findings
     findings.same("sweep.json", "id", record.get("id"), folder.name)
-    plan = record["plan"]
-    assert isinstance(plan, Mapping)
-    found = _cases(place, plan)
-    reports.check(place, record, found)
+    found = _trials(place, plan)
+    often = at(plan, "method", "repeats")
+    by_case = cases.grouped([it for it in found if not it.plan.get("canary")], often)
+    canary = [trial for trial in found if trial.plan.get("canary")]
+    reports.check(place, record, by_case, canary)
     return findings
 
 
-def _cases(place: Folder, plan: Mapping[str, object]) -> Matrix:
-    """The cases as they follow from the logs."""
+def _is_whole(plan: Mapping[str, object]) -> bool:
+    """Whether every trial has a case with the sizes of its gang."""
+    sizes = ("nodes", "gpus_per_node", "micro_batch_size")
+    known = [
+        isinstance(at(trial, "case", size), int)
+        for trial in items(plan.get("trials"))
+        for size in sizes
+    ]
+    return bool(known) and all(known)
+
+
+def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:
+    """The trials as they follow from the logs: each alone, then beside the others."""
     events = records.events(place)
     for path in sorted((place.path / "attempts").glob("*/a*/attempt.json")):
         records.check_attempt(place, path.relative_to(place.path).as_posix())
-    found = [_trial(place, plan, trial, events) for trial in items(plan.get("trials"))]
+    found = [outcomes.trial(place, plan, trial, events) for trial in items(plan.get("trials"))]
     _settle(plan, found)
     if reports.is_strict(place, found):
         for trial in found:
-            marks = codes(trial.outcome.get("marks"))
+            marks = MACHINE_CODES & {*codes_of(trial.machines.marks)}
             if marks:
-                trial.exclude(f"marked {' '.join(marks)}, and --strict was given")
+                trial.exclude(("STRICT", f"marked {' '.join(sorted(marks))}"))
     _exclude_copies(found)
     canary = [trial for trial in found if trial.plan.get("canary")]
-    for group in (canary, *(case.trials for case in cases.grouped(found))):
+    for group in (canary, *(case.trials for case in _by_case(found))):
         for trial in cases.disagreeing(group):
-            trial.exclude("other circumstances than the first valid trial")
-    return Matrix(cases.grouped([it for it in found if not it.plan.get("canary")]), canary)
+            trial.exclude(("PROVENANCE", "other circumstances than the first valid trial"))
+    return found
+
+
+def _by_case(trials: Sequence[CaseTrial]) -> list[DerivedCase]:
+    found: dict[str, DerivedCase] = {}
+    for trial in trials:
+        case = trial.plan.get("case")
+        if isinstance(case, Mapping) and not trial.plan.get("canary"):
+            found.setdefault(str(case), DerivedCase(case, [])).trials.append(trial)
+    return list(found.values())
 
 
 def _settle(plan: Mapping[str, object], found: Sequence[CaseTrial]) -> None:
@@ -61,131 +76,24 @@ def _settle(plan: Mapping[str, object], found: Sequence[CaseTrial]) -> None:
     often = at(plan, "method", "repeats")
     if not isinstance(often, Mapping):
         return
-    least, share = number(often.get("min")), text(often.get("until_interval"))
-    for case in cases.grouped([it for it in found if not it.plan.get("canary")]):
+    least, until = number(often.get("min")), cases.share(text(often.get("until_interval")))
+    for case in _by_case(found):
         first = next((k for k, it in enumerate(case.trials) if it.state != "valid"), None)
-        before = cases.DerivedCase(case.case, case.trials[:first])
+        before = DerivedCase(case.case, case.trials[:first])
         width = cases.width(before)
-        if width is None or least is None or len(before.values) < least:
+        if width is None or least is None or len(before.values) < least or width > until:
             continue
-        if width <= float(share.removesuffix("%") or 0) / 100:
-            for trial in case.trials:
-                trial.state = trial.state if trial.state == "valid" else "not-needed"
-
-
-def _trial(
-    place: Folder,
-    plan: Mapping[str, object],
-    trial: Mapping[str, object],
-    events: Sequence[Mapping[str, object]],
-) -> CaseTrial:
-    name, log = text(trial.get("name")), f"logs/{text(trial.get('log'))}"
-    ends = [it for it in events if it.get("event") == "outcome" and it.get("trial") == name]
-    record = f"{log.removesuffix('.log')}.json"
-    if not ends and not (place.path / record).exists():
-        return CaseTrial(trial, name, "planned", DerivedTrial(), {}, "-", [], None)
-    outcome = place.document(record) or {}
-    _check_outcome(place, record, outcome, ends)
-    state, case = text(outcome.get("state")), trial.get("case")
-    nodes = [text(end.get("node")) for end in items(outcome.get("tasks"))]
-    found = CaseTrial(
-        trial, name, state or "invalid", DerivedTrial(), outcome, "-", nodes, place.sha256(log)
-    )
-    if state in ENDED_OTHERWISE or not isinstance(case, Mapping):
-        reason = "a gang's end was seen while it ran, not in its log"
-        place.findings.not_derived[f"{name}: {state}"] = reason
-        return found
-    try:
-        found.derived = trials.derived(place.path / log, plan, case)
-    except OSError:
-        place.findings.differs(log, "", "no such file", "the log of a trial that counts")
-        found.derived.reasons.append("its log is gone")
-    records.check_raw_logs(place, record, outcome)
-    _check_attempt(place, trial, found)
-    _judge(place, record, found)
-    return found
-
-
-def _check_outcome(
-    place: Folder,
-    record: str,
-    outcome: Mapping[str, object],
-    ends: Sequence[Mapping[str, object]],
-) -> None:
-    """Compare an outcome with its event, and its log with both."""
-    findings, attempt = place.findings, outcome.get("attempt")
-    event = next((it for it in reversed(ends) if it.get("attempt") == attempt), None)
-    log = f"{record.removesuffix('.json')}.log"
-    if event is None:
-        findings.differs(record, "attempt", attempt, "one of which events.jsonl has an outcome")
-        return
-    digest = place.sha256(record)
-    if text(event.get("outcome")) and event.get("outcome") != digest:
-        findings.differs(record, "sha256", digest, f"{event.get('outcome')} by events.jsonl")
-    for key in ("trial", "state", "sha256"):
-        findings.same(record, key, outcome.get(key), event.get(key))
-    problems = items(outcome.get("problems"))
-    first: Mapping[str, object] = problems[0] if problems else {}
-    findings.same(record, "problems[0].code", first.get("code", ""), event.get("code", ""))
-    found = place.sha256(log)
-    if outcome.get("sha256") and found != outcome.get("sha256"):
-        findings.differs(log, "sha256", found, f"{outcome.get('sha256')} by {record}")
-
-
-def _check_attempt(place: Folder, trial: Mapping[str, object], found: CaseTrial) -> None:
-    """Compare nodes and log with the attempt, and take the transport from its raw logs."""
-    attempt = found.outcome.get("attempt")
-    folder = f"attempts/{found.name}/a{attempt}"
-    name = f"{folder}/attempt.json"
-    quiet = Folder(place.path, Findings())  # it is checked by itself
-    document = quiet.sealed(name)
-    if document is None:
-        place.findings.differs(name, "", "no such document", "an attempt that counts")
-        return
-    tasks = items(document.get("tasks"))
-    record = f"logs/{text(trial.get('log')).removesuffix('.log')}.json"
-    nodes = [text(task.get("node")) for task in tasks]
-    place.findings.same(record, "tasks", found.nodes, nodes)
-    rank = records.log_rank(document)
-    raw = place.sha256(f"{folder}/r{rank}.log")
-    if raw != found.sha256:
-        log = f"logs/{text(trial.get('log'))}"
-        place.findings.differs(log, "sha256", found.sha256, f"{raw}, of {folder}/r{rank}.log")
-    transport, reasons = trials.transport(place.path / folder, document)
-    found.transport = transport
-    found.derived.reasons += reasons
-    if found.outcome.get("transport") is not None:
-        place.findings.same(record, "transport", found.outcome.get("transport"), transport)
-
-
-def _judge(place: Folder, record: str, found: CaseTrial) -> None:
-    """Compare the recorded state and number with the log."""
-    outcome, derived, findings = found.outcome, found.derived, place.findings
-    state, said = text(outcome.get("state")), codes(outcome.get("problems"))
-    if state == "valid" and derived.reasons:
-        findings.differs(record, "state", "valid", f"invalid: {'; '.join(derived.reasons)}")
-        found.state = "invalid"
-    elif state == "valid":
-        written = {key: outcome.get(key) for key in ("throughput", "lines")}
-        numbers = {"throughput": derived.throughput, "lines": derived.lines}
-        findings.same(record, "", written, numbers)
-    elif not derived.reasons:
-        if BY_LOGS & {*said} or not said:
-            findings.differs(
-                record, "state", f"invalid: {' '.join(said)}", "valid: its log is whole"
-            )
-            found.state = "valid"
-        else:
-            reason = f"invalid by {' '.join(said)}, which this reader does not look for"
-            findings.not_derived[f"{found.name}: state"] = reason
+        for trial in case.trials:
+            trial.state = trial.state if trial.state == "valid" else "not-needed"
 
 
 def _exclude_copies(found: Sequence[CaseTrial]) -> None:
     """Make trials invalid that stand on the same steps or bytes as another."""
+    users: dict[str, list[CaseTrial]] = {}
     for trial in found:
-        for other in found:
-            if other is trial or not trial.sha256:
-                continue
-            same_steps = bool(trial.derived.steps) and trial.derived.steps == other.derived.steps
-            if trial.sha256 == other.sha256 or same_steps:
-                trial.exclude(f"its steps are those of {other.name}")
+        for key in {trial.derived.steps, trial.sha256 or ""} - {""}:
+            users.setdefault(key, []).append(trial)
+    for those in users.values():
+        for trial in those if len(those) > 1 else []:
+            others = ", ".join(it.name for it in those if it is not trial)
+            trial.exclude(("SAME-EVIDENCE", f"its steps are those of {others}"))

@@ -27,12 +27,12 @@ class Findings:
     """Everything found so far.
 
     Args:
-        not_derived: reasons by what was not derived.
+        not_derived: what of it, and why not, by a word for it.
         files, numbers: how many were checked.
     """
 
     differences: list[Difference] = field(default_factory=list)
-    not_derived: dict[str, str] = field(default_factory=dict)
+    not_derived: dict[str, list[str]] = field(default_factory=dict)
     files: int = 0
     numbers: int = 0
 
@@ -41,6 +41,10 @@ class Findings:
         found = Difference(file, place, _words(written), _words(derived))
         if found not in self.differences:
             self.differences.append(found)
+
+    def leave(self, what: str, why: str) -> None:
+        """Say that something was not derived."""
+        self.not_derived.setdefault(what, []).append(why)
 
     def same(self, file: str, place: str, written: object, derived: object) -> None:
         """Compare a value, or all parts of one that ``derived`` has.

@@ -1,57 +1,104 @@
 """A training program's log, read line by line with one pattern per kind of line."""
 
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
+_TAGGED = "]<std"
 _TAG = re.compile(
     r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})?\[\d+,(\d+)\]<std(?:out|err|diag)>:"
 )
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)"
-_NUMBER = r"-?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)"
-_NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d+\.\d+) \([^)]*\) "
-STEPS = tuple(
-    map(
-        re.compile,
-        (
-            # NVIDIA's PyTorch programs
-            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d+) Iteration: (?P<iteration>\d+) .*?"
-            rf"train\.total_ips : (?P<rate>{_NUMBER}) im",
-            # NVIDIA's TensorFlow program
-            rf"DLL {_STAMP} - \(\d+, (?P<iteration>\d+)\) (?P<series>imgs_per_sec|total_ips) ?:"
-            rf" (?P<rate>{_NUMBER})(?!\S)",
-            # OneFlow's ResNet-50 and BERT
-            r"(?<!\w)train: epoch (?P<epoch>\d+), iter (?P<iteration>\d+), .*samples/s:"
-            r" (?P<rate>\d+\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$",
-            r"(?<!\w)step: (?P<iteration>\d+), .*throughput: (?P<rate>\d+\.\d{3}|nan|inf)"
-            r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$",
-            # OneFlow's GPT
-            r"^[^|]*\| *(?P<iteration>\d+) *\| *\d+ *\| *\d+ *\| *(?P<rate>\d+\.\d{5}) *\|"
-            r" *(?P<latency>\d+\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$",
-        ),
-    )
-)
-MARKS = (" Iteration: ", "_", "train: epoch ", "step: ", "|")
-"""What a pattern's lines have, since that is found sooner."""
+_NUMBER = r"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
+_STEP = r"(?P<iteration>\d{1,15})"
+_NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
 LONGEST = 64 << 10
 """Bytes of a line; a longer one is no step of a program."""
-KINDS = ("dllogger", "tensorflow", "cnn", "bert", "gpt")
-_HALF = re.compile(_NVLOG + r"iteration: (?P<iteration>\d+)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one program prints a step.
+
+    Args:
+        mark: what such a line has, since that is found sooner than the pattern.
+    """
+
+    name: str
+    mark: str
+    pattern: re.Pattern[str]
+
+
+KINDS = (
+    # NVIDIA's PyTorch programs
+    Kind(
+        "dllogger",
+        " Iteration: ",
+        re.compile(
+            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d{{1,15}}) Iteration: {_STEP} .*?"
+            rf"train\.total_ips : (?P<rate>{_NUMBER}) im"
+        ),
+    ),
+    # NVIDIA's TensorFlow program
+    Kind(
+        "tensorflow",
+        "_",
+        re.compile(
+            rf"DLL {_STAMP} - \(\d+, {_STEP}\) (?P<series>imgs_per_sec|total_ips) ?:"
+            rf" (?P<rate>{_NUMBER})(?!\S)"
+        ),
+    ),
+    # OneFlow's ResNet-50 and BERT
+    Kind(
+        "cnn",
+        "train: epoch ",
+        re.compile(
+            rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, .*samples/s:"
+            r" (?P<rate>\d{1,30}\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
+        ),
+    ),
+    Kind(
+        "bert",
+        "step: ",
+        re.compile(
+            rf"(?<!\w)step: {_STEP}, .*throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
+            r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
+        ),
+    ),
+    # OneFlow's GPT
+    Kind(
+        "gpt",
+        "|",
+        re.compile(
+            rf"^[^|]*\| *{_STEP} *\| *\d+ *\| *\d+ *\| *(?P<rate>\d{{1,30}}\.\d{{5}}) *\|"
+            r" *(?P<latency>\d{1,30}\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$"
+        ),
+    ),
+    # our all-reduce
+    Kind(
+        "all_reduce",
+        "busbw=",
+        re.compile(rf"iteration={_STEP} us={_NUMBER} busbw=(?P<rate>{_NUMBER}) GB/s"),
+    ),
+)
+_HALF = re.compile(rf"{_NVLOG}iteration: {_STEP}\s*$")
 _OTHER_HALF = re.compile(_NVLOG + rf"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>{_NUMBER})\s*$")
 _REPORTED = re.compile(
-    rf"DLL {_STAMP} - \(\) train_throughput : (\d\S*)"
-    r"|:::NVLOG\S+ \S+ [\d.]+ \([^)]*\) Average total_ips: (\d\S*)\s*$"
+    rf"DLL {_STAMP} - \(\) train_throughput : ({_NUMBER})(?!\S)"
+    rf"|:::NVLOG\S+ \S+ [\d.]+ \([^)]*\) Average total_ips: ({_NUMBER})\s*$"
 )
 _FACT = re.compile(
     r"(?<![\w.])(batch_size|world_size|prof|num_iter|mode|Num GPUs|Per-GPU Batch Size"
     r"|batch_size_per_device|gpu_num_per_node|num_gpus_per_node|num_nodes|iter_num"
     r"|global_batch_size|train_iters)(?: :| =| \.{2,}|:)? +(\w+)"
 )
-_MEMORY = re.compile(r"(?:^|>:)\s*(?:\d+ %|\[[^\]]+\]), (\d+) MiB\s*$")
+_RANKS = re.compile(r"^all-reduce (ranks)=(\d+) ")
+_MEMORY = re.compile(r"(?:^|>:)\s*(?:\d+ %|\[[^\]]+\]), (\d{1,15}) MiB\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +111,60 @@ class PlainStep:
     """
 
     line: int
-    epoch: int
     iteration: int
     clock_ns: int | None
     rate: float
     latency: Fraction | None
-    series: str
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of a log's first epoch as columns, in a quarter of the room of its lines.
+
+    Args:
+        clocks_ns: -1 where no time is printed.
+        latencies: empty where none are printed.
+        later: rates of the epochs after the first.
+        series: what the program calls its rates.
+    """
+
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
+    iterations: "array[int]" = field(default_factory=lambda: array("q"))
+    clocks_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    rates: "array[float]" = field(default_factory=lambda: array("d"))
+    latencies: list[Fraction] = field(default_factory=list)
+    later: "array[float]" = field(default_factory=lambda: array("d"))
+    series: str = ""
+    epoch: int = 0
+
+    def take(self, line: int, kind: str, found: re.Match[str]) -> None:
+        """Take the next step of a log."""
+        parts = found.groupdict()
+        rate, epoch = float(parts["rate"]), int(parts.get("epoch") or 0)
+        if not self.lines:
+            self.series, self.epoch = parts.get("series") or kind, epoch
+        elif epoch != self.epoch:
+            self.later.append(rate)
+            return
+        self.lines.append(line)
+        self.iterations.append(int(parts["iteration"]))
+        self.clocks_ns.append(_clock(parts.get("stamp"), parts.get("seconds")))
+        self.rates.append(rate)
+        if latency := parts.get("latency"):
+            self.latencies.append(Fraction(latency))
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, place: int) -> PlainStep:
+        clock_ns = self.clocks_ns[place]
+        return PlainStep(
+            self.lines[place],
+            self.iterations[place],
+            None if clock_ns < 0 else clock_ns,
+            self.rates[place],
+            self.latencies[place] if self.latencies else None,
+        )
 
 
 @dataclass(slots=True)
@@ -82,31 +177,31 @@ class PlainLog:
         memory_mib: the largest use of a GPU that it prints.
     """
 
-    steps: list[PlainStep] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     facts: dict[str, str] = field(default_factory=dict)
     reported: list[float] = field(default_factory=list)
     memory_mib: int | None = None
 
 
 def read(path: Path) -> PlainLog:
-    """The log in a file; a step in its last line counts only if a line feed ends it."""
-    log, half = PlainLog(), None
+    """The log in a file; a step in its last line counts only if a line feed ends it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    log, half = PlainLog(), ""
+    kinds: Sequence[Kind] = KINDS
     for count, line in lines(path):
-        if " iteration: " in line and (found := _HALF.search(line)):
-            half = found
-            continue
-        if half and (found := _OTHER_HALF.search(line)):
-            clock, series = _clock(None, half["seconds"]), found["series"]
-            log.steps.append(
-                PlainStep(
-                    count, 0, int(half["iteration"]), clock, float(found["rate"]), None, series
-                )
-            )
-            half = None
-        elif step := _step(line, count):
-            log.steps.append(step)
+        for kind in kinds:
+            if kind.mark in line and (found := kind.pattern.search(line)):
+                break
         else:
-            _take(log, line)
+            half = _beside(log, count, line, half)
+            continue
+        if line.count("DLL ") < 2:
+            log.steps.take(count, kind.name, found)
+            if kind is not kinds[0]:
+                kinds = (kind, *(other for other in KINDS if other is not kind))
     return log
 
 
@@ -125,7 +220,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             if not (whole and begun):
                 continue
             text = raw.decode("utf-8", "replace").replace("\0", "")
-            parts = _TAG.split(text)
+            parts = _TAG.split(text) if _TAGGED in text else [text]
             if len(parts) == 1:
                 yield number, text
                 continue
@@ -135,47 +230,44 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, f"[1,{ranks[-1]}]<stdout>:{pieces.pop(ranks[-1], '')}{said[-1]}"
 
 
-def _step(line: str, count: int) -> PlainStep | None:
-    if line.count("DLL ") > 1:
-        return None
-    for kind, mark, pattern in zip(KINDS, MARKS, STEPS, strict=True):
-        if mark in line and (found := pattern.search(line)):
-            parts = found.groupdict()
-            latency = parts.get("latency")
-            return PlainStep(
-                count,
-                int(parts.get("epoch") or 0),
-                int(parts["iteration"]),
-                _clock(parts.get("stamp"), parts.get("seconds")),
-                float(parts["rate"]),
-                Fraction(latency) if latency else None,
-                parts.get("series") or kind,
-            )
-    return None
-
-
-def _clock(stamp: str | None, seconds: str | None) -> int | None:
-    """Nanoseconds since 1970, to the last printed digit."""
-    whole, _, decimals = (stamp or seconds or "").partition(".")
-    if not whole:
-        return None
-    return (int(whole) if seconds else _second(whole)) * 10**9 + int(decimals.ljust(9, "0")[:9])
-
-
-@lru_cache(maxsize=16)
-def _second(text: str) -> int:
-    """Seconds since 1970 of a date and time; 0 where there is no such time."""
-    try:
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        return 0
-
-
-def _take(log: PlainLog, line: str) -> None:
+def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
+    """Take a line that is no whole step; the first half of one, for the next line."""
+    if " iteration: " in line and _HALF.search(line):
+        return line
+    if half and _OTHER_HALF.search(line):
+        both = _BOTH.search(f"{half.rstrip()}\n{line}")
+        if both:
+            log.steps.take(count, "tensorflow", both)
+        return ""
     if found := _REPORTED.search(line):
         log.reported.append(float(found[2] or found[3]))
     elif found := _MEMORY.search(line):
         log.memory_mib = max(log.memory_mib or 0, int(found[1]))
     elif len(line) < 20_000:
-        for name, value in _FACT.findall(line):
+        for name, value in _FACT.findall(line) + _RANKS.findall(line):
             log.facts.setdefault(name, value)
+    return half
+
+
+_BOTH = re.compile(
+    _HALF.pattern.removesuffix(r"\s*$") + r"\n.*?" + _OTHER_HALF.pattern.replace("?P<seconds>", "")
+)
+
+
+def _clock(stamp: str | None, seconds: str | None) -> int:
+    """Nanoseconds since 1970, to the last printed digit; -1 without a time."""
+    whole, _, decimals = (stamp or seconds or "").partition(".")
+    if not whole:
+        return -1
+    since = int(whole) if seconds else _minute(whole[:16]) + int(whole[17:])
+    clock_ns = since * 10**9 + int(decimals.ljust(9, "0")[:9])
+    return clock_ns if 0 <= clock_ns < 1 << 63 else -1
+
+
+@lru_cache(maxsize=16)
+def _minute(text: str) -> int:
+    """Seconds since 1970 of a date and time; far before where there is no such time."""
+    try:
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        return -(1 << 62)

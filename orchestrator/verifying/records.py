@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.verifying.differences import Findings, at, items, number, text
+from orchestrator.verifying.differences import Findings, items, number, text
 
 SUMS = "SHA256SUMS"
-CHANGED = "another sha256"
 
 
 @dataclass(slots=True)
@@ -141,11 +140,6 @@ def check_raw_logs(folder: Folder, name: str, outcome: Mapping[str, object]) -> 
         if folder.sha256(observed) != said:
             found = folder.sha256(observed)
             folder.findings.differs(observed, "sha256", found, f"{said} by {name}")
-
-
-def log_rank(trial: Mapping[str, object]) -> object:
-    """The node_rank whose raw log is measured."""
-    return at(trial, "log_rank") or 0
 
 
 def _listed(folder: Folder) -> Iterator[tuple[str, str]]:

@@ -1,28 +1,24 @@
-"""results.json and the tables beside it, compared with what follows from the logs."""
+"""results.json compared with what follows from the logs, and then whatever is written beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator.verifying import cases, tables
-from orchestrator.verifying.cases import CaseTrial, DerivedCase, Matrix
+from orchestrator.verifying import documents, exports, marks, nodes, pages, tables, texts
+from orchestrator.verifying.cases import CaseTrial, DerivedCase
 from orchestrator.verifying.differences import Findings, at, codes, items, number
+from orchestrator.verifying.marks import Mark
+from orchestrator.verifying.pages import Page
 from orchestrator.verifying.records import Folder
 
-RESULTS = "results.json"
+RESULTS, MARKDOWN, HTML, FIGURES = "results.json", "report.md", "report.html", "figures"
 LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED"})
 """Reasons that only a comparison with other files gives."""
 NOT_DERIVED = {
-    "published": "published values come with the program, not from logs",
-    "tflops_per_gpu": "operations of a step are counted from the model, not from logs",
-    "environment": "nodes were asked when they were provisioned; sweep.json has their answers",
-    "topologies": "nodes were asked when they were provisioned; sweep.json has their answers",
-    "title": "a text of the program",
-    "unit": "a text of the program",
-    "name": "what the benchmark calls a case comes with the program",
-    "machines": "counters of the machines are in the attempt's files, whose sha256 is checked",
-    "energy_j": "counters of the machines are in the attempt's files, whose sha256 is checked",
-    "marks": "what only marks a trial does not change its number",
-    "shared_machine": "nodes were asked when they were provisioned; sweep.json has their answers",
-    "image_digest": "no log holds the digest of an image; it is compared with sweep.json",
+    "published values": "they come with the program; the differences from them are derived",
+    "TFLOP/s": "operations of a step are counted from the model",
+    "facts of nodes": "nodes were asked when they were provisioned; sweep.json has their answers",
+    "shapes of figures": "their sha256 is checked, and the tables and texts beside them",
+    "words": "titles, units, names of cases, and what was seen of a trial that does not count",
 }
 
 
@@ -35,78 +31,151 @@ def is_strict(place: Folder, found: Sequence[CaseTrial]) -> bool:
         for trial in items(case.get("trials"))
     }
     return any(
-        {*codes(trial.outcome.get("marks"))} & {*written.get(trial.name, [])} for trial in found
+        {*marks.codes(trial.machines.marks)} & {*written.get(trial.name, [])} for trial in found
     )
 
 
-def check(place: Folder, record: Mapping[str, object], matrix: Matrix) -> None:
-    """Compare results.json, results.csv, report.md and DLPerf's result files with the cases."""
+def check(
+    place: Folder,
+    record: Mapping[str, object],
+    cases: Sequence[DerivedCase],
+    canary: Sequence[CaseTrial],
+) -> None:
+    """Compare results.json, results.csv, the pages and DLPerf's result files with the cases."""
     if not (place.path / RESULTS).exists():
-        place.findings.not_derived["reports"] = "there are none; `dlperf-orch collect` writes them"
+        place.findings.leave("reports", "there are none; `dlperf-orch collect` writes them")
         return
     written = place.document(RESULTS)
     if written is None:
         return
-    plan = record.get("plan")
-    same = {key: at(plan, key) for key in ("experiment", "workload", "cluster", "image")}
-    same |= {"image_digest": at(plan, "image_digest"), "window": at(plan, "method", "window")}
-    if at(plan, "method", "rule"):
-        same["rule"] = at(plan, "method", "rule")
-    found = matrix.cases
-    derived: dict[str, object] = {"source": record.get("id"), **same}
-    derived["cases"] = [cases.document(it) for it in found]
-    if matrix.canary:
-        derived["canary"] = cases.canary(matrix.canary)
+    for what, why in NOT_DERIVED.items():
+        place.findings.leave(what, why)
+    derived = _document(record)
+    derived["cases"] = [documents.of_case(case) for case in cases]
+    speeds = nodes.compared(cases)
+    derived["node_speeds"] = documents.of_nodes(speeds)
+    if canary:
+        derived["canary"], drifted = documents.of_canary(canary, cases)
+        own = at(written, "canary", "marks")
+        marks.compare(place.findings, RESULTS, "canary.marks", own, drifted)
     place.findings.same(RESULTS, "", written, derived)
-    for number_of, case in enumerate(items(written.get("cases"))):
-        if number_of < len(found):
-            _check_words(place, f"cases[{number_of}]", case, found[number_of])
-    _leave_out(place.findings, written, derived)
-    tables.check(place, written, found)
-
-
-def _check_words(place: Folder, where: str, case: Mapping[str, object], found: DerivedCase) -> None:
-    """Compare marks of a case, and the problems of trials that do not count."""
-    findings = place.findings
-    for mark in ("WIDE-SPREAD", "NODE-SETS", "BASELINE-DIFFERS"):
-        written, derived = mark in codes(case.get("marks")), mark in found.marks
-        if written != derived:
-            words = {True: mark, False: f"no {mark}"}
-            findings.differs(RESULTS, f"{where}.marks", words[written], words[derived])
-    for at_trial, (trial, own) in enumerate(
-        zip(items(case.get("trials")), found.trials, strict=False)
+    marks.compare(place.findings, RESULTS, "marks", written.get("marks"), speeds.marks)
+    for count, (case, derived_case) in enumerate(
+        zip(items(written.get("cases")), cases, strict=False)
     ):
-        recorded = {*codes(own.outcome.get("problems")), *codes(own.outcome.get("marks"))}
-        for code in codes(trial.get("problems")):
-            later = code in LATER and own.derived.reasons
-            if own.state != "planned" and code not in recorded and not later:
-                place_of = f"{where}.trials[{at_trial}].problems"
-                findings.differs(RESULTS, place_of, code, f"no {code} by its outcome and its log")
-        _check_invalid(findings, f"{where}.trials[{at_trial}]", trial, own)
+        _check_case(place.findings, f"cases[{count}]", case, derived_case)
+    _check_beside(place, written, derived, cases)
 
 
-def _check_invalid(
-    findings: Findings, where: str, trial: Mapping[str, object], own: CaseTrial
+def _check_beside(
+    place: Folder,
+    written: Mapping[str, object],
+    derived: Mapping[str, object],
+    cases: Sequence[DerivedCase],
 ) -> None:
-    """A number that does not count is still one that its log gives."""
-    written = number(trial.get("throughput"))
-    if own.state == "invalid" and written is not None and own.derived.throughput is not None:
-        findings.same(RESULTS, f"{where}.throughput", written, own.derived.throughput)
+    """Compare the verdict, and every file beside results.json."""
+    whole = {**written, **derived, "cases": _joined(written.get("cases"), derived["cases"])}
+    canary = {**_object(written.get("canary")), **_object(derived.get("canary"))}
+    canary["trials"] = _joined(at(written, "canary", "trials"), canary.get("trials"))
+    report = tables.report(
+        items(whole["cases"]), cases, items(canary["trials"]), items(derived["node_speeds"])
+    )
+    whole |= {"cases": report.cases, "canary": canary}
+    known = texts.verdict(whole, report.cases, report.canary)
+    whole["verdict"] = texts.document(known, report.cases, report.canary)
+    place.findings.same(RESULTS, "verdict", written.get("verdict"), whole["verdict"])
+    exports.check(place, whole, cases)
+    for name in (MARKDOWN, HTML):
+        if (page := _page(place, name)) is not None:
+            tables.check(place.findings, name, page.tables, report)
+            texts.check(place.findings, name, page, whole, known)
+            if name == HTML:
+                texts.check_proofs(place, name, page, report.cases)
+    for path in (HTML, *sorted(path.name for path in (place.path / FIGURES).glob("*.svg"))):
+        name = path if path == HTML else f"{FIGURES}/{path}"
+        if (page := _page(place, name)) is not None:
+            tables.check_points(place.findings, name, page.titles, report)
 
 
-def _leave_out(
-    findings: Findings, written: Mapping[str, object], derived: Mapping[str, object]
+def _page(place: Folder, name: str) -> Page | None:
+    try:
+        content = (place.path / name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        place.findings.differs(name, "", f"cannot be read: {error}", "a page")
+        return None
+    return pages.of_markdown(content) if name == MARKDOWN else pages.of_html(content)
+
+
+def _joined(written: object, derived: object) -> list[dict[str, object]]:
+    """Objects of a list with what is derived of each in the place of what is written."""
+    said = items(written)
+    return [
+        {
+            **(said[count] if count < len(said) else {}),
+            **own,
+            **(
+                {"trials": _joined(at(said, count, "trials"), own["trials"])}
+                if "trials" in own
+                else {}
+            ),
+        }
+        for count, own in enumerate(items(derived))
+    ]
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _document(record: Mapping[str, object]) -> dict[str, object]:
+    plan = record.get("plan")
+    keys = ("experiment", "workload", "cluster", "image", "image_digest")
+    method = at(plan, "method")
+    own = method if isinstance(method, Mapping) else {}
+    found: dict[str, object] = {"source": record.get("id"), **{key: at(plan, key) for key in keys}}
+    found |= {"window": own.get("window")}
+    found |= {"method": {key: it for key, it in own.items() if key != "repeats"}}
+    return found | ({"rule": own["rule"]} if own.get("rule") else {})
+
+
+def _check_case(
+    findings: Findings, where: str, written: Mapping[str, object], case: DerivedCase
 ) -> None:
-    """Note what results.json says and nothing here derives."""
-    levels = [("", written, derived)]
-    if items(written.get("cases")) and items(derived.get("cases")):
-        case, own = items(written["cases"])[0], items(derived["cases"])[0]
-        levels.append(("cases[].", case, own))
-        if items(case.get("trials")) and items(own.get("trials")):
-            trial = items(own["trials"])[0]
-            levels.append(("cases[].trials[].", items(case["trials"])[0], trial))
-    for name in ("report.html", "figures"):
-        findings.not_derived[name] = "their sha256 is checked, their content is not read"
-    for where, has, own in levels:
-        for key in has.keys() - own.keys() - {"version", "exports", "cases"}:
-            findings.not_derived[f"{where}{key}"] = NOT_DERIVED.get(key, "not a number of a log")
+    """Compare marks of a case and of its trials, and the problems of trials that do not count."""
+    trials = items(written.get("trials"))
+    derived = [*case.marks, *_counted(trials)]
+    marks.compare(findings, RESULTS, f"{where}.marks", written.get("marks"), derived)
+    for count, (trial, own) in enumerate(zip(trials, case.trials, strict=False)):
+        place = f"{where}.trials[{count}]"
+        if own.state == "valid":
+            marks.compare(findings, RESULTS, f"{place}.marks", trial.get("marks"), own.marks)
+            continue
+        _check_problems(findings, place, trial, own)
+
+
+def _counted(trials: Sequence[Mapping[str, object]]) -> Iterator[Mark]:
+    """How many trials have each mark that a valid one has."""
+    valid = {
+        code
+        for trial in trials
+        if trial.get("state") == "valid"
+        for code in codes(trial.get("marks"))
+    }
+    times = Counter(code for trial in trials for code in {*codes(trial.get("marks"))})
+    for code in valid & marks.LOOKED_FOR:
+        yield Mark(code, (f"{times[code]} trial",))
+
+
+def _check_problems(
+    findings: Findings, place: str, written: Mapping[str, object], own: CaseTrial
+) -> None:
+    """Every reason must be recorded or derived; a number that is out is still one of its log."""
+    known = {*codes(own.outcome.get("problems")), *(code for code, _ in own.derived.reasons)}
+    known |= {*marks.codes(own.machines.marks)} | ({"MISSING"} if own.state == "planned" else set())
+    for code in codes(written.get("problems")):
+        if code not in known and not (code in LATER and own.derived.reasons):
+            where = f"{place}.problems"
+            findings.differs(RESULTS, where, code, f"no {code} by its outcome and its log")
+    throughput = number(written.get("throughput"))
+    if own.state == "invalid" and throughput is not None and own.derived.throughput is not None:
+        findings.same(RESULTS, f"{place}.throughput", throughput, own.derived.throughput)

@@ -3,12 +3,13 @@
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from orchestrator import workloads
-from orchestrator.collecting import fabric, logs, report_files
+from orchestrator.collecting import fabric, logs, report_files, telemetry
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, TaskEnd
@@ -21,12 +22,15 @@ from orchestrator.model.plan import Plan, Task, Trial
 from orchestrator.model.repeats import Repeats
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
+from orchestrator.report import Language
 from orchestrator.state import contents
 from orchestrator.state.store import Store, Sweep
 from tests import SAMPLES
 from tests.collecting import oneflow_logs
 from tests.collecting.pytorch_logs import PUBLISHED, run_of
+from tests.verifying.observers import Seen
 
+PLACES = ("start", "middle", "end")
 AT = "2026-01-05T09:00:00.000+00:00"
 NCCL = (SAMPLES / "nccl/ib_2.19.3_one_hca.txt").read_text()
 TF = SAMPLES / "logs-tf-rn50"
@@ -35,12 +39,23 @@ GPT = SAMPLES / "logs-oneflow-gpt/of_gpt_4n8d_dp2_mp4_pp4_full_README.txt"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A workload's logs by case: each text is a trial's."""
+    """A workload's logs by case: each text is a trial's.
+
+    Args:
+        nodes: by trial, the single node that it ran on.
+        seen: by trial, what was seen of each of its nodes.
+        beside: by trial, those that ran meanwhile.
+        canary: its case, with the logs of start, middle and end.
+    """
 
     workload: str
     method: Method
     logs: Mapping[Case, Sequence[str]]
     hcas: str = ""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    canary: Mapping[Case, Sequence[str]] = field(default_factory=dict)
 
 
 def case(token: str, batch: int, precision: str = "amp", **more: Any) -> Case:
@@ -133,6 +148,9 @@ def made(store: Store, recorded: Recorded) -> Sweep:
         for repeat in range(1, len(texts) + 1)
     ]
     texts = [text for group in recorded.logs.values() for text in group]
+    for it, measured_texts in recorded.canary.items():
+        trials += [_canary(it, place, count) for count, place in enumerate(PLACES, 1)]
+        texts += measured_texts
     method, name = recorded.method, recorded.workload
     digest = f"sha256:{'0' * 64}"
     nodes = tuple(NodeEntry(name=f"vs{n}", address=f"10.11.0.{n}") for n in range(1, 5))
@@ -153,11 +171,24 @@ def made(store: Store, recorded: Recorded) -> Sweep:
     return sweep
 
 
+def _canary(it: Case, place: str, repeat: int) -> Trial:
+    name = f"canary-{it.token}-r50_b{it.micro_batch_size}_{it.precision}_{repeat}"
+    log = f"canary/{it.token}/r50_b{it.micro_batch_size}_{it.precision}_{repeat}.log"
+    return Trial(name=name, repeat=repeat, case=it, log=log, ordinal=0, canary=place)
+
+
 def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
     """Leave what one attempt leaves: its description, raw logs, outcome and events."""
     env = {"NCCL_IB_HCA": recorded.hcas} if recorded.hcas else {}
     tasks = tuple(
-        Task(f"vs{rank + 1}", rank, ("python", "main.py"), env, (), (*range(8),))
+        Task(
+            recorded.nodes.get(trial.name, f"vs{rank + 1}"),
+            rank,
+            ("python", "main.py"),
+            env,
+            (),
+            (*range(8),),
+        )
         for rank in range(trial.case.nodes)
     )
     attempt = Attempt(sweep.id, trial.name, 1, {it.node: "/x" for it in tasks}, 22333, tasks)
@@ -168,8 +199,12 @@ def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
         raw = folder / f"r{task.node_rank}.log"
         raw.write_bytes((text if task.node_rank == 0 else NCCL + f"{trial.name}\n").encode())
         digest = hashlib.sha256(raw.read_bytes()).hexdigest()
-        size = raw.stat().st_size
-        ends.append(TaskEnd(task.node, task.node_rank, 0, "exited", size, digest, 1.0))
+        size, went_at = raw.stat().st_size, 1.0
+        if seen := recorded.seen.get(trial.name):
+            (folder / f"r{task.node_rank}.state").write_text(seen.state())
+            (folder / f"r{task.node_rank}.gpus").write_text(seen.gpus())
+            went_at = seen.went_at
+        ends.append(TaskEnd(task.node, task.node_rank, 0, "exited", size, digest, went_at))
     sweep.keep_log(trial.log, folder / "r0.log")
     _conclude(sweep, trial, attempt, recorded, tuple(ends))
 
@@ -185,6 +220,8 @@ def _conclude(
     if len(attempt.tasks) > 1:
         seen = fabric.observed(folder, attempt.tasks, workload)
         found = fabric.proved(found, attempt, seen)
+    if trial.name in recorded.seen:
+        found = telemetry.stated(found, log, folder, ends)
     assert found.evidence is not None
     outcome = Outcome(
         trial=trial.name,
@@ -199,6 +236,9 @@ def _conclude(
         port=22333,
         start_skew_s=0.25,
         tasks=ends,
+        observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
+        marks=telemetry.of_machines(found),
+        beside=tuple(recorded.beside.get(trial.name, ())),
     )
     sha256 = sweep.keep_outcome(trial.log, outcome)
     first = found.problems[0] if found.problems else None
@@ -215,10 +255,12 @@ def _conclude(
     sweep.append(ended)
 
 
-def collected(store: Store, recorded: Recorded) -> Sweep:
+def collected(
+    store: Store, recorded: Recorded, language: Language = "en", *, strict: bool = False
+) -> Sweep:
     """Such a sweep with its reports and checksums."""
     sweep = made(store, recorded)
-    report_files.reports(sweep.folder, measured(sweep), "en")
+    report_files.reports(sweep.folder, measured(sweep, strict=strict), language)
     contents.keep_sums(sweep)
     return sweep
 
@@ -236,4 +278,47 @@ def settled() -> Recorded:
     return Recorded("oneflow_rn50", method, {case("1n1g", 128, "fp32"): [*texts[:5], "", ""]})
 
 
-ALL = {"pytorch": pytorch, "oneflow": oneflow, "bert": bert, "gpt": gpt, "tensorflow": tensorflow}
+def marked() -> Recorded:
+    """A sweep in which everything happened that marks what counts.
+
+    One of four nodes is slower, one trial far from the others of its case, whose trials rise; the
+    machines drift, throttle, and are loaded by others.
+    """
+    found: dict[Case, list[str]] = {case("1n1g", 256): [], case("1n2g", 256): []}
+    nodes, seen, beside = {}, {}, {}
+    for it, texts in found.items():
+        for repeat in range(1, 9):
+            name = f"{it.token}-r50_b256_amp_{repeat}"
+            nodes[name] = f"vs{(repeat - 1) % 4 + 1}"
+            rate = it.world_size * (800 + repeat / 4) * (0.94 if nodes[name] == "vs3" else 1)
+            texts.append(run_of(it.token, repeat, rate).log())
+            seen[name] = _seen(it.token, repeat)
+            if repeat == 2:
+                beside[name] = ["1n2g-r50_b256_amp_1"]
+    rising = case("1n4g", 256)
+    found[rising] = [
+        run_of("1n4g", repeat, 3000 + repeat + (700 if repeat == 7 else 0)).log()
+        for repeat in range(1, 8)
+    ]
+    canary = {case("1n1g", 256): [run_of("1n1g", 20 + n, 800 - 30 * n).log() for n in range(1, 4)]}
+    method = Method(repeats=8, iterations=151, window=(25, 125))
+    return Recorded("ngc_pytorch_rn50", method, found, "", nodes, seen, beside, canary)
+
+
+def _seen(token: str, repeat: int) -> Seen:
+    """What was seen of the node of one trial: heat, others, an alien, steal, or a counter."""
+    began = run_of(token, repeat, 800.0).began.replace(tzinfo=UTC).timestamp()
+    seen = Seen(began - 4, 80, counter=repeat % 2 == 0)
+    happened = {
+        2: replace(seen, hot=30),
+        3: replace(seen, others=1.5),
+        4: replace(seen, alien=1.25),
+        5: replace(seen, steal=0.05),
+    }
+    return happened.get(repeat, seen)
+
+
+ALL = {
+    **{"pytorch": pytorch, "oneflow": oneflow, "bert": bert, "gpt": gpt, "tensorflow": tensorflow},
+    "marked": marked,
+}

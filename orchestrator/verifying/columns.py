@@ -1,0 +1,219 @@
+"""What each column of a report's tables must say, by its head."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from orchestrator.verifying.differences import at, codes, items, number, text
+
+_HEADS: Mapping[str, tuple[str, ...]] = {
+    "batch": ("batch", "批大小", "batch per GPU", "单卡批大小", "batch_size_per_device"),
+    "case": ("case", "用例"),
+    "codes": ("codes", "代码"),
+    "difference": ("difference", "差异"),
+    "efficiency": ("efficiency", "效率"),
+    "energy": ("J per sample", "每样本能耗，J"),
+    "evidence": ("evidence", "证据"),
+    "from_median": ("difference from the median", "与中位数的差异"),
+    "gpus": ("GPUs", "卡数"),
+    "gpus_per_node": ("gpu_num_per_node", "GPUs per node", "每节点 GPU 数"),
+    "ideal": ("ideal", "理想值"),
+    "interval": ("interval (coverage)", "区间（覆盖率）"),
+    "iterations": ("iterations", "迭代"),
+    "latency": ("latency", "延迟"),
+    "limits": ("limits seen", "出现过的限制"),
+    "load": ("load", "负载"),
+    "log": ("log", "日志"),
+    "marks": ("marks", "标记"),
+    "memory": ("memory", "显存"),
+    "memory_mhz": ("memory clock, MHz", "显存时钟，MHz"),
+    "moments": ("moments", "采样数"),
+    "node": ("node", "节点"),
+    "nodes": ("node_num", "num_nodes", "nodes", "节点数"),
+    "others_cpus": ("CPUs used by others", "其他进程占用的 CPU 数"),
+    "place": ("measured at", "测量时刻"),
+    "power_w": ("power, W", "功率，W"),
+    "precision": ("precision", "精度"),
+    "published": ("published", "公布值"),
+    "sha256": ("sha256",),
+    "sm_mhz": ("SM clock, MHz", "SM 时钟，MHz"),
+    "source": ("source", "来源"),
+    "speed": ("speed", "相对速度"),
+    "speedup": ("speedup", "加速比"),
+    "speedup_interval": ("speedup interval (coverage)", "加速比区间（覆盖率）"),
+    "spread": ("spread", "离散度"),
+    "state": ("state", "状态"),
+    "steal": ("steal", "被虚拟机管理程序占用"),
+    "temperature_c": ("temperature, °C", "温度，°C"),
+    "tflops": ("TFLOP/s per GPU", "单卡 TFLOP/s"),
+    "throughput": ("median", "中位数", "measured", "实测值"),
+    "to_first": ("difference from the first", "与首次的差异"),
+    "transport": ("transport", "传输方式"),
+    "trial": ("trial", "试验"),
+    "trials": ("trials", "试验次数"),
+    "utilisation_pct": ("utilisation, %", "利用率，%"),
+}
+KEYS = {head: key for key, heads in _HEADS.items() for head in heads}
+STATES = {
+    **{"有效": "valid", "无效": "invalid", "失败": "failed", "设施故障": "infra-lost"},
+    **{"中断": "interrupted", "未运行": "planned", "无需运行": "not-needed"},
+}
+PLACES = {"开始": "start", "中间": "middle", "结束": "end"}
+_RATE = re.compile(r"/s\b|/sec\b|throughput")
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_CODE = re.compile(r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*")
+Value = str | Sequence[float | None]
+Document = Mapping[str, object]
+"""What results.json must say of a case or a trial."""
+_OF_CASE: Mapping[str, tuple[str, ...]] = {
+    "nodes": ("case", "nodes"),
+    "gpus_per_node": ("case", "gpus_per_node"),
+    "gpus": ("case", "world_size"),
+    "batch": ("case", "micro_batch_size"),
+    "throughput": ("median",),
+    "speedup": ("speedup",),
+    "efficiency": ("efficiency",),
+    "spread": ("spread",),
+    "latency": ("latency_s",),
+    "memory": ("memory_mib",),
+    "tflops": ("tflops_per_gpu",),
+    "energy": ("energy_per_sample_j",),
+    "ideal": ("ideal",),
+}
+_OF_MACHINES = (
+    *("sm_mhz", "memory_mhz", "power_w", "temperature_c", "utilisation_pct"),
+    *("others_cpus", "load", "steal"),
+)
+_SCALES = {"efficiency": 100, "spread": 100, "steal": 100, "latency": 1000}
+
+
+def key(head: str) -> str:
+    """What a column is about; empty where nothing of it is derived."""
+    return KEYS.get(head) or ("throughput" if _RATE.search(head) else "")
+
+
+def fits(cell: str, value: Value) -> bool:
+    """Whether a cell says a text, or exactly these numbers, as they are rounded in it."""
+    if isinstance(value, str):
+        return cell == value
+    known = [it for it in value if it is not None]
+    if len(known) < len(value):  # not to be told
+        return cell in ("", "-") or cell.startswith("n/a")
+    shown = _NUMBER.findall(cell)
+    return len(shown) == len(known) and all(map(_rounds, known, shown))
+
+
+def _rounds(value: float, shown: str) -> bool:
+    """Whether a number is rounded so; zeros at its end may be left out."""
+    decimals = len(shown.partition(".")[2])
+    again = f"{value:z.{decimals}f}"
+    return again == f"{float(shown):z.{decimals}f}"
+
+
+def of_case(key: str, case: Document) -> Value | None:
+    """What a cell about a case must say; None where that is not derived."""
+    if key in _OF_CASE:
+        return _scaled(key, number(at(case, *_OF_CASE[key])))
+    if key in _OF_MACHINES:
+        known = [it for state in _states(case) if (it := number(state.get(key))) is not None]
+        return _scaled(key, median(known) if known else None)
+    found = _OTHERS.get(key)
+    return found(case) if found else None
+
+
+def of_trial(key: str, trial: Document) -> Value | None:
+    """What a cell about a trial must say; None where that is not derived."""
+    if key in ("throughput", "to_first"):
+        return [number(trial.get(key))]
+    if key == "codes":
+        return " ".join([*codes(trial.get("problems")), *codes(trial.get("marks"))])
+    if key == "sha256":
+        return text(trial.get("sha256"))[:12]
+    if key in ("log", "evidence"):
+        return text(trial.get("log"))
+    if key == "transport":
+        return text(trial.get("transport")) or "-"
+    return text(trial.get(key)) if key in ("state", "place") else None
+
+
+def of_dot(key: str, trial: Document) -> Value | None:
+    """What a cell about a point in the figure of all trials must say."""
+    if key == "trial":
+        return text(trial.get("trial"))
+    if key == "from_median":
+        return [number(trial.get("from_median"))]
+    return of_trial(key, trial) if key in ("state", "throughput") else None
+
+
+def of_speed(key: str, node: Document) -> Value | None:
+    """What a cell about the speed of a node must say."""
+    if key == "node":
+        return text(node.get("node"))
+    return [number(node.get(key))] if key in ("trials", "speed") else None
+
+
+def of_published(key: str, case: Document) -> Value | None:
+    """What a cell beside a published result must say: ours, and how far it is from that."""
+    return of_case(key, case) if key in ("throughput", "difference") else None
+
+
+def words(value: Value) -> str:
+    """What a cell must say, in words."""
+    if isinstance(value, str):
+        return value
+    return ", ".join("nothing" if it is None else f"{it:.6g}" for it in value)
+
+
+def without_meanings(text: str) -> str:
+    """A text without what Chinese reports say of a code."""
+    return re.sub("（[^）]*）", " ", text)
+
+
+def plain(key: str, cell: str) -> str:
+    """A cell in English, its codes without their meanings."""
+    if key in ("codes", "marks"):
+        return " ".join(_CODE.findall(without_meanings(cell)))
+    if key == "transport":
+        return cell or "-"
+    return {"state": STATES, "place": PLACES}.get(key, {}).get(cell, cell)
+
+
+def _scaled(key: str, value: float | None) -> list[float | None]:
+    return [None if value is None else value * _SCALES.get(key, 1)]
+
+
+def _states(case: Document) -> list[Document]:
+    """Of the machines, over all valid trials."""
+    valid = [trial for trial in items(case.get("trials")) if trial.get("state") == "valid"]
+    return [state for trial in valid for state in items(trial.get("machines"))]
+
+
+def _interval(found: object) -> list[float | None]:
+    low, high, coverage = (number(at(found, end)) for end in ("low", "high", "coverage"))
+    return [low, high, None if coverage is None else coverage * 100]
+
+
+def _limits(case: Document) -> str | None:
+    told = [state.get("limits") for state in _states(case)]
+    names = {str(name) for some in told if isinstance(some, list) for name in some}
+    return ", ".join(sorted(names)) or None
+
+
+def _difference(case: Document) -> list[float | None]:
+    """From the published result that a report compares with first."""
+    rows = items(case.get("published"))
+    value, middle = number(rows[0].get("throughput")) if rows else None, number(case.get("median"))
+    return [(middle / value - 1) * 100 if value and middle else None]
+
+
+_OTHERS: Mapping[str, Callable[[Document], Value | None]] = {
+    "trials": lambda case: [number(case.get("trials_valid")), number(case.get("trials_planned"))],
+    "interval": lambda case: _interval(case.get("interval")),
+    "speedup_interval": lambda case: _interval(case.get("speedup_interval")),
+    "transport": lambda case: text(case.get("transport")) or "-",
+    "marks": lambda case: " ".join(codes(case.get("marks"))),
+    "difference": _difference,
+    "moments": lambda case: [sum(number(it.get("moments")) or 0 for it in _states(case))],
+    "limits": _limits,
+}

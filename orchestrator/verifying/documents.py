@@ -1,0 +1,122 @@
+"""What results.json must say, as it follows from derived cases."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from orchestrator.verifying.cases import CaseTrial, DerivedCase
+from orchestrator.verifying.marks import Mark
+from orchestrator.verifying.nodes import NodeSpeeds
+from orchestrator.verifying.trials import global_batch
+
+LEAST_DRIFT = 0.02
+LEARNT_FROM = 3
+"""Valid trials of a case from which on its own spread says what a canary may drift."""
+
+
+def of_case(case: DerivedCase) -> dict[str, object]:
+    """What must be said of a case, but for its marks."""
+    sources = sorted({source for _, _, source in case.energies})
+    return {
+        "case": _described(case.case),
+        "trials_valid": len(case.values),
+        "trials_planned": case.planned,
+        "settled": case.settled,
+        **case.numbers,
+        "speedup": case.speedup,
+        "speedup_interval": case.speedup_interval,
+        "efficiency": case.efficiency,
+        "latency_s": _middle(trial.derived.latency_s for trial in case.valid),
+        "memory_mib": max(_known(trial.derived.memory_mib for trial in case.valid), default=None),
+        "energy_per_sample_j": _middle(joules for _, joules, _ in case.energies),
+        "energy_source": " ".join(sources) or None,
+        "transport": None if case.transport == "-" else case.transport,
+        "trials": [_of_trial(trial) for trial in case.trials],
+    }
+
+
+def of_canary(
+    trials: Sequence[CaseTrial], cases: Sequence[DerivedCase]
+) -> tuple[dict[str, object], list[Mark]]:
+    """What must be said of a canary, and DRIFT where it drifted."""
+    values = {
+        str(trial.plan.get("canary")): trial.derived.throughput
+        for trial in trials
+        if trial.state == "valid" and trial.derived.throughput is not None
+    }
+    found = sorted(values.values())
+    drift = (found[-1] - found[0]) / median(found) if found else 0.0
+    bound = max([LEAST_DRIFT, *_own_spread(trials, cases)])
+    marks = []
+    if drift > bound:
+        seen = (f"{value:.2f} at the {place}" for place, value in values.items())
+        marks.append(Mark("DRIFT", (f"{drift:.1%}", *seen, f"at most {bound:.1%}")))
+    documents = [{"place": trial.plan.get("canary"), **_of_trial(trial)} for trial in trials]
+    shown = drift if len(found) > 1 else None
+    return {"drift": shown, "bound": bound, "trials": documents}, marks
+
+
+def _own_spread(trials: Sequence[CaseTrial], cases: Sequence[DerivedCase]) -> list[float]:
+    case = next((it for it in cases if it.case == trials[0].plan.get("case")), None)
+    spread = case.numbers.get("spread") if case else None
+    enough = case is not None and len(case.values) >= LEARNT_FROM
+    return [spread] if enough and isinstance(spread, float) else []
+
+
+def of_nodes(found: NodeSpeeds) -> list[dict[str, object]]:
+    """What must be said of the speeds of nodes."""
+    return [
+        {"node": node, "trials": count, "speed": speed}
+        for node, (count, speed) in found.speeds.items()
+    ]
+
+
+def _described(case: Mapping[str, object]) -> dict[str, object]:
+    nodes, gpus = int(str(case["nodes"])), int(str(case["gpus_per_node"]))
+    params = case.get("params")
+    pairs = params if isinstance(params, list) else []
+    return {
+        **{key: value for key, value in case.items() if key != "params"},
+        "placement": f"{nodes}x{gpus}",
+        "world_size": nodes * gpus,
+        "global_batch_size": global_batch(case),
+        **{f"params.{key}": value for key, value in pairs},
+    }
+
+
+def _of_trial(trial: CaseTrial) -> dict[str, object]:
+    found: dict[str, object] = {
+        "trial": trial.name,
+        "repeat": trial.plan.get("repeat"),
+        "attempt": trial.outcome.get("attempt", 0),
+        "state": trial.state,
+    }
+    if trial.state in ("valid", "invalid"):
+        found |= {"nodes": trial.nodes, "sha256": trial.sha256, "beside": trial.beside}
+        found |= {"log": f"logs/{trial.plan.get('log')}", "provenance": dict(trial.provenance)}
+    if trial.state == "valid":
+        joules, per_sample, source = trial.machines.energy or (None, None, None)
+        found |= {
+            "throughput": trial.derived.throughput,
+            "rate_mean": trial.derived.rate_mean,
+            "latency_s": trial.derived.latency_s,
+            "memory_mib": trial.derived.memory_mib,
+            "transport": None if trial.transport == "-" else trial.transport,
+            "lines": trial.derived.lines,
+            "problems": [],
+            "machines": trial.machines.states,
+            "energy_j": joules,
+            "energy_per_sample_j": per_sample,
+            "energy_source": source,
+        }
+    elif trial.state != "invalid":
+        found |= {"throughput": None}
+    return found
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return median(known) if known else None
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -1,0 +1,236 @@
+"""State of the machines beside a trial, energy and marks, from what observers wrote.
+
+Source of every bound: ``docs/state-of-machines.md``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+
+from orchestrator.verifying import plain_state
+from orchestrator.verifying.damages import NS
+from orchestrator.verifying.differences import items, number, text
+from orchestrator.verifying.marks import Mark
+from orchestrator.verifying.plain_state import Gpu, Host, PlainNode, Process
+from orchestrator.verifying.trials import DerivedTrial
+
+HARMFUL = {
+    *("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"),
+}
+LEAST_MOMENTS = 3
+LEAST_S = 2
+ALIEN_CPUS = 0.5
+OTHERS_SHARE, OTHERS_CPUS, STEAL_SHARE = 0.1, 0.5, 0.02
+DAY_S, QUARTER_S = 14 * 3600, 900
+COLUMNS = {
+    "sm_mhz": ("clocks.current.sm", "clocks.sm"),
+    "memory_mhz": ("clocks.current.memory", "clocks.mem"),
+    "power_w": ("power.draw",),
+    "temperature_c": ("temperature.gpu",),
+    "utilisation_pct": ("utilization.gpu",),
+    "memory_mib": ("memory.used",),
+}
+
+
+@dataclass(slots=True)
+class Machines:
+    """What was derived of the machines of a trial; nothing where no observer saw them.
+
+    Args:
+        energy: joules, joules per sample, and ``counter`` or ``power``.
+    """
+
+    states: list[dict[str, object]] = field(default_factory=list)
+    energy: tuple[float, float, str] | None = None
+    marks: list[Mark] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A node within the measured window, or within the run where no clock tells the window."""
+
+    node: PlainNode
+    window: bool
+    first_s: float
+    last_s: float
+
+    def holds(self, at_s: float) -> bool:
+        return self.first_s <= at_s <= self.last_s
+
+    @property
+    def seconds(self) -> float:
+        return self.last_s - self.first_s
+
+    @property
+    def hosts(self) -> list[Host]:
+        return [moment for moment in self.node.hosts if self.holds(moment.at_s)]
+
+    @property
+    def processes(self) -> list[Process]:
+        return [it for it in self.node.processes if self.holds((it.since_s + it.at_s) / 2)]
+
+    @property
+    def gpus(self) -> dict[int, list[Gpu]]:
+        """By index."""
+        found: dict[int, list[Gpu]] = {}
+        for moment in self.node.gpus:
+            if self.holds(moment.at_s):
+                found.setdefault(moment.index, []).append(moment)
+        return found
+
+
+def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) -> Machines:
+    """The machines of a trial whose observers' files are what they were.
+
+    Args:
+        folder: of the attempt.
+    """
+    ends, seen, inside = items(outcome.get("tasks")), [], None
+    for place, end in enumerate(ends):
+        rank, went_s = end.get("node_rank"), number(end.get("went_at"))
+        files = folder / f"r{rank}.state", folder / f"r{rank}.gpus"
+        node = plain_state.read(text(end.get("node")), *files)
+        if node is None or not node.hosts or went_s is None:
+            continue
+        if place == 0:
+            inside = _window(trial, went_s, node.hosts[-1].at_s)
+        if inside:
+            seen.append(_Seen(node, True, went_s + inside[0], went_s + inside[1]))
+        else:
+            last_s = max(went_s, *(moment.at_s for moment in node.hosts))
+            seen.append(_Seen(node, False, went_s, last_s))
+    energy = _energy(seen, trial.throughput) if seen and len(seen) == len(ends) else None
+    marks = [mark for node in seen for mark in _marks(node)]
+    return Machines([_state(node) for node in seen], energy, marks)
+
+
+def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, float] | None:
+    """Seconds after the gate opened; of an unknown time zone the one that fits."""
+    first, last = trial.span or (None, None)
+    if not (first and last) or trial.begun_ns is None:
+        return None
+    if first.clock_ns is None or last.clock_ns is None:
+        return None
+    after_s = trial.begun_ns / NS - went_s
+    if not -DAY_S <= after_s <= DAY_S + ended_s - went_s:
+        return None
+    first_s, last_s = ((end - trial.begun_ns) / NS for end in (first.clock_ns, last.clock_ns))
+    if not 0 <= after_s <= ended_s - went_s - last_s + 2:
+        after_s %= QUARTER_S
+    return after_s + first_s, after_s + last_s
+
+
+def _state(seen: _Seen) -> dict[str, object]:
+    """As results.json says it."""
+    gpus = [moment for moments in seen.gpus.values() for moment in moments]
+    told = [limits for moment in gpus if (limits := moment.limits) is not None]
+    slowed = [_slowed_s(moments) for moments in seen.gpus.values()]
+    return {
+        "node": seen.node.node,
+        "span": "window" if seen.window else "run",
+        "seconds": seen.seconds,
+        "moments": len(seen.hosts),
+        **{name: _middle([it.number(*of) for it in gpus]) for name, of in COLUMNS.items()},
+        "limits": sorted({name for names in told for name in names} - {"gpu_idle"})
+        if told
+        else None,
+        "slowed_s": max((it for it in slowed if it is not None), default=None),
+        "others_cpus": _others(seen.hosts),
+        "steal": _steal(seen),
+        "load": _middle([moment.load for moment in seen.hosts]),
+    }
+
+
+def _marks(seen: _Seen) -> Iterator[Mark]:
+    node = f"node {seen.node.node}"
+    for index, moments in seen.gpus.items():
+        yield from _throttled(node, index, moments)
+    yield from _aliens(node, seen.processes)
+    if len(seen.hosts) < LEAST_MOMENTS:
+        return
+    cpus, others, steal = seen.node.cpus, _others(seen.hosts), _steal(seen)
+    bound = max(OTHERS_CPUS, OTHERS_SHARE * cpus)
+    if others is not None and others > bound:
+        used = f"{others:.1f} of {cpus}"
+        yield Mark("CPU-LOADED", (node, used, f"at most {bound:.1f}"))
+    if steal is not None and steal > STEAL_SHARE:
+        yield Mark("CPU-LOADED", (node, f"{steal:.1%}", f"at most {STEAL_SHARE:.0%}"))
+
+
+def _throttled(node: str, index: int, moments: Sequence[Gpu]) -> Iterator[Mark]:
+    held = [seen for moment in moments if (seen := HARMFUL & {*(moment.limits or ())})]
+    slowed_s = _slowed_s(moments)
+    if held or slowed_s:
+        names = sorted({name for some in held for name in some})
+        counted = (f"{slowed_s:.1f} s",) if slowed_s else ()
+        times = f"in {len(held)} of {len(moments)}"
+        yield Mark("THROTTLED", (node, f"GPU {index}", *names, times, *counted))
+
+
+def _aliens(node: str, processes: Sequence[Process]) -> Iterator[Mark]:
+    most: dict[tuple[str, int], tuple[str, float]] = {}
+    for it in processes:
+        if it.kind == "gpu" or it.amount >= ALIEN_CPUS:
+            name, amount = most.get((it.kind, it.pid), (it.name, it.amount))
+            most[it.kind, it.pid] = (name, max(amount, it.amount))
+    for (kind, pid), (name, amount) in most.items():
+        used = f"{amount:.0f} MiB" if kind == "gpu" else f"{amount:.1f} CPUs"
+        yield Mark("ALIEN-PROCESS", (node, f"process {pid} ({name})", used))
+
+
+def _energy(seen: Sequence[_Seen], throughput: float | None) -> tuple[float, float, str] | None:
+    if not throughput or not all(node.window for node in seen):
+        return None
+    seconds, used = seen[0].seconds, []
+    for node in seen:
+        gpus = [_joules(moments, node.seconds) for moments in node.gpus.values()]
+        if not gpus or len(gpus) < len({moment.index for moment in node.node.gpus}):
+            return None
+        used += gpus
+    known = [it for it in used if it is not None]
+    if len(known) < len(used):
+        return None
+    joules = sum(amount for amount, _ in known)
+    source = "counter" if all(counted for _, counted in known) else "power"
+    return joules, joules / (throughput * seconds), source
+
+
+def _joules(moments: Sequence[Gpu], seconds: float) -> tuple[float, bool] | None:
+    """Of one GPU, and whether a counter says so; None of too few moments."""
+    if len(moments) < LEAST_MOMENTS:
+        return None
+    first, last = (end.number("total_energy_consumption") for end in (moments[0], moments[-1]))
+    seen_s = moments[-1].at_s - moments[0].at_s
+    if first is not None and last is not None and 2 * seen_s >= seconds:
+        return (last / 1e3 - first / 1e3) * seconds / seen_s, True
+    powers = [it for moment in moments if (it := moment.number("power.draw")) is not None]
+    return (fmean(powers) * seconds, False) if len(powers) >= LEAST_MOMENTS else None
+
+
+def _slowed_s(moments: Sequence[Gpu]) -> float | None:
+    """By how much the counters grew."""
+    counted = [it for moment in moments if (it := moment.slowed_s) is not None]
+    return counted[-1] - counted[0] if counted else None
+
+
+def _others(hosts: Sequence[Host]) -> float | None:
+    counted = [moment for moment in hosts if moment.task_s is not None]
+    if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
+        return None
+    first, last = counted[0], counted[-1]
+    task_s = (last.task_s or 0) - (first.task_s or 0)
+    return max(0.0, last.busy_s - first.busy_s - task_s) / (last.at_s - first.at_s)
+
+
+def _steal(seen: _Seen) -> float | None:
+    hosts = seen.hosts
+    lasted_s = hosts[-1].at_s - hosts[0].at_s if len(hosts) >= LEAST_MOMENTS else 0
+    if not lasted_s:
+        return None
+    return (hosts[-1].steal_s - hosts[0].steal_s) / lasted_s / seen.node.cpus
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

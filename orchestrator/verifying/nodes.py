@@ -1,0 +1,130 @@
+"""How fast single nodes are beside one another, from cases that ran on several of them.
+
+Source: ``docs/measuring.md``: least squares over logarithms, a gap of more than 1 % and more than
+chance by Student's t.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, log, sqrt
+from statistics import fmean, median
+
+from orchestrator import nodeset
+from orchestrator.verifying.cases import DerivedCase
+from orchestrator.verifying.marks import Mark
+
+LEAST_GAP = 0.01
+# 97.5 %, of 1 to 10 degrees of freedom. Source: any table of Student's t.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpeeds:
+    """Speed over that of the median node, by name, with how many trials tell it."""
+
+    speeds: dict[str, tuple[int, float]]
+    marks: list[Mark]
+
+
+Point = tuple[int, str, float]
+"""A case, a node, and the logarithm of a throughput."""
+
+
+def compared(cases: Sequence[DerivedCase]) -> NodeSpeeds:
+    """The nodes that cases connect, the most of them; none where there are fewer than two."""
+    points = _connected(
+        [
+            (number, trial.nodes[0], log(trial.derived.throughput))
+            for number, case in enumerate(cases)
+            for trial in case.valid
+            if trial.derived.throughput and len(trial.nodes) == 1
+        ]
+    )
+    nodes = sorted({node for _, node, _ in points})
+    if len(nodes) < 2:
+        return NodeSpeeds({}, [])
+    counts = {node: sum(of == node for _, of, _ in points) for node in nodes}
+    effects, left = _fitted(points, nodes)
+    middle = median(effects.values())
+    speeds = {node: (counts[node], exp(effects[node] - middle)) for node in nodes}
+    freedom = len(points) - len(nodes) - len({number for number, _, _ in points}) + 1
+    slow = _slow(effects, counts, sqrt(left / freedom), freedom) if freedom else []
+    return NodeSpeeds(speeds, _marks(slow, effects))
+
+
+def _connected(points: Sequence[Point]) -> list[Point]:
+    groups: list[set[str]] = []
+    for number in sorted({number for number, _, _ in points}):
+        nodes = {node for of, node, _ in points if of == number}
+        touching = [group for group in groups if group & nodes]
+        groups = [group for group in groups if not group & nodes] + [nodes.union(*touching)]
+    most = max(groups, key=len, default=set())
+    return [point for point in points if point[1] in most]
+
+
+def _fitted(points: Sequence[Point], nodes: Sequence[str]) -> tuple[dict[str, float], float]:
+    """What each node adds, the first one nothing, and the squares that are left.
+
+    Within each case the case's own mean drops out; what is left is solved by elimination.
+    """
+    size = len(nodes)
+    rows = [[0.0] * (size + 1) for _ in nodes]
+    for number in sorted({number for number, _, _ in points}):
+        own = [(nodes.index(node), value) for of, node, value in points if of == number]
+        mean = fmean(value for _, value in own)
+        for place, value in own:
+            rows[place][place] += 1
+            rows[place][size] += value - mean
+            for other, _ in own:
+                rows[place][other] -= 1 / len(own)
+    effects = dict(zip(nodes, [0.0, *_solved([row[1:] for row in rows[1:]])], strict=True))
+    left = 0.0
+    for number in sorted({number for number, _, _ in points}):
+        rest = [value - effects[node] for of, node, value in points if of == number]
+        left += sum((value - fmean(rest)) ** 2 for value in rest)
+    return effects, left
+
+
+def _solved(rows: list[list[float]]) -> list[float]:
+    """Gauss and Jordan, with pivots."""
+    for place in range(len(rows)):
+        pivot = max(range(place, len(rows)), key=lambda row: abs(rows[row][place]))
+        rows[place], rows[pivot] = rows[pivot], rows[place]
+        rows[place] = [value / rows[place][place] for value in rows[place]]
+        for other, row in enumerate(rows):
+            if other != place:
+                times = row[place]
+                rows[other] = [it - times * own for it, own in zip(row, rows[place], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def _slow(
+    effects: dict[str, float], counts: dict[str, int], deviation: float, freedom: int
+) -> list[str]:
+    """The nodes below the widest-reaching gap that is no chance."""
+    order = sorted(effects, key=lambda node: effects[node])
+    chance = deviation * _student(freedom)
+    gaps = [
+        place
+        for place, (low, high) in enumerate(pairwise(order), 1)
+        if effects[high] - effects[low]
+        > max(LEAST_GAP, chance * sqrt(1 / counts[low] + 1 / counts[high]))
+    ]
+    few = [place for place in gaps if 2 * place <= len(order)]
+    return sorted(order[: max(few or gaps, default=0)])
+
+
+def _student(freedom: int) -> float:
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    return 1.960 + 2.372 / freedom + 2.822 / freedom**2
+
+
+def _marks(slow: Sequence[str], effects: dict[str, float]) -> list[Mark]:
+    if not slow:
+        return []
+    fast = fmean(effect for node, effect in effects.items() if node not in slow)
+    by = 1 - exp(fmean(effects[node] for node in slow) - fast)
+    others = f"{len(effects) - len(slow)} other node"
+    return [Mark("SLOW-NODE", (nodeset.fold(slow), f"{by:.1%}", others))]

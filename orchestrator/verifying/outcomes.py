@@ -1,0 +1,120 @@
+"""One trial: its outcome, attempt, events and logs against each other, and what follows."""
+
+from collections.abc import Mapping, Sequence
+
+from orchestrator.verifying import machines, records, trials
+from orchestrator.verifying.cases import CaseTrial
+from orchestrator.verifying.differences import Findings, at, codes, items, text
+from orchestrator.verifying.marks import Mark, compare
+from orchestrator.verifying.records import Folder
+from orchestrator.verifying.trials import DerivedTrial
+
+ENDED_OTHERWISE = ("failed", "infra-lost", "interrupted")
+BY_LOGS = frozenset(
+    {
+        *("TRUNCATED", "NO-STEPS", "WINDOW", "SKIPPED-STEPS", "CLOCK-STEP", "NO-CLOCK"),
+        *("NO-RESULT", "RATE-MISMATCH", "TRANSPORT", "TRANSPORT-UNPROVEN", "IB-HCA"),
+    }
+)
+"""Reasons that this reader would see as well."""
+Object = Mapping[str, object]
+
+
+def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]) -> CaseTrial:
+    """A trial of the plan, as it follows from its logs."""
+    name, log = text(planned.get("name")), f"logs/{text(planned.get('log'))}"
+    ends = [it for it in events if it.get("event") == "outcome" and it.get("trial") == name]
+    record = f"{log.removesuffix('.log')}.json"
+    if not ends and not (place.path / record).exists():
+        return CaseTrial(planned, name, "planned", DerivedTrial(), {}, "-", [], None)
+    outcome = place.document(record) or {}
+    _check_outcome(place, record, outcome, ends)
+    state, case = text(outcome.get("state")), planned.get("case")
+    nodes = [text(end.get("node")) for end in items(outcome.get("tasks"))]
+    digest = place.sha256(log)
+    found = CaseTrial(
+        planned, name, state or "invalid", DerivedTrial(), outcome, "-", nodes, digest
+    )
+    records.check_raw_logs(place, record, outcome)
+    if state in ENDED_OTHERWISE or not isinstance(case, Mapping):
+        place.findings.leave("how gangs ended", f"{name}: {state}: it was seen while it ran")
+        return found
+    try:
+        found.derived = trials.derived(place.path / log, plan, case)
+    except OSError:
+        place.findings.differs(log, "", "no such file", "the log of a trial that counts")
+        found.derived.reasons.append(("MISSING", "its log is gone"))
+    folder = place.path / f"attempts/{name}/a{outcome.get('attempt')}"
+    if outcome.get("observed"):
+        found.machines = machines.derived(folder, outcome, found.derived)
+    found.marks = [*found.derived.marks, *found.machines.marks]
+    _check_attempt(place, planned, found)
+    _judge(place, record, found)
+    return found
+
+
+def _check_outcome(place: Folder, record: str, outcome: Object, ends: Sequence[Object]) -> None:
+    """Compare an outcome with its event, and its log with both."""
+    findings, attempt = place.findings, outcome.get("attempt")
+    event = next((it for it in reversed(ends) if it.get("attempt") == attempt), None)
+    log = f"{record.removesuffix('.json')}.log"
+    if event is None:
+        findings.differs(record, "attempt", attempt, "one of which events.jsonl has an outcome")
+        return
+    digest = place.sha256(record)
+    if text(event.get("outcome")) and event.get("outcome") != digest:
+        findings.differs(record, "sha256", digest, f"{event.get('outcome')} by events.jsonl")
+    for key in ("trial", "state", "sha256"):
+        findings.same(record, key, outcome.get(key), event.get(key))
+    problems = items(outcome.get("problems"))
+    first: Object = problems[0] if problems else {}
+    findings.same(record, "problems[0].code", first.get("code", ""), event.get("code", ""))
+    found = place.sha256(log)
+    if outcome.get("sha256") and found != outcome.get("sha256"):
+        findings.differs(log, "sha256", found, f"{outcome.get('sha256')} by {record}")
+
+
+def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
+    """Compare nodes and log with the attempt, and take the transport from its raw logs."""
+    folder = f"attempts/{found.name}/a{found.outcome.get('attempt')}"
+    name = f"{folder}/attempt.json"
+    document = Folder(place.path, Findings()).sealed(name)  # it is checked by itself
+    if document is None:
+        place.findings.differs(name, "", "no such document", "an attempt that counts")
+        return
+    log = f"logs/{text(planned.get('log'))}"
+    record = f"{log.removesuffix('.log')}.json"
+    nodes = [text(task.get("node")) for task in items(document.get("tasks"))]
+    place.findings.same(record, "tasks", found.nodes, nodes)
+    raw = f"{folder}/r{at(document, 'log_rank') or 0}.log"
+    digest = place.sha256(raw)
+    if digest != found.sha256:
+        place.findings.differs(log, "sha256", found.sha256, f"{digest}, of {raw}")
+    found.transport, reasons = trials.transport(place.path / folder, document)
+    found.derived.reasons += reasons
+    if found.outcome.get("transport") is not None:
+        said = found.outcome.get("transport")
+        place.findings.same(record, "transport", said, found.transport)
+
+
+def _judge(place: Folder, record: str, found: CaseTrial) -> None:
+    """Compare the recorded state, number and marks with what was derived."""
+    outcome, derived, findings = found.outcome, found.derived, place.findings
+    state, said = text(outcome.get("state")), codes(outcome.get("problems"))
+    if state == "valid" and derived.reasons:
+        seen = "; ".join(f"{code}: {words}" for code, words in derived.reasons)
+        findings.differs(record, "state", "valid", f"invalid: {seen}")
+        found.state = "invalid"
+    elif state == "valid":
+        written = {key: outcome.get(key) for key in ("throughput", "lines")}
+        numbers = {"throughput": derived.throughput, "lines": derived.lines}
+        findings.same(record, "", written, numbers)
+        of_machines: list[Mark] = found.machines.marks
+        compare(findings, record, "marks", outcome.get("marks"), of_machines)
+    elif not derived.reasons:
+        if BY_LOGS & {*said} or not said:
+            wrong = f"invalid: {' '.join(said)}"
+            findings.differs(record, "state", wrong, "valid: its log is whole")
+            found.state = "valid"
+        else:
+            findings.leave("some reasons", f"{found.name}: {' '.join(said)}")
