@@ -6,10 +6,7 @@ from pathlib import Path
 from orchestrator.verifying import cases, outcomes, records, reports
 from orchestrator.verifying.cases import CaseTrial, DerivedCase
 from orchestrator.verifying.differences import Findings, at, items, number, text
-from orchestrator.verifying.marks import codes as codes_of
 from orchestrator.verifying.records import Folder
-
-MACHINE_CODES = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
 
 
 def verified(folder: Path) -> Findings:
@@ -51,9 +48,8 @@ def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:
     _settle(plan, found)
     if reports.is_strict(place, found):
         for trial in found:
-            marks = MACHINE_CODES & {*codes_of(trial.machines.marks)}
-            if marks:
-                trial.exclude(("STRICT", f"marked {' '.join(sorted(marks))}"))
+            for mark in trial.machines.marks:
+                trial.exclude((mark.code, "marked so, and --strict was given"))
     _exclude_copies(found)
     canary = [trial for trial in found if trial.plan.get("canary")]
     for group in (canary, *(case.trials for case in _by_case(found))):

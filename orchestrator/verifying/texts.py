@@ -16,7 +16,6 @@ from orchestrator.verifying.records import Folder
 NAMED = 3
 """Trials that are named beside a code; of others their number is told."""
 _COUNTS = ("trials_valid", "trials", "cases_with_result", "cases")
-_LEVELS = {"INCOMPLETE": "incomplete", "COMPLETE": "complete", "MARKED": "marked"}
 _NUMBER = re.compile(r"\d+")
 _PROOF = re.compile(r"(?s)(\d+): (.*)")
 
@@ -102,10 +101,10 @@ def check(
     """
     said = written["verdict"]
     numbers = {str(at(said, key)) for key in _COUNTS}
-    level = next((it for word, it in _LEVELS.items() if page.first.startswith(word)), "empty")
+    level = text(at(said, "level")).replace("empty", "no result").upper()
     findings.numbers += len(numbers)
-    if {*_NUMBER.findall(page.first)} != numbers or level != at(said, "level"):
-        derived = f"{at(said, 'level')}: {', '.join(sorted(numbers))}"
+    if {*_NUMBER.findall(page.first)} != numbers or not page.first.startswith(level):
+        derived = f"{level}: {', '.join(sorted(numbers))}"
         findings.differs(file, "verdict", page.first, derived)
     first = _of(page, "know" if file.endswith(".html") else "")
     lists = {"what to know": (first[: len(known)], [_first(it) for it in known])}
