@@ -1,5 +1,9 @@
-"""An image from the node that has it to those that lack it: by a registry, or node to node."""
+"""An image from the node that has it to those that lack it.
 
+By a registry, through a folder that all nodes see, or node to node.
+"""
+
+import contextlib
 import queue
 import threading
 import time
@@ -26,6 +30,8 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
     registry = preparing.fleet.cluster.registry
     if registry is not None and registry.push is not None:
         _through_registry(preparing, registry.push, tag, source, targets)
+    elif preparing.fleet.cluster.slurm is not None:
+        _through_folder(preparing, tag, source, targets)
     else:
         # One whose turn has not come would hold up all others.
         turns = (targets[at : at + MOST_AT_ONCE] for at in range(0, len(targets), MOST_AT_ONCE))
@@ -48,6 +54,20 @@ def _through_registry(
 
     preparing.voice.line(f"{', '.join(targets)}: pull {pinned}")
     settled(ask_all(targets, pull))
+
+
+def _through_folder(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
+    """A file that every node sees: what flows through a step of Slurm's flows slowly."""
+    images = preparing.fleet.images
+    preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = preparing.folder / f"{tag.replace('/', '-')}.tar"
+    preparing.voice.line(f"{tag}: from {source} through {path} to {', '.join(targets)}")
+    try:
+        images[source].save_file(tag, str(path))
+        settled(ask_all(targets, lambda node: images[node].load_file(str(path))))
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _pushed(image: "ImageFacts | None", name: str) -> str:

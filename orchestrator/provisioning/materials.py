@@ -36,7 +36,11 @@ class ImageOptions:
 
 @dataclass(slots=True)
 class Preparing:
-    """Nodes, options and materials of one image preparation; ``lock`` grows with ``relock``."""
+    """Nodes, options and materials of one image preparation; ``lock`` grows with ``relock``.
+
+    Args:
+        folder: for files on their way; where nodes share files, they see it too.
+    """
 
     fleet: Fleet
     options: ImageOptions
@@ -45,6 +49,7 @@ class Preparing:
     downloads: Downloads
     credentials: "Credentials | None"
     voice: Voice
+    folder: Path
 
     @property
     def mirror(self) -> str | None:
@@ -71,7 +76,8 @@ def begin(
         of = f" of {total >> 20}" if total else ""
         voice.working(f"{url}: {got >> 20}{of} MiB")
 
-    downloads_here = Downloads(store.root / "downloads", progress)
+    folder = store.root.resolve() / "downloads"
+    downloads_here = Downloads(folder, progress)
     bundle = _bundle(options.bundle) if options.bundle else None
     known_lock = lock(options.inventory)
     if bundle is not None and options.bundle is not None:
@@ -82,7 +88,7 @@ def begin(
         for part in bundle.downloads:
             if downloads_here.cached(part.sha256) is None:
                 downloads_here.adopt(options.bundle / part.file, part.sha256)
-    return Preparing(fleet, options, known_lock, bundle, downloads_here, credentials, voice)
+    return Preparing(fleet, options, known_lock, bundle, downloads_here, credentials, voice, folder)
 
 
 def lock(inventory: Path) -> LockFile:

@@ -60,7 +60,7 @@ class Engine:
 
     Args:
         sudo: whether the user needs ``sudo -n`` to reach it.
-        command: how the docker command is called.
+        command: how the docker command is called; the attribute has ``sudo -n`` before it.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Engine:
         self.patience = patience
         self._transport = transport
         self._sudo = sudo
-        self._command = (*(("sudo", "-n") if sudo else ()), *command)
+        self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
         self._connecting = threading.Lock()
         self._adapter = DialAdapter(self._dial)
@@ -143,6 +143,18 @@ class Engine:
             except BROKEN as error:
                 raise self._broken(error, limit_s) from error
 
+    def command_line(self, *words: str) -> None:
+        """Run the docker command on the node, for work that may take long.
+
+        Raises:
+            ImageError, UnfitError: what it says of its failure.
+            NodeError: the node does not answer.
+        """
+        done = self._transport.run((*self.command, *words), timeout_s=self.patience.work_s)
+        if done.exit_code != 0:
+            text = done.stderr.decode(errors="replace")
+            raise _causes.refusal(text, self.node, "DOCKER-REFUSED")
+
     def refusal(self, error: Any) -> errors.DlperfError:
         """The engine's own error as one of ours."""
         text = str(error.explanation or error)
@@ -166,7 +178,7 @@ class Engine:
             return self._clients[within_s]
 
     def _dial(self) -> Stream:
-        return self._transport.open((*self._command, "system", "dial-stdio"))
+        return self._transport.open((*self.command, "system", "dial-stdio"))
 
     def _common_version(self, reported: Mapping[str, str]) -> str:
         theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
@@ -183,7 +195,7 @@ class Engine:
     def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
         if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
             return self._hung(limit_s)
-        prefix = self._command if not self._sudo else ("env", "LC_ALL=C", *self._command)
+        prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
         words = (*prefix, "version", "--format", "{{.Server.Version}}")
         try:
             done = self._transport.run(words, timeout_s=self.patience.answer_s)

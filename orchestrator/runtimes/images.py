@@ -197,6 +197,22 @@ class Images:
             for word in words:
                 self._heed(word)
 
+    def save_file(self, reference: str, path: str) -> None:
+        """Write the image to a file on the node.
+
+        Raises:
+            ImageError, UnfitError: why it could not be written.
+        """
+        self._engine.command_line("save", "--output", path, reference)
+
+    def load_file(self, path: str) -> None:
+        """Take in the image in a file on the node.
+
+        Raises:
+            ImageError, UnfitError: the engine could not take it.
+        """
+        self._engine.command_line("load", "--quiet", "--input", path)
+
     def remove(self, reference: str) -> bool:
         """Remove an image by one of its names; False if there was none."""
         try:

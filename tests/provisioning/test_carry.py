@@ -67,7 +67,7 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
             engine.facts()
         options = ImageOptions((), folder / "some.yaml", False, None)
         kept = Downloads(folder, lambda *_: None)
-        yield Preparing(fleet, options, EMPTY, None, kept, None, voice)
+        yield Preparing(fleet, options, EMPTY, None, kept, None, voice, folder)
 
 
 @contextmanager
@@ -133,3 +133,20 @@ def test_more_nodes_than_are_served_at_once_have_the_image(
         carry(preparing, "small:1", "has", tuple(many))
         assert time.monotonic() - began < 100
         assert preparing.fleet.images["n33"].find("small:1") is not None
+
+
+def test_under_slurm_a_file_that_all_nodes_see_carries_it(
+    lacking: dict[str, Dockerd], tmp_path: Path
+) -> None:
+    """Written once, read by all, then gone; what the engine refuses is said in its words."""
+    with carrying(lacking, tmp_path) as preparing:
+        queue = {"scheduler": "slurm", "slurm": {"time": "01:00:00", "nodes": 3}}
+        cluster = Cluster.model_validate({"name": "queue", **queue}, strict=False)
+        preparing.fleet = replace(preparing.fleet, cluster=cluster)
+        carry(preparing, IMAGE, "has", ("one", "two"))
+        images = preparing.fleet.images
+        assert images["one"].find(IMAGE) == images["two"].find(IMAGE) == images["has"].find(IMAGE)
+        with pytest.raises(errors.ImageError, match="reference does not exist") as missing:
+            carry(preparing, "no-such:1", "has", ("one",))
+        assert (missing.value.code, missing.value.where["node"]) == ("IMAGE-MISSING", "has")
+        assert not list(tmp_path.iterdir())
