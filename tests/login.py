@@ -47,6 +47,7 @@ class Login:
     slurm: Slurm
     folder: Path
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    more_env: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def made(cls, cluster: Cluster, name: str) -> "Login":
@@ -70,7 +71,7 @@ class Login:
         env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
         path = f"{TESTS.parent}:{TESTS / 'toy'}"
         slurm = environment(self.cluster.place)
-        return {**env, **slurm, "PYTHONPATH": path, "COLUMNS": "200"}
+        return {**env, **slurm, "PYTHONPATH": path, "COLUMNS": "200", **self.more_env}
 
     def inventory(self, nodes: int = 2, time: str = "01:00:00", partition: str = "main") -> None:
         """Write the inventory."""
@@ -104,6 +105,11 @@ class Login:
             if not log.with_suffix(".end").exists() and self.slurm.steps()
         )
 
+    def gangs(self) -> list[str]:
+        """Ids of the steps that are gangs."""
+        lines = self.slurm.ask("squeue", "-h", "-s", "-o", "%i|%j").splitlines()
+        return [step for step, _, name in (line.partition("|") for line in lines) if "dlp-" in name]
+
     def sweep(self) -> Path:
         """The newest sweep's folder."""
         return max(path.parent for path in self.state.glob("sweeps/*/sweep.json"))
@@ -129,7 +135,7 @@ class Login:
         assert not self.slurm.steps()
         wait_for(lambda: not self.left(), f"nothing on the nodes: {self.left()}")
 
-    def whole(self, trials: int) -> None:
+    def whole(self, trials: int, batch: int = 4, window: tuple[int, int] = (2, 8)) -> None:
         """Every trial is valid once, and its number is that of its raw log, derived anew."""
         outcomes = [json.loads(path.read_text()) for path in self.sweep().glob("logs/*/*.json")]
         assert len(outcomes) == trials
@@ -138,9 +144,10 @@ class Login:
             placement, _, name = outcome["trial"].partition("-")
             log = self.sweep() / "logs" / placement / f"{name}.log"
             stamps = {int(step): moment for moment, step in STEP.findall(log.read_bytes())}
-            begun, ended = (datetime.fromisoformat(stamps[at].decode()) for at in (2, 8))
+            begun, ended = (datetime.fromisoformat(stamps[at].decode()) for at in window)
             nodes, gpus = re.match(r"(\d+)n(\d+)g", outcome["trial"]).groups()  # type: ignore[union-attr]
-            rate = 4 * int(nodes) * int(gpus) * 6 / (ended - begun).total_seconds()
+            images = batch * int(nodes) * int(gpus) * (window[1] - window[0])
+            rate = images / (ended - begun).total_seconds()
             assert outcome["throughput"] == pytest.approx(rate, rel=1e-6)
         valid = [event["trial"] for event in self.events("outcome") if event["state"] == "valid"]
         assert len(valid) == len(set(valid)) == trials

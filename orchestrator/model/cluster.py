@@ -289,6 +289,7 @@ class Cluster(Noun):
         if self.slurm is not None:
             yield from self.slurm.conflicts()
             yield from self._given()
+            yield from self._privileged()
             return
         if not self.nodes:
             yield Conflict((), "there is no node; needed `nodes:` with at least one")
@@ -303,11 +304,7 @@ class Cluster(Noun):
                     f"{getattr(self.nodes[index], field)!r} is also the {field} of"
                     f" nodes[{before}]; needed one {field} for each node",
                 )
-        if self.container.privileged and not self.container.reason:
-            yield Conflict(
-                ("container", "privileged"),
-                "privileged containers without a reason; needed `reason:` beside it",
-            )
+        yield from self._privileged()
         yield from self._addresses()
         yield from self._ways()
         yield from self._gpus()
@@ -319,17 +316,18 @@ class Cluster(Noun):
         else:
             yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
 
+    def _privileged(self) -> Iterator[Conflict]:
+        if self.container.privileged and not self.container.reason:
+            yield Conflict(
+                ("container", "privileged"),
+                "privileged containers without a reason; needed `reason:` beside it",
+            )
+
     def _given(self) -> Iterator[Conflict]:
         """What an inventory whose nodes Slurm gives may not say."""
         if self.nodes:
             yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
-        if self.defaults.runtime != "process":
-            yield Conflict(
-                ("defaults",),
-                "tasks would run in containers, which this program does not start under Slurm yet;"
-                " needed `runtime: process`",
-            )
-        for field in ("user", "port", "transport", "identity", "sudo", "known_hosts"):
+        for field in ("user", "port", "transport", "identity", "known_hosts"):
             if getattr(self.defaults, field) is not None:
                 yield Conflict(
                     ("defaults", field),

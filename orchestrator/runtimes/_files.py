@@ -50,6 +50,10 @@ class TaskFiles:
         """Whether a file of the task is there and has content."""
         return bool(self._words(name))
 
+    def text(self, name: str) -> str:
+        """The words of a small file of the task, with single blanks; empty where there is none."""
+        return " ".join(self._words(name))
+
     def let_through(self) -> bool:
         """Whether the task's gate has opened."""
         return bool(self._words("go"))

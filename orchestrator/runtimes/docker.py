@@ -52,6 +52,24 @@ class DockerRuntime:
             NodeError, LocalError: it may or may not have been started.
         """
         self._transport.put(script(), _script(attempt, task))
+        host, config = self.request(attempt, task, limits)
+        self._make(attempt, task, host, config)
+        try:
+            self._containers.start(attempt.token(task))
+        except errors.UnfitError:
+            self._containers.remove(attempt.token(task))
+            raise
+        self._unobserved[attempt.token(task)] = limits
+
+    def request(
+        self, attempt: Attempt, task: Task, limits: Limits
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """``HostConfig`` of Docker's API for a task's container, and the rest of the request.
+
+        Raises:
+            UnfitError, ImageError: the node lacks what the settings ask for, or the image.
+            NodeError: it does not answer.
+        """
         folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
         gpus = bool(task.gpus)
         host = self._grants.host_config(
@@ -67,13 +85,7 @@ class DockerRuntime:
             "Cmd": [],
             "Labels": {**_labels(attempt, task), **_deadline(limits)},
         }
-        self._make(attempt, task, host, config)
-        try:
-            self._containers.start(attempt.token(task))
-        except errors.UnfitError:
-            self._containers.remove(attempt.token(task))
-            raise
-        self._unobserved[attempt.token(task)] = limits
+        return host, config
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
@@ -267,6 +279,7 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         "trial": attempt.trial,
         "attempt": str(attempt.number),
         "node_rank": str(task.node_rank),
+        **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
 

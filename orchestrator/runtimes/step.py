@@ -21,15 +21,18 @@ def holder() -> bytes:
 class StepFiles:
     """The files of tasks; reading and writing them needs no step."""
 
-    def __init__(self, transport: Transport, inherited: Mapping[str, str]) -> None:
-        self._transport, self._inherited = transport, inherited
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
-    def write(self, attempt: Attempt, task: Task, limits: Limits) -> None:
-        """What a task is started from."""
+    def write(self, attempt: Attempt, task: Task, text: str) -> None:
+        """What a task is started from.
+
+        Args:
+            text: a script that becomes the task's supervisor, or what stands for it.
+        """
         folder = attempt.folder(task)
         self._transport.put(script(), f"{folder}/supervise.sh")
         self._transport.put(holder(), f"{folder}/step.sh")
-        text = task_script(attempt, task, limits, self._inherited)
         self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
 
     def of(self, attempt: Attempt, task: Task) -> TaskFiles:

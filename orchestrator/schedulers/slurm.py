@@ -7,43 +7,23 @@ became of a task its supervisor's files say.
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset
-from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
-from orchestrator.fleet import Answer, Fleet, ask_all, settled
+from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat, Task
-from orchestrator.schedulers import Seen, Watch, _preflight, slurm_queue, strays
+from orchestrator.schedulers import Seen, Watch, _preflight, slurm_nodes, slurm_queue, strays
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 
 LEFT_S = 90  # of the job's time, beside what an attempt may take
-# $1: the job; $2: the user's jobs that live, with blanks between; $3...: ports. Ends what earlier
-# gangs of this job or of jobs that are over left, by their environment, and prints which; then the
-# ports at which somebody listens.
-READY = """
-job=$1 live=$2
-shift 2
-for path in $(grep -lzE '^DLPERF_JOB=' /proc/[0-9]*/environ 2>/dev/null); do
-    words=$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -nE 's/^DLPERF_(TASK|SUPERVISOR)=//p')
-    of=$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -n 's/^DLPERF_JOB=//p')
-    case " $live " in *" $of "*) [ "$of" = "$job" ] || continue ;; esac
-    pid=${path#/proc/}
-    kill -KILL "${pid%/environ}" 2>/dev/null && echo "ended $words"
-done
-for port in "$@"; do
-    grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$port") [0-9A-F:]+ 0A " \
-        /proc/net/tcp /proc/net/tcp6 && echo "port $port"
-done
-true
-"""
 
 
 class Slurm:
@@ -105,7 +85,7 @@ class Slurm:
                 return None
             self._taken |= {seat.node for seat in given}
         try:
-            port = self._ready(request, given)
+            port = slurm_nodes.ready(self._fleet, self._job, request, given)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
             raise
@@ -225,29 +205,6 @@ class Slurm:
             trial=request.trial,
             fix="ask for more with slurm.nodes",
         )
-
-    def _ready(self, request: Request, given: Iterable[Seat]) -> int:
-        """A port that is free on all nodes, which are swept in the same step."""
-        names = [seat.node for seat in given]
-        live = " ".join(job.id for job in slurm_queue.jobs() if not job.ended)
-        ports = [str(port) for port in request.ports]
-        words = ("sh", "-c", READY, "sh", self._job, f"{self._job} {live}", *ports)
-        answers = self.ask(dict.fromkeys(names, words), COMMAND_S + SUPERVISOR_S)
-        settled(answers)
-        busy = {
-            line.removeprefix("port ")
-            for answer in answers
-            for line in answer.checked().stdout.decode(errors="replace").splitlines()
-        }
-        free = next((port for port in request.ports if str(port) not in busy), None)
-        if free is None:
-            raise errors.UnfitError(
-                f"ports {ports[0]} to {ports[-1]} are all taken",
-                code="PORT-BUSY",
-                node=nodeset.fold(names),
-                trial=request.trial,
-            )
-        return free
 
     def _seen(self, attempt: Attempt, task: Task) -> Seen:
         state = self._tasks.inspect(attempt, task)

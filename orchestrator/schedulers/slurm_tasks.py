@@ -8,9 +8,10 @@ from orchestrator import errors
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState
+from orchestrator.runtimes import TaskState, docker_in_step
 from orchestrator.runtimes.process import inherited_environment, kill
-from orchestrator.runtimes.step import StepFiles
+from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.gang_step import BLAME_S, GangStep
 from orchestrator.transports.local import LocalTransport
@@ -18,17 +19,19 @@ from orchestrator.transports.steps import Steps
 
 
 class SlurmTasks:
-    """Plain processes in steps."""
+    """Plain processes in steps, or containers where nodes have an engine."""
 
     def __init__(self, fleet: Fleet, job: str) -> None:
         self._fleet, self._job = fleet, job
-        self._files = StepFiles(LocalTransport("shared"), inherited_environment())
+        self._files = StepFiles(LocalTransport("shared"))
+        settings = ContainerSettings.of(fleet.cluster)
+        self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
-        self._files.write(attempt, task, limits)
+        self._files.write(attempt, task, self._script(attempt, task, limits))
         self._gang(attempt).create(least_cpus(os.environ))
 
     def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
@@ -56,6 +59,10 @@ class SlurmTasks:
             return state
         if down:
             return self._lost(attempt, task, "node-down")
+        if self._containers and (
+            refusal := docker_in_step.refusal(self._files.of(attempt, task), task)
+        ):
+            raise refusal
         if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._lost(attempt, task, "lost")
@@ -76,16 +83,28 @@ class SlurmTasks:
         """
         gang = self._gang(attempt)
         gang.end()
-        if attempt.handle != self._job or slurm_queue.is_down(gang.state(task.node)):
+        ours = attempt.handle == self._job
+        if ours and slurm_queue.is_down(gang.state(task.node)):
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
         where = {"node": task.node, "trial": attempt.trial}
-        transport, fix = self._fleet.transports[task.node], f"scancel {self._job}"
         try:
-            kill(transport, attempt.token(task), fix=fix, **where)
+            if task.node in self._containers:  # also of a job that is over, which left them
+                self._containers[task.node].remove(attempt, task)
+            elif ours and not self._containers:
+                transport, fix = self._fleet.transports[task.node], f"scancel {self._job}"
+                kill(transport, attempt.token(task), fix=fix, **where)
         except errors.NodeUnreachable:
             if slurm_queue.runs(self._job) and not gang.lost(task.node):
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
+
+    def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
+        """What becomes the task on its node."""
+        if task.node not in self._containers:
+            return task_script(attempt, task, limits, inherited_environment())
+        request = self._containers[task.node].request(attempt, task, limits)
+        docker = self._fleet.engines[task.node].command
+        return docker_in_step.script(attempt, task, limits, docker, request)
 
     def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
         return TaskState("lost", self._files.of(attempt, task).lost(why))

@@ -56,7 +56,11 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
             "nodes: 4, extra: [--exclusive, now]}",
             "got 'now'; needed an option of sbatch",
         ),
-        ("{runtime: process}", "{runtime: docker}", "needed `runtime: process`"),
+        (
+            "{runtime: process}",
+            "{runtime: docker}\ncontainer: {privileged: true}",
+            "privileged containers without a reason",
+        ),
         ("{runtime: process}", "{runtime: process, user: bob}", "user is how nodes are reached"),
         (
             "defaults:",

@@ -15,6 +15,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
+from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
@@ -29,6 +30,14 @@ LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
 BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
 LEAST = ContainerSettings(image=IMAGE)
+# What a container in the foreground of a step has and one that the API starts has not.
+DIFFERING = {
+    "HostConfig": {"AutoRemove", "Init", "RestartPolicy"},  # which says no, where ours is empty
+    "Config": {
+        *("AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"),
+        *("Entrypoint", "Cmd"),  # which differ in where one ends and the other begins
+    },
+}
 
 
 @dataclass
@@ -125,6 +134,39 @@ def test_containers_have_the_least_rights(stage: Stage) -> None:
         "dlperf.node_rank": "0",
     }
     assert abs(int(said["Config"]["Labels"]["dlperf.deadline"]) - time.time() - 91) < 30
+
+
+def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None:
+    """As the engine itself shows both: only what the foreground needs differs."""
+    attempt, task = stage.attempt("true", mounts=(Mount("/usr/share", "/da,ta", read_only=True),))
+    host, config = stage.runtime(BOUND).request(
+        attempt, replace(task, capabilities=("CAP_CHOWN",)), LIMITS
+    )
+    Path(attempt.folder(task)).mkdir()
+    device = {"PathOnHost": "/dev/null", "PathInContainer": "/dev/zero2", "CgroupPermissions": "rw"}
+    host["Devices"] = [device]
+    host["DeviceRequests"] = [
+        {
+            "Driver": "nvidia",
+            "Count": -1,
+            "Capabilities": [["compute", "utility", "gpu"]],
+            "Options": {},
+        }
+    ]
+    Containers(stage.engine).create("by-api", host, config)
+    stage.dockerd.docker("create", *docker_run.words("by-words", host, config)[1:])
+    (ours,), (theirs,) = (
+        json.loads(stage.dockerd.docker("inspect", name)) for name in ("by-api", "by-words")
+    )
+    for part in ("HostConfig", "Config"):
+        left, right = (  # where nothing is given, one has an empty list and the other null
+            {key: value for key, value in document[part].items() if value not in (None, [], {})}
+            for document in (ours, theirs)
+        )
+        differing = {key for key in {*left, *right} if left.get(key) != right.get(key)}
+        assert differing == DIFFERING[part]
+    command = ours["Config"]["Entrypoint"] + (ours["Config"]["Cmd"] or [])
+    assert command == theirs["Config"]["Entrypoint"] + theirs["Config"]["Cmd"]
 
 
 def test_rights_and_limits_hold_inside(stage: Stage) -> None:

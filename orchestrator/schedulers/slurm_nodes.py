@@ -1,0 +1,99 @@
+"""Nodes of a Slurm job made ready for a gang: swept of what is left there, and a port chosen."""
+
+import logging
+from collections.abc import Iterable
+
+from orchestrator import errors, nodeset
+from orchestrator.deadlines import COMMAND_S, PATIENCE, SUPERVISOR_S
+from orchestrator.fleet import Answer, Fleet, settled
+from orchestrator.model.allocation import Request
+from orchestrator.model.plan import Seat
+from orchestrator.schedulers import slurm_queue
+from orchestrator.transports import Completed
+
+LOGGER = logging.getLogger("dlperf.slurm")
+# $1: the job; $2: the user's jobs that live, with blanks between; $3: the docker command, or
+# nothing; $4...: ports. Ends what earlier gangs of this job or of jobs that are over left, by
+# environment and label, and prints what; then the ports at which somebody listens.
+READY = """
+job=$1 live=$2 docker=$3
+shift 3
+left() { # JOB: whether nothing of it should run
+    case " $live " in *" $1 "*) [ "$1" = "$job" ] ;; esac
+}
+for path in $(grep -lzE '^DLPERF_JOB=' /proc/[0-9]*/environ 2>/dev/null); do
+    words=$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -nE 's/^DLPERF_(TASK|SUPERVISOR)=//p')
+    left "$(tr '\\0' '\\n' <"$path" 2>/dev/null | sed -n 's/^DLPERF_JOB=//p')" || continue
+    pid=${path#/proc/}
+    kill -KILL "${pid%/environ}" 2>/dev/null && echo "ended $words"
+done
+[ -z "$docker" ] || $docker ps --all --filter label=dlperf.job \\
+    --format '{{.Names}} {{.Label "dlperf.job"}}' | while read -r name of; do
+    left "$of" || continue
+    user=$($docker inspect --format '{{.Config.User}}' "$name" 2>/dev/null)
+    [ "$user" = "$(id -u):$(id -g)" ] || continue # another user's, who may end it
+    $docker rm --force --volumes "$name" >/dev/null && echo "ended $name" || echo "left $name"
+done
+for port in "$@"; do
+    grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$port") [0-9A-F:]+ 0A " \\
+        /proc/net/tcp /proc/net/tcp6 && echo "port $port"
+done
+true
+"""
+
+
+def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> int:
+    """A port that is free on all these nodes, which are swept in the same step.
+
+    Raises:
+        UnfitError: PORT-BUSY.
+        LeftoverError: a container that an earlier gang left cannot be ended.
+        NodeError: a node does not answer.
+    """
+    names = [seat.node for seat in given]
+    live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
+    ports = [str(port) for port in request.ports]
+    argv = {
+        name: ("sh", "-c", READY, "sh", job, f"{job} {live}", _docker(fleet, name), *ports)
+        for name in names
+    }
+    limit_s = COMMAND_S + (PATIENCE.end_s if fleet.engines else SUPERVISOR_S)
+    answers = fleet.ask(argv, limit_s)
+    settled(answers)
+    said = {answer.node: _lines(answer) for answer in answers}
+    _left(said, request)
+    busy = {line for lines in said.values() for line in lines}
+    free = next((port for port in request.ports if f"port {port}" not in busy), None)
+    if free is None:
+        raise errors.UnfitError(
+            f"ports {ports[0]} to {ports[-1]} are all taken",
+            code="PORT-BUSY",
+            node=nodeset.fold(names),
+            trial=request.trial,
+        )
+    return free
+
+
+def _docker(fleet: Fleet, node: str) -> str:
+    return " ".join(fleet.engines[node].command) if node in fleet.engines else ""
+
+
+def _lines(answer: Answer[Completed]) -> list[str]:
+    return answer.checked().stdout.decode(errors="replace").splitlines()
+
+
+def _left(said: dict[str, list[str]], request: Request) -> None:
+    """Log what was ended; refuse nodes on which something is left."""
+    for node, lines in said.items():
+        for line in lines:
+            if line.startswith("ended "):
+                LOGGER.debug("%s: left by an earlier gang: %s", node, line)
+            elif line.startswith("left "):
+                name = line.removeprefix("left ")
+                raise errors.LeftoverError(
+                    f"container {name} of an earlier gang does not end",
+                    code="UNKILLABLE",
+                    node=node,
+                    trial=request.trial,
+                    fix=f"docker rm --force {name}",
+                )
