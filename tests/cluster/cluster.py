@@ -179,6 +179,7 @@ class Cluster:
             hang: likewise: this rank stands still there.
             join_s: how long ranks wait for each other at the start; 120 unless said otherwise.
             iteration_s: the time of an iteration; 0.01 unless said otherwise.
+            slow: ``{"node": "vs003", "by": 1.5}``: so many times longer where rank 0 is on it.
         """
         path = self.folder / "www" / "switch.json"
         aside = path.with_suffix(".new")

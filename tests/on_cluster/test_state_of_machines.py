@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.first_lines import first_lines
 from tests.virtual import TRIAL, Desk, ended
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -23,6 +24,44 @@ def marks(case: Any) -> dict[str, list[str]]:
     for mark in case["trials"][0]["marks"]:
         found.setdefault(mark["code"], []).append(mark["message"])
     return found
+
+
+ALONE = """\
+workload: ngc_pytorch_rn50
+image: ngc-pytorch-20.03
+method: {repeats: 4, iterations: 41, window: [5, 35], time_limit_s: 300, pack: one-node}
+grid: {placement: [1x1], precision: [amp, fp32], micro_batch_size: [128]}
+params: {loss_scale: dynamic}
+"""
+
+
+def test_a_slow_node_a_hot_gpu_and_a_damaged_log_are_seen_first(desk: Desk) -> None:
+    """In the lines before any table of terminal, report.md and report.html, by name.
+
+    Each case runs once on every node; the GPU is a stub, and the log is damaged afterwards.
+    """
+    hot = desk.cluster.node(1)
+    hot.must("touch /run/testbed/hot")
+    desk.cluster.switch(iteration_s=0.1, slow={"node": "vs003", "by": 1.5})
+    try:
+        done = desk.run("sweep", desk.playbook("alone", ALONE), *desk.on())
+    finally:
+        desk.cluster.switch()
+        hot.must("rm -f /run/testbed/hot")
+    assert done.returncode == 0, done.stderr[-4000:]
+    sweep = desk.sweeps()[-1]
+    damaged = sorted(sweep.glob("logs/1n1g/*.log"))[0]
+    damaged.write_bytes(damaged.read_bytes() + b"one more line\n")
+    shown = desk.run("collect")
+    assert shown.returncode == 3, shown.stderr
+    for first in first_lines(sweep, shown.stdout):
+        assert "INCOMPLETE: 7 of 8 trials" in first
+        assert f"LOG-CHANGED: 1n1g-{damaged.stem}" in first
+        assert "SLOW-NODE" in first
+        assert "vs003 is " in first
+        assert "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown" in first
+    figure = (sweep / "figures" / "machines.svg").read_text()
+    assert "vs002: clocks held down by sw_thermal_slowdown" in figure
 
 
 def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -> None:

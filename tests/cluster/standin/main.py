@@ -67,8 +67,12 @@ def act(wanted: "dict[str, dict[str, int]]", rank: int, iteration: int) -> None:
 
 
 def iteration_s(world_size: int) -> float:
-    """Time of an iteration; more ranks take a little longer, as they do."""
-    base = float(json.loads(os.environ.get("STANDIN_SWITCH", "{}")).get("iteration_s", ITERATION_S))
+    """Time of an iteration; many ranks take a little longer, as they do, and a slow node does."""
+    wanted = json.loads(os.environ.get("STANDIN_SWITCH", "{}"))
+    base = float(wanted.get("iteration_s", ITERATION_S))
+    slow = wanted.get("slow", {})
+    if slow.get("node") == os.uname().nodename:
+        base *= float(slow["by"])
     return base * (1 + 0.02 * math.log2(world_size))
 
 
