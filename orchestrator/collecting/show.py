@@ -36,8 +36,7 @@ def present(
         names: of the trials that the exit code is about; None for all.
     """
     write(sweep, measured, out)
-    for line in report.first_lines(measured):
-        voice.result(line)
+    voice.sentences(report.first_lines(measured))
     voice.results(measured)
     say_reasons(measured, voice)
     if out.folder is not None:

@@ -1,6 +1,7 @@
-"""Tables that fit their terminal: words wrap between words, numbers and names never."""
+"""Lines and tables that fit their terminal: words wrap between words, numbers and names never."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -29,6 +30,20 @@ class Table:
         """The same with these columns alone."""
         rows = [[row[number] for number in numbers] for row in self.rows]
         return Table(self.title, tuple(self.head[number] for number in numbers), rows)
+
+
+def wrapped(line: str, width: int) -> str:
+    """The line in as many as it needs, further in from the second on; no word is broken."""
+    begin = line[: len(line) - len(line.lstrip())]
+    pieces = textwrap.wrap(
+        line.lstrip(),
+        width,
+        initial_indent=begin,
+        subsequent_indent=f"{begin}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(pieces)
 
 
 def filled(table: Table) -> Table:

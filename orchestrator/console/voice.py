@@ -15,19 +15,16 @@ from rich.status import Status
 from rich.text import Text
 
 from orchestrator import errors, nodeset, words
-from orchestrator.console import tables
+from orchestrator.console import results, tables
 from orchestrator.console.view import View
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan
-from orchestrator.model.report import PublishedResult, Report
-from orchestrator.model.result import Result
+from orchestrator.model.report import Report
 from orchestrator.model.site import Finding
 
 WORKING_EVERY_S = 10.0
 PLAIN_COLUMNS = 200
-# Columns of the results that a narrow terminal goes without, in this order.
-SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
 # Control characters, and those that turn the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -106,6 +103,12 @@ class Voice:
         if not self.as_json:
             self._out.print(Text(harmless(text)))
 
+    def sentences(self, lines: Iterable[str]) -> None:
+        """Print lines as results; on a terminal they wrap between words."""
+        width = self._out.width if self._out.is_terminal else sys.maxsize
+        for line in lines:
+            self.result(tables.wrapped(line, width))
+
     def cleared(self) -> None:
         """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
         if self._out.is_terminal:
@@ -176,58 +179,9 @@ class Voice:
                 self.result(line)
 
     def results(self, report: Report) -> None:
-        """Print the table of medians and speedups, the one of published results, that of logs."""
-        if report.results:
-            head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
-            more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
-            rows = [_row(report, result) for result in report.results]
-            self.table(report.source, (*head, *more), rows, spare=SPARE)
-            self._published(report)
-            self._canary(report)
-        speeds = [
-            (speed.node, str(speed.trials), f"{speed.speed:.3f}")
-            for speed in report.node_speeds.nodes
-        ]
-        self.table("Nodes beside one another", ("node", "trials", "speed"), speeds)
-        if report.lone:
-            columns = ("world size", "batch", "precision", report.unit, "mean of printed")
-            logs = [
-                (
-                    str(lone.log.config.get("world_size", "?")),
-                    str(lone.log.config.get("micro_batch_size", "?")),
-                    str(lone.log.config.get("precision", "?")),
-                    _number(lone.throughput),
-                    _number(lone.log.rate.mean if lone.log.rate else None),
-                    " ".join(problem.code for problem in lone.problems),
-                    words.printable(lone.path),
-                )
-                for lone in report.lone
-            ]
-            self.table(f"Logs in {report.source}", (*columns, "problems", "log"), logs)
-
-    def _published(self, report: Report) -> None:
-        """Of cases that have one, the published result to compare with first."""
-        rows = [
-            _published(first, result, len(report.published_for(result)) - 1)
-            for result in report.results
-            for first in report.published_for(result)[:1]
-        ]
-        head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
-        if rows:
-            self.table("Published results of these cases", head, rows, spare=("source", "GPUs"))
-
-    def _canary(self, report: Report) -> None:
-        """What the canary measured at the start, in the middle and at the end."""
-        if (watched := report.canary) is None:
-            return
-        case = watched.case
-        title = f"Canary {case.placement}, batch {case.micro_batch_size}, {case.precision}"
-        rows = [
-            (place, _number(trial.throughput), trial.state, codes)
-            for place, trial in zip(watched.places, watched.trials, strict=True)
-            for codes in (" ".join(mark.code for mark in (*trial.problems, *watched.marks)),)
-        ]
-        self.table(title, ("measured at", report.unit, "state", "marks"), rows)
+        """Print the tables of what was measured."""
+        for shown in results.tables_of(report):
+            self.table(shown.title, shown.head, shown.rows, shown.spare)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
@@ -251,47 +205,3 @@ def _method(method: Method) -> str:
     values = method.model_dump(exclude_none=True)
     shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
     return ", ".join(f"{key}: {value}" for key, value in shown.items())
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.2f}"
-
-
-def _distinct_params(report: Report, result: Result) -> Iterable[str]:
-    """The parameters of a case that are not the same in every case."""
-    for name, value in result.case.params:
-        if any(dict(other.case.params).get(name) != value for other in report.results):
-            yield f"{name}={value}"
-
-
-def _row(report: Report, result: Result) -> tuple[str, ...]:
-    statistics, case = result.statistics, result.case
-    interval = statistics.interval if statistics else None
-    return (
-        " ".join(filter(None, (case.placement, report.names.get(case)))),
-        str(case.micro_batch_size),
-        " ".join([case.precision, *_distinct_params(report, result)]),
-        _number(statistics.median if statistics else None),
-        _number(result.speedup),
-        f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
-        f"{statistics.n if statistics else 0}/{report.planned(result)}",
-        f"{statistics.spread:.1%}" if statistics and statistics.spread is not None else "",
-        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
-        f"{interval.coverage:.1%}" if interval else "",
-        result.transport.removeprefix("-"),
-        " ".join(mark.code for mark in result.marks),
-    )
-
-
-def _published(first: PublishedResult, result: Result, others: int) -> tuple[str, ...]:
-    batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
-    difference = first.difference(result)
-    return (
-        first.framework,
-        f"{first.placement} {batch}",
-        first.precision,
-        str(first.throughput),
-        "n/a" if difference is None else f"{difference:+z.1%}",
-        first.hardware,
-        first.source + (f" (and {others} more in the report)" if others else ""),
-    )

@@ -41,8 +41,7 @@ def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out) -> int:
     workload = reading.resolved()
     measured_logs = report_on(folder, workload, reading.window)
     measured_logs = case_facts.completed(measured_logs, workload, publications.shipped())
-    for line in report.first_lines(measured_logs):
-        voice.result(line)
+    voice.sentences(report.first_lines(measured_logs))
     voice.results(measured_logs)
     say_reasons(measured_logs, voice)
     if out.folder is not None:

@@ -1,6 +1,8 @@
 """Tables on terminals of every width: no number, name or fingerprint is ever broken."""
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -49,11 +51,31 @@ def test_numbers_of_results_are_whole_at_every_width(
         assert number in words_seen, text
     for case, speedup in (("1x8", "7.71"), ("4x8", "30.43")):
         assert speedup in text.partition(case)[2].replace(": ", " ").split()[:14], text
-    table = text.partition("Published")[0].splitlines()[2:]  # the verdict and the folder wrap
+    table = text.partition(f"{logs}\n")[2].partition("Published")[0].splitlines()
+    assert table
     assert all(len(line.rstrip()) <= columns for line in table if "columns hidden" not in line), (
         text
     )
     assert text.count("+0.0%") == 4
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_verdict_wraps_between_words(logs: Path, tmp_path: Path, columns: int) -> None:
+    """The lines above the table are no wider than the terminal, and no word of them is torn."""
+    torn = tmp_path / "logs"
+    shutil.copytree(logs, torn)
+    log = torn / "1n8g" / "rn50_b128_fp32_1.log"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-1]))
+    words = ("collect", "--logs", str(torn), "--workload", "oneflow_rn50")
+    first = seen(*words, columns=columns, cwd=tmp_path).partition(f"\n{torn}")[0]
+    plain = subprocess.run(
+        (*PROGRAM, *words), capture_output=True, text=True, cwd=tmp_path, env=ENV, check=False
+    ).stdout.partition(f"\n{torn}")[0]
+    assert first.split() == plain.split()
+    assert "28 of 29 trials" in plain
+    assert len(plain.splitlines()) >= 2
+    assert all(len(line) <= columns or " " not in line.strip() for line in first.splitlines())
+    assert (len(first.splitlines()) > len(plain.splitlines())) == (columns <= 100)
 
 
 def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""The tables of a report as people see them on a terminal."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator import words
+from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.result import Result, Watched
+
+SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
+"""Columns that a narrow terminal goes without, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table, and the columns that may be hidden, in that order."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    spare: Sequence[str] = ()
+
+
+def tables_of(report: Report) -> Iterable[Shown]:
+    """Medians and speedups, published results, the canary, speeds of nodes, logs of no case."""
+    if report.results:
+        head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
+        more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
+        rows = [_row(report, result) for result in report.results]
+        yield Shown(report.source, (*head, *more), rows, SPARE)
+        yield _published_results(report)
+        if report.canary:
+            yield _canary(report, report.canary)
+    speeds = [
+        (speed.node, str(speed.trials), f"{speed.speed:.3f}") for speed in report.node_speeds.nodes
+    ]
+    yield Shown("Nodes beside one another", ("node", "trials", "speed"), speeds)
+    yield _lone(report)
+
+
+def _published_results(report: Report) -> Shown:
+    """Of cases that have one, the published result to compare with first."""
+    rows = [
+        _published(first, result, len(report.published_for(result)) - 1)
+        for result in report.results
+        for first in report.published_for(result)[:1]
+    ]
+    head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
+    return Shown("Published results of these cases", head, rows, ("source", "GPUs"))
+
+
+def _canary(report: Report, watched: Watched) -> Shown:
+    """What it measured at the start, in the middle and at the end."""
+    case = watched.case
+    title = f"Canary {case.placement}, batch {case.micro_batch_size}, {case.precision}"
+    rows = [
+        (place, _number(trial.throughput), trial.state, codes)
+        for place, trial in zip(watched.places, watched.trials, strict=True)
+        for codes in (" ".join(mark.code for mark in (*trial.problems, *watched.marks)),)
+    ]
+    return Shown(title, ("measured at", report.unit, "state", "marks"), rows)
+
+
+def _lone(report: Report) -> Shown:
+    rows = [
+        (
+            str(lone.log.config.get("world_size", "?")),
+            str(lone.log.config.get("micro_batch_size", "?")),
+            str(lone.log.config.get("precision", "?")),
+            _number(lone.throughput),
+            _number(lone.log.rate.mean if lone.log.rate else None),
+            " ".join(problem.code for problem in lone.problems),
+            words.printable(lone.path),
+        )
+        for lone in report.lone
+    ]
+    head = ("world size", "batch", "precision", report.unit, "mean of printed", "problems", "log")
+    return Shown(f"Logs in {report.source}", head, rows)
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+def _distinct_params(report: Report, result: Result) -> Iterable[str]:
+    """The parameters of a case that are not the same in every case."""
+    for name, value in result.case.params:
+        if any(dict(other.case.params).get(name) != value for other in report.results):
+            yield f"{name}={value}"
+
+
+def _row(report: Report, result: Result) -> tuple[str, ...]:
+    statistics, case = result.statistics, result.case
+    interval = statistics.interval if statistics else None
+    return (
+        " ".join(filter(None, (case.placement, report.names.get(case)))),
+        str(case.micro_batch_size),
+        " ".join([case.precision, *_distinct_params(report, result)]),
+        _number(statistics.median if statistics else None),
+        _number(result.speedup),
+        f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
+        f"{statistics.n if statistics else 0}/{report.planned(result)}",
+        f"{statistics.spread:.1%}" if statistics and statistics.spread is not None else "",
+        f"{interval.low:.2f}-{interval.high:.2f}" if interval else "",
+        f"{interval.coverage:.1%}" if interval else "",
+        result.transport.removeprefix("-"),
+        " ".join(mark.code for mark in result.marks),
+    )
+
+
+def _published(first: PublishedResult, result: Result, others: int) -> tuple[str, ...]:
+    batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
+    difference = first.difference(result)
+    return (
+        first.framework,
+        f"{first.placement} {batch}",
+        first.precision,
+        str(first.throughput),
+        "n/a" if difference is None else f"{difference:+z.1%}",
+        first.hardware,
+        first.source + (f" (and {others} more in the report)" if others else ""),
+    )
