@@ -10,6 +10,7 @@ from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
 from orchestrator.logs.text import LONGEST_RECORD, Line, Raw, lines_that, whole_lines
+from orchestrator.logs.window import Window
 from orchestrator.model.log import TrainingLog
 
 RESULT = "train_throughput"
@@ -238,38 +239,37 @@ class Reader:
         run.close()
         stride = run.judge()
         config, promise = form.config(run), form.promise(run)
-        window = run.window if runs == 1 else None
-        reported = {name: value for name, value in run.reported.items() if isfinite(value)}
+        window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
         rule = "reported" if form.reporting and run.ends is None else form.rule
+        reported = {name: value for name, value in run.reported.items() if isfinite(value)}
         if rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
-        if window:
-            window.judge(stride)
+        window.judge(run, stride)
         return TrainingLog(
             runs=runs,
             steps=run.steps,
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            start=window.start if window else None,
-            end=window.end if window else None,
+            start=window.start,
+            end=window.end,
             rate=run.rate,
-            window_rate=window.rate if window else None,
+            window_rate=window.rate,
             unit=form.unit,
             reported=reported,
-            digest=window.digest if window else "",
+            digest=window.digest,
             size_bytes=raw.size_bytes,
             sha256=raw.sha256,
             fabric=self._libraries.fabric(),
             problems=self.notes.problems(),
             rule=rule,
-            window=window.used if window else run.ends,
-            window_mean=window.rate_mean if window else None,
-            latency_s=window.latency_s if window else None,
+            window=window.used,
+            window_mean=window.rate_mean,
+            latency_s=window.latency_s,
             memory_mib=run.memory_mib,
-            lines=window.lines if window else None,
-            origin_ns=window.origin_ns if window else None,
+            lines=window.lines,
+            origin_ns=window.origin_ns,
             tells=promise.tells,
             trace=run.trace if runs == 1 else (),
         )

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from math import isfinite, nan
+from typing import TYPE_CHECKING
 
 from orchestrator.logs import clock
 from orchestrator.logs.block import Block
@@ -11,6 +12,9 @@ from orchestrator.logs.notes import Notes
 from orchestrator.logs.window import Window
 from orchestrator.model.log import SECOND_NS
 
+if TYPE_CHECKING:
+    from orchestrator.logs.run import Run
+
 
 class Records(Window):
     """The records inside a window, or the last ones of a run: all of them are evidence."""
@@ -18,19 +22,13 @@ class Records(Window):
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
         super().__init__(ends, form, notes)
         self._newest = deque[Step](maxlen=form.tail)
-        self._seen = 0
         self._behind = 0
-        self._bounds: tuple[Step, Step] | None = None
         self._inside: tuple[Step, Step] | None = None
         self._latencies_ns: int | None = 0
         self._doubtful: int | None = None
-        self._covers = False
 
     def add(self, block: Block) -> None:
         """Take the next records."""
-        first, _ = self._bounds or (block.last, block.last)
-        self._bounds = (first, block.last)
-        self._seen += len(block.numbers)
         self._behind += len(block.numbers)
         if self.ends is None:
             self._newest.extend(block.steps(slice(-self._form.tail, None)))
@@ -62,20 +60,19 @@ class Records(Window):
             return super().misses(before, after)
         return self._behind < self._form.tail if after is None else None
 
-    def repeat(self, step: Step) -> None:
+    def repeat(self, step: Step, last: Step) -> None:
         """Doubt a record that is printed again, unless it says the same."""
-        same = self._bounds is not None and step.evidence == self._bounds[1].evidence
-        if not same and (self.ends is None or self._first <= step.number <= self._last):
+        inside = self.ends is None or self._first <= step.number <= self._last
+        if inside and step.evidence != last.evidence:
             self._doubtful = step.number
 
-    def judge(self, stride: int) -> None:
+    def judge(self, run: "Run", stride: int) -> None:
         """Note a window of which the log lacks a record, or does not tell one for certain."""
         self._take(self._newest)
-        self._covers = self._reaches(stride) and not self._is_doubtful
-        if self._bounds is None or self._covers:
+        if run.first is None or run.last is None or self._reaches(run.last, stride):
             return
-        first, last = self._bounds
-        seen = f"the log has {self._seen} records, from {first.number} to {last.number}"
+        self._inside = None
+        seen = f"the log has {run.steps} records, from {run.first.number} to {run.last.number}"
         if self.ends is None:
             seen = f"{seen}; needed its last {self._form.tail}, one every {stride} iterations"
         else:
@@ -83,49 +80,41 @@ class Records(Window):
             seen = f"{window}: {seen}; needed one every {stride} iterations, up to {self._last}"
         self._notes.add("WINDOW", seen)
 
-    def _reaches(self, stride: int) -> bool:
+    def _reaches(self, last: Step, stride: int) -> bool:
         """Whether the records follow each other from one end of the window to the other."""
-        if self._inside is None or self._bounds is None:
+        if self._inside is None:
             return False
         begin, end = (step.number for step in self._inside)
+        if self._doubtful is not None and begin <= self._doubtful <= end:
+            return False
         if end - begin != (self._rated - 1) * stride:
             return False
         if self.ends is None:
             return self._rated == self._form.tail
         covers = begin - stride < self._first and self._last < end + stride
-        return covers and self._last <= self._bounds[1].number
-
-    @property
-    def _is_doubtful(self) -> bool:
-        if self._doubtful is None or self._inside is None:
-            return False
-        return self._inside[0].number <= self._doubtful <= self._inside[1].number
+        return covers and self._last <= last.number
 
     @property
     def _is_whole(self) -> bool:
-        return self._covers
+        return self._inside is not None
 
     @property
     def used(self) -> tuple[int, int] | None:
         """The first and the last record that count."""
-        if self._inside is None or not self._covers:
-            return self.ends
-        return self._inside[0].number, self._inside[1].number
+        return (self._inside[0].number, self._inside[1].number) if self._inside else self.ends
 
     @property
     def lines(self) -> tuple[int, int] | None:
         """Where these two stand in the log."""
-        if self._inside is None or not self._covers:
-            return None
-        return self._inside[0].line, self._inside[1].line
+        return (self._inside[0].line, self._inside[1].line) if self._inside else None
 
     @property
     def latency_s(self) -> float | None:
         """Mean of the latencies, rounded only in the end; None with one that cannot be."""
-        if self._latencies_ns is None or not self._covers:
+        if self._latencies_ns is None or not self._inside:
             return None
         return self._latencies_ns / (self._rated * SECOND_NS)
 
     @property
     def digest(self) -> str:
-        return super().digest if self._covers else ""
+        return super().digest if self._inside else ""

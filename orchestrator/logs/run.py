@@ -113,8 +113,8 @@ class Run:
         """Take a step that was printed before."""
         seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
         self.notes.add("DUP-STEPS", seen)
-        if self.window and self.epochs == 1:
-            self.window.repeat(step)
+        if self.window and self.last and self.epochs == 1:
+            self.window.repeat(step, self.last)
 
     def damage(self, line: int) -> None:
         """Remember a broken record until the next step tells where it was."""

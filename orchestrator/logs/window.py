@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import inf, isfinite, nan
 from statistics import median
+from typing import TYPE_CHECKING
 
 from orchestrator.logs.block import Block, single
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
 from orchestrator.model.log import SECOND_NS, Moment
+
+if TYPE_CHECKING:
+    from orchestrator.logs.run import Run
 
 _RECENT = 100_000
 _Point = tuple[int, int, int]
@@ -103,13 +107,13 @@ class Window:
             return False
         return (before is None or before < self._last) and (after is None or after > self._first)
 
-    def repeat(self, step: Step) -> None:
+    def repeat(self, step: Step, _last: Step) -> None:
         """Give up an end of the window that is printed again with other words or another time."""
         step_before, _ = self._taken.get(step.number, (step, None))
         if step.evidence != step_before.evidence:
             del self._taken[step.number]
 
-    def judge(self, _stride: int) -> None:
+    def judge(self, _run: "Run", _stride: int) -> None:
         """Note iterations of more than 5 times the last ones' median, and a coarse clock."""
         self._judge_clock()
         gap_ns, number, iterations, line = self._widest
