@@ -76,7 +76,7 @@ def _layout(form: Format, shape: bytes) -> _Layout | None:
 
     A step with a library's words glued to it is read like a line of its own.
     """
-    if b"\r" in shape or nccl.concerns(shape) or form.is_lost(shape):
+    if b"\r" in shape or nccl.concerns(shape) or form.lost.search(shape):
         return None
     found = form.match(shape)
     if not found or not re.fullmatch(rb"0+(?:\.0+)?", found["rate"]):

@@ -35,7 +35,6 @@ class Reader:
         self._doubtful: Step | None = None
         self._bytes, self._is_pure = _SOME_BYTES, True
         self._pause = self._patience = 0
-        self._may_be_lost = False
         self.notes = Notes()
         self.run = Run(form, asked, self.notes)
         self.line = 1
@@ -91,7 +90,6 @@ class Reader:
             self._bytes = _SOME_BYTES
             return at
         self._libraries.hear(some, self.line)
-        self._may_be_lost = b"nan" in some or b"inf" in some
         for self.line, line in lines:
             self._see(line)
         self.line = next_line
@@ -129,7 +127,7 @@ class Reader:
         step = self.form.read(line, self.line)
         if step:
             self.step(step)
-            if self._may_be_lost and self.form.is_lost(line):
+            if self.form.lost.search(line):
                 self.lose(step.number)
             return
         is_known = len(line) <= LONGEST_RECORD and self.form.event(self, line)

@@ -243,10 +243,6 @@ class Format:
         """Whether a line is the first one of a step in two."""
         return self.pair is not None and self.pair.mark in line
 
-    def is_lost(self, line: bytes) -> bool:
-        """Whether a loss in the line of a step is not finite."""
-        return self.lost.search(line) is not None
-
     def goes_back(self, stamp: bytes, before: bytes) -> bool:
         """Whether a time lies before the one that was printed before it."""
         if stamp.find(b".") == before.find(b"."):  # of one form, so that they sort by their bytes

@@ -1,7 +1,7 @@
 """One run of a program: what its header, its steps and its own result say."""
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 
 from orchestrator import words
 from orchestrator.logs.block import Block, single
@@ -76,15 +76,13 @@ class Run:
         """Take a step that lies after the last one."""
         before, self.window = self.last, self.window or self._open(step)
         self._check_clock(step)
-        if self._damage.times:
-            self._blame(step.number)
+        self._blame(step.number)
         if before is None or step.epoch > before.epoch:
             self._open_epoch(step, before)
         else:
             self.stride = step.number - before.number
             self._jump(step, before).times += 1
-        if not 0 < step.rate < inf or step.latency:
-            self._check_rate(step)
+        self._check_rate(step)
         self._take(single(self._form, step))
 
     def add_block(self, block: Block) -> bool:

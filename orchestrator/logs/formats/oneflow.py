@@ -21,8 +21,6 @@ _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
 _FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
 _CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?)[ \t]*$"
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
-_TRAIN = re.compile(rb"^" + TAG + rb"train:|(?<!\w)train: epoch")
-_STEP = re.compile(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]")
 _LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
 _COMMON: Table = {
@@ -57,17 +55,10 @@ def _event(reader: Reader, line: bytes) -> bool:
     return False
 
 
-def _ends(line: bytes, rated: bytes) -> bool:
-    """Whether a line holds the end of a record; validation prints such ends too."""
-    return rated in line and b"validation: " not in line
-
-
-def _broken_rn50(line: bytes) -> bool:
-    return _ends(line, b"samples/s: ") or _TRAIN.search(line) is not None
-
-
-def _broken_bert(line: bytes) -> bool:
-    return _ends(line, b"throughput: ") or _STEP.search(line) is not None
+def _broken(begins: bytes, rated: bytes) -> Callable[[bytes], bool]:
+    """Whether a line begins as a record, or holds the end of one, as those of validation do too."""
+    find = re.compile(begins).search
+    return lambda line: (rated in line and b"validation: " not in line) or bool(find(line))
 
 
 def _config(run: Run) -> dict[str, Value]:
@@ -148,7 +139,7 @@ ONEFLOW_RN50 = Format(
     },
     headerless=("NO-HEADER", "no line of the arguments before the steps"),
     event=_event,
-    broken=_broken_rn50,
+    broken=_broken(rb"^" + TAG + rb"train:|(?<!\w)train: epoch", b"samples/s: "),
     config=_config,
     promise=_promise,
 )
@@ -178,5 +169,5 @@ ONEFLOW_BERT = replace(
         **_named(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
         **_named(switch, "save_last_snapshot"),
     },
-    broken=_broken_bert,
+    broken=_broken(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]", b"throughput: "),
 )

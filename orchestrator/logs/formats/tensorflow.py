@@ -40,14 +40,16 @@ _OTHER = re.compile(
     + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
     rb"|(?!PARAM)[A-Za-z])"
 )
+_HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} %s \([\w.]{1,80}:\d{1,9}\) "
+_SECONDS = rb"\d{1,10}\.\d{6,9}"
+_HEADED = _HEAD % (rb"(?P<clock>" + _SECONDS + rb")")
 _NVLOG = re.compile(
     rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-    rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9})"
-    rb" \([\w.]{1,80}:\d{1,9}\) (?:iteration: (?P<iteration>\d{1,15})\s*$"
+    + _HEADED
+    + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
-    rb"|(?!iteration|imgs_per_sec|total_ips|Average total)(?P<text>.*))"
+    rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
-_HEAD = rb":::NVLOGv\d[\d.]{0,20} [a-z_]{1,80} %s \([a-z_.]{1,80}:\d{1,9}\) "
 _LOSS = re.compile(rb"(?:cross_entropy|l2_loss|total_loss) ?: (?:" + LOST[1:] + rb")")
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
@@ -104,7 +106,6 @@ _FOLDERS = ("data_dir", "data_idx_dir")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    line = line.lstrip(b"\x00")
     if b"DLL" in line:
         return _dllogger(reader, line)
     if b":::NVLOG" in line:
@@ -283,8 +284,8 @@ TENSORFLOW = Format(
     step=_STEP + rb"(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*+",
     pair=Pair(
         b") iteration: ",
-        _HEAD % rb"(?P<clock>\d{1,10}\.\d{6,9})" + rb"iteration: (?P<iteration>\d{1,15})",
-        _HEAD % rb"\d{1,10}\.\d{6,9}" + _RATE,
+        _HEADED + rb"iteration: (?P<iteration>\d{1,15})",
+        _HEAD % _SECONDS + _RATE,
         _stamp,
     ),
     marks=(
