@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import __version__
-from tests import ROOT
+from tests.package import wheel
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -32,8 +32,7 @@ def run(*words: str | Path, env: dict[str, str]) -> "subprocess.CompletedProcess
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with pipx and uv, and the wheel beside it."""
     folder = tmp_path_factory.mktemp("tools")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=300)
+    wheel.built(folder)
     venv.create(folder / "venv", with_pip=True)
     pip = (folder / "venv/bin/python", "-m", "pip", "install", "--quiet", "pipx", "uv")
     done = run(*pip, env=dict(os.environ))
@@ -45,7 +44,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("tool", ["pipx", "uv"])
 def test_one_command_installs_the_program(tools: Path, tmp_path: Path, tool: str) -> None:
     """It says its version and finds what ships with it, in an empty home and folder."""
-    (wheel,) = tools.glob("*.whl")
+    (built,) = tools.glob("*.whl")
     home = {"HOME": str(tmp_path), "PIPX_HOME": str(tmp_path / "pipx"), "UV_SYSTEM_CERTS": "1"}
     # uv has certificates of its own, and reads no configuration of pip's.
     index = run(
@@ -58,7 +57,7 @@ def test_one_command_installs_the_program(tools: Path, tmp_path: Path, tool: str
     words = ("install",) if tool == "pipx" else ("tool", "install", "--python", sys.executable)
     if tool == "pipx":
         env["PIPX_DEFAULT_PYTHON"] = sys.executable
-    done = run(tools / "venv" / "bin" / tool, *words, wheel, env=env)
+    done = run(tools / "venv" / "bin" / tool, *words, built, env=env)
     assert done.returncode == 0, done.stderr
     program = tmp_path / "bin" / "dlperf-orch"
     assert run(program, "--version", env=env).stdout == f"dlperf-orch {__version__}\n"

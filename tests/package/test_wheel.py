@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
+from tests.package import wheel
 
 pytestmark = pytest.mark.cluster
 
@@ -33,13 +33,10 @@ def run(*words: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of programs of a fresh environment that holds the wheel and nothing else."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=300)
-    (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv" / "bin"
     pip = [str(programs / "python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, str(wheel)], check=True, timeout=600)
+    subprocess.run([*pip, str(wheel.built(folder))], check=True, timeout=600)
     return programs
 
 
