@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import nodeset, words
-from orchestrator.measuring import series, validity
+from orchestrator.measuring import intervals, series, validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Interval, Measurement, Result, Statistics
+from orchestrator.model.result import Measurement, Result, Statistics
 
 PLAUSIBLE_EFFICIENCY = 1.05
 WIDE_SPREAD = 0.10
-COVERAGE = 0.95
 # What must not differ between a case and the 1x1 case that its speedup is taken over.
 ALIKE = (
     *("image", "kernel", "driver", "torch", "cpus"),
@@ -105,28 +104,8 @@ def summary(values: Sequence[float]) -> Statistics:
         low=ordered[0],
         high=ordered[-1],
         spread=(ordered[-1] - ordered[0]) / median if len(ordered) > 1 else None,
-        interval=_interval(ordered, COVERAGE) if len(ordered) > 1 else None,
+        interval=intervals.of_median(ordered),
     )
-
-
-def _interval(ordered: Sequence[float], least: float) -> Interval:
-    """The narrowest symmetric order-statistic interval that covers the median so surely.
-
-    With fewer than 6 values none does with 95 %, and [min, max] is given with what it covers:
-    93.75 % of 5 values, 75 % of 3. Source: the sign test; the k-th smallest of n values exceeds the
-    median with probability sum(C(n, i), i < k) / 2^n.
-    """
-    n = len(ordered)
-    best, coverage = 0, 1 - 2 / 2**n
-    ways = below = 1  # C(n, k), and their sum up to k
-    for k in range(1, n // 2):
-        ways = ways * (n - k + 1) // k
-        below += ways
-        covered = 1 - 2 * below / 2**n
-        if covered < least:
-            break
-        best, coverage = k, covered
-    return Interval(ordered[best], ordered[n - 1 - best], coverage)
 
 
 def _compared(result: Result, baseline: Result | None) -> Result:
@@ -155,22 +134,8 @@ def _compared(result: Result, baseline: Result | None) -> Result:
         marks=marks,
         speedup_interval=None
         if result is baseline
-        else of_quotient(_values(result.trials), _values(baseline.trials)),
+        else intervals.of_quotient(_values(result.trials), _values(baseline.trials)),
     )
-
-
-def of_quotient(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """The interval of a quotient of medians, from those of both; None where one has none.
-
-    Trials of two cases are independent: both intervals cover with the product of the two
-    probabilities, and then the quotient lies between the quotients of their ends. Each covers with
-    the root of 95 % where there are trials enough, so that both do with 95 %.
-    """
-    if min(len(ours), len(theirs)) < 2:
-        return None
-    above, below = (_interval(sorted(values), COVERAGE**0.5) for values in (ours, theirs))
-    coverage = above.coverage * below.coverage
-    return Interval(above.low / below.high, above.high / below.low, coverage)
 
 
 def _provenance(result: Result) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An order-statistic interval: it covers the true median with this probability."""
+    """It covers the true median, speedup or difference with this probability."""
 
     low: float
     high: float

@@ -244,11 +244,11 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "4456.0/149.8 为 29.75，而 4455.97/149.84 为 29.74。",
     ),
     "method.speedup_interval": (
-        "Interval of a speedup: from the ends of the intervals of both medians, each of which"
-        " covers its median with at least 97.47 % where there are trials enough; it covers the true"
-        " speedup with at least the probability given, the product of the two.",
-        "加速比区间：由两个中位数各自区间的端点相除得到；试验次数足够时，每个区间至少以 97.47 % "
-        "的概率覆盖其中位数；加速比区间至少以所给的概率（两者之积）覆盖真实的加速比。",
+        "Interval of a speedup: the middle 95 % of the speedups of all resamples of the trials"
+        " (bootstrap of both medians), where both cases have at least 5; else from the ends of the"
+        " intervals of both medians, with the probability that both cover, their product.",
+        "加速比区间：两个用例各有至少 5 次试验时，取对试验全部重抽样所得加速比的中间 95 %"
+        "（两个中位数的自助法）；否则由两个中位数各自区间的端点相除得到，所给概率为两者之积。",
     ),
     "method.tflops": (
         "TFLOP/s per GPU: counted floating-point operations of an optimizer step / (its time x"

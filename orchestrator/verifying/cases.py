@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
 from statistics import median
 
 from orchestrator import nodeset
-from orchestrator.verifying import scatter
+from orchestrator.verifying import intervals, scatter
 from orchestrator.verifying.damages import Reason
 from orchestrator.verifying.differences import at, number, text
 from orchestrator.verifying.machines import Machines
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.trials import DerivedTrial
 
-COVERAGE = 0.95
 WIDE_SPREAD = 0.10
 PLAUSIBLE_EFFICIENCY = 1.05
 ALIKE = (
@@ -186,22 +184,8 @@ def _numbers(case: DerivedCase) -> dict[str, object]:
         "min": values[0],
         "max": values[-1],
         "spread": (values[-1] - values[0]) / middle if several else None,
-        "interval": _interval(values, COVERAGE) if several else None,
+        "interval": intervals.of_median(values) if several else None,
     }
-
-
-def _interval(values: Sequence[float], least: float) -> dict[str, object]:
-    """The narrowest pair of order statistics that covers the median so surely, else the widest."""
-    count = len(values)
-    inner = [k for k in range(count // 2) if _covered(count, k) >= least]
-    k = max(inner, default=0)
-    return {"low": values[k], "high": values[-1 - k], "coverage": _covered(count, k)}
-
-
-def _covered(count: int, k: int) -> float:
-    """With what probability the median lies between the values k from either end."""
-    outside = sum(comb(count, below) for below in range(k + 1))
-    return float(1 - 2 * outside / 2**count)
 
 
 def _speed_up(case: DerivedCase, cases: Sequence[DerivedCase]) -> None:
@@ -220,22 +204,11 @@ def _speed_up(case: DerivedCase, cases: Sequence[DerivedCase]) -> None:
         return
     case.speedup = middle / alone[-1].median
     if case is not alone[-1]:
-        case.speedup_interval = _between(case.values, alone[-1].values)
+        case.speedup_interval = intervals.between(case.values, alone[-1].values)
     case.efficiency = case.speedup / case.ranks
     if case.efficiency > PLAUSIBLE_EFFICIENCY:
         facts = (f"efficiency {case.efficiency:.3f}", f"{case.ranks} ranks", "1x1")
         case.marks.append(Mark("IMPLAUSIBLE", facts))
-
-
-def _between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object] | None:
-    """The interval of a quotient of medians; each covers with the root of 95 % where it can."""
-    if len(ours) < 2 or len(theirs) < 2:
-        return None
-    (a, b, sure), (c, d, also_sure) = (
-        (float(str(it["low"])), float(str(it["high"])), float(str(it["coverage"])))
-        for it in (_interval(ours, COVERAGE**0.5), _interval(theirs, COVERAGE**0.5))
-    )
-    return {"low": a / d, "high": b / c, "coverage": sure * also_sure}
 
 
 def _marks(case: DerivedCase) -> Iterator[Mark]:

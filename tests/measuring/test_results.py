@@ -299,28 +299,6 @@ def test_two_empty_logs_are_no_copies_of_each_other() -> None:
     assert [each.problems for each in validity.same_evidence(trials)] == [(), ()]
 
 
-def test_a_speedup_has_an_interval_from_both_medians() -> None:
-    """Five and five trials: [lowest / highest, highest / lowest], both cover with 93.75 %."""
-    one, *_, largest = medians.compared(results(SEED_AMP))
-    assert one.speedup_interval is None
-    assert largest.speedup_interval == Interval(
-        22053.98 / 803.69, 23049.75 / 793.9, 0.9375 * 0.9375
-    )
-
-
-def test_more_trials_make_a_speedups_interval_as_sure_as_was_asked() -> None:
-    """Of 11 trials each the second and the tenth are taken: 98.8 % each, 97.7 % together.
-
-    The third and the ninth would cover with 93.5 %, which is below the root of 95 %.
-    """
-    values = [100.0 + number for number in range(11)]
-    (_, found) = medians.compared(results({"1x1": values, "1x4": values}))
-    interval = found.speedup_interval
-    assert interval is not None
-    assert (interval.low, interval.high) == (101 / 109, 109 / 101)
-    assert interval.coverage == pytest.approx(0.98828125**2)
-
-
 @pytest.mark.parametrize("trials", [{"1x1": (800.0,)}, {"1x4": (3129.63,)}])
 def test_a_speedup_of_single_trials_has_no_interval(trials: dict[str, tuple[float, ...]]) -> None:
     """One number has no interval, so neither has its quotient."""

@@ -83,8 +83,9 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
     found = sweep(results(SEED_AMP))
     one, *_, largest = json.loads(json.dumps(report.document(found)))["cases"]
     assert one["speedup_interval"] is None
-    ends = {"low": 22053.98 / 803.69, "high": 23049.75 / 793.9, "coverage": 0.9375**2}
-    assert largest["speedup_interval"] == ends
+    ends = largest["speedup_interval"]
+    assert ends["low"] < 22551.16 / 802.9 < ends["high"]
+    assert ends["coverage"] == 0.95
     row = csv_rows(found)[-1]
     names = ("speedup_low", "speedup_high", "speedup_coverage")
     assert [float(row[name]) for name in names] == [*ends.values()]
