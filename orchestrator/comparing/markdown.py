@@ -5,8 +5,9 @@ from orchestrator.comparing.comparison import Comparison
 from orchestrator.report import markdown_page
 
 METHOD = (
-    "p is that of the exact two-sided rank test (Mann-Whitney), corrected for the number of cases"
-    " (Holm). The interval is that of the ratio B / A - 1; it covers 95 % unless it says otherwise."
+    "p is that of the exact two-sided rank test (van der Waerden), corrected by Holm's method"
+    " for the cases whose trials could be further apart than the bound. The interval is that of the"
+    " ratio B / A - 1; it covers 95 % unless it says otherwise."
 )
 
 

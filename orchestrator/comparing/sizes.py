@@ -9,9 +9,6 @@ from orchestrator.comparing import rank_test
 
 MOST = 1000  # what a playbook may ask for
 POWER = 0.8
-# Trials that a rank test needs for what a t-test sees with one, where logs are normal; source:
-# Lehmann, Nonparametrics (1975), section 2.4.
-_RANKS_FOR_ONE = math.pi / 3
 
 
 def least_each(level: float) -> int:
@@ -33,6 +30,9 @@ def telling(spread: float | None, distance: float, level: float) -> int | None:
 
     Returns:
         None where even ``MOST`` would not tell.
+
+    Source: Guenther, The American Statistician 35 (1981), 243-244, for the t-test; normal scores
+        need as many where logarithms are normal.
     """
     least = least_each(level)
     if not spread:
@@ -40,8 +40,9 @@ def telling(spread: float | None, distance: float, level: float) -> int | None:
     if distance <= 0:
         return None
     normal = NormalDist()
-    reach = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)
-    size = math.ceil(2 * _RANKS_FOR_ONE * (reach * spread / distance) ** 2)
+    claim = normal.inv_cdf(1 - level / 2)
+    reach = (claim + normal.inv_cdf(POWER)) * spread / distance
+    size = math.ceil(2 * reach**2 + claim**2 / 4)
     return max(size, least) if size <= MOST else None
 
 

@@ -10,6 +10,8 @@ from orchestrator.comparing import rank_test, ratios, sizes
 from orchestrator.model.result import Interval
 
 LEVEL = 0.05
+DIFFERENT = 0.04
+"""The level of calling a case different: what is left to 5 % is for simulations' own chance."""
 Kind = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 
@@ -40,7 +42,7 @@ class Verdict:
         difference: second median / first median - 1; None where a side has no trial.
         interval: of the difference; None where it would cover nothing.
         p: of the exact rank test, two-sided.
-        p_holm: the same, corrected for the number of cases.
+        p_holm: the same, corrected for the cases that could differ by more than the bound.
         needs: trials per side that would probably tell; None where no number would, and where
             nothing is left to tell.
         reason: why it is unknown, or what weakens it, in a sentence; empty otherwise.
@@ -66,37 +68,64 @@ class _Tested:
     not_slower: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Of how many cases a claim is made, and the gate's limit."""
+
+    measured: int
+    far: int
+    slower: float | None
+
+    def level(self, case: Samples, difference: float) -> float:
+        """That of the claim that a case's difference suggests, corrected for all that make it."""
+        if abs(difference) > case.bound:
+            return DIFFERENT / max(1, self.far)
+        return LEVEL / max(1, self.measured)
+
+
 def judged(cases: Sequence[Samples], slower: float | None = None) -> tuple[Verdict, ...]:
     """The verdicts on the cases, in order.
 
     A case is *different* where the rank test finds one distribution improbable and the medians are
     further apart than the bound, the *same* where it finds a difference of the bound or more
     improbable in both directions. Each kind of claim is wrong about no case at all in 19 of 20
-    comparisons: its p values are corrected by Holm's method over the cases that have trials.
+    comparisons: its p values are corrected by Holm's method over the cases that have trials. Those
+    whose trials could not be further apart than the bound, however they were dealt out to the two
+    sides, claim no difference, so that none is corrected for them.
 
     Args:
         slower: the gate: a case fails if it is different and slower by more than this; it passes
             if such a difference is improbable. The one and the other need trials.
 
-    Source: Holm, Scandinavian Journal of Statistics 6 (1979), 65-70; two one-sided tests at half
-        of the level, as an interval of 95 % has them: Schuirmann, Journal of Pharmacokinetics and
+    Source: Holm, Scandinavian Journal of Statistics 6 (1979), 65-70; what cannot be claimed does
+        not count: Tarone, Biometrics 46 (1990), 515-522; two one-sided tests at half of the level,
+        as an interval of 95 % has them: Schuirmann, Journal of Pharmacokinetics and
         Biopharmaceutics 15 (1987), 657-680.
     """
     tested = [_tested(case, slower) for case in cases]
     measured = [place for place, case in enumerate(cases) if _is_measured(case)]
-    differs = _holm(measured, [test.differs for test in tested])
+    far = [place for place in measured if _could_differ(cases[place])]
+    differs = _holm(far, [test.differs for test in tested])
     within = _holm(measured, [test.within for test in tested])
     not_slower = _holm(measured, [test.not_slower for test in tested])
-    level = LEVEL / max(len(measured), 1)
+    limits = _Limits(len(measured), len(far), slower)
     verdicts = []
     for place, case in enumerate(cases):
         corrected = _Tested(differs[place], within[place], not_slower[place])
-        verdicts.append(_verdict(case, tested[place], corrected, (level, slower)))
+        verdicts.append(_verdict(case, tested[place], corrected, limits))
     return tuple(verdicts)
 
 
 def _is_measured(case: Samples) -> bool:
     return bool(case.first and case.second) and not case.published
+
+
+def _could_differ(case: Samples) -> bool:
+    """Whether the same values, dealt out to the sides in another way, could exceed the bound."""
+    values, size, other = sorted((*case.first, *case.second)), len(case.first), len(case.second)
+    up = ratios.difference(values[:size], values[size:])
+    down = ratios.difference(values[other:], values[:other])
+    return up > case.bound or down < -case.bound
 
 
 def _tested(case: Samples, slower: float | None) -> _Tested:
@@ -114,20 +143,18 @@ def _reached(case: Samples, factor: float) -> tuple[float, float]:
     return rank_test.tails([value * factor for value in case.first], case.second)
 
 
-def _holm(measured: Sequence[int], values: Sequence[float]) -> list[float]:
-    """Corrected p values; what is not measured keeps its own and does not count."""
+def _holm(places: Sequence[int], values: Sequence[float]) -> list[float]:
+    """Corrected p values; what is not among those cases keeps its own and does not count."""
     corrected, largest = list(values), 0.0
-    ordered = sorted(measured, key=lambda place: values[place])
+    ordered = sorted(places, key=lambda place: values[place])
     for rank, place in enumerate(ordered):
         largest = max(largest, min(1.0, (len(ordered) - rank) * values[place]))
         corrected[place] = largest
     return corrected
 
 
-def _verdict(
-    case: Samples, tested: _Tested, corrected: _Tested, limits: tuple[float, float | None]
-) -> Verdict:
-    level, slower = limits
+def _verdict(case: Samples, tested: _Tested, corrected: _Tested, limits: _Limits) -> Verdict:
+    slower = limits.slower
     if not (case.first and case.second):
         return _unmeasured(None, "no valid trial on one side", slower)
     difference = ratios.difference(case.first, case.second)
@@ -136,8 +163,9 @@ def _verdict(
     kind: Kind = "unknown"
     if corrected.within <= LEVEL:
         kind = "same"
-    elif corrected.differs <= LEVEL and abs(difference) > case.bound:
+    elif corrected.differs <= DIFFERENT and abs(difference) > case.bound:
         kind = "different"
+    level = limits.level(case, difference)
     needs = _needs(case, difference, level) if kind == "unknown" else None
     reason = _reason(case, needs, level) if kind == "unknown" else ""
     if case.shared:

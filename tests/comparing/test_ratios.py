@@ -15,7 +15,7 @@ def test_difference_is_that_of_medians() -> None:
     found = ratios.interval(two, four)
     assert found is not None
     assert found.low < ratios.difference(two, four) < found.high
-    assert found.coverage == pytest.approx(1 - 2 * 2 * 1.5 / 252, abs=0.02)
+    assert 0.95 <= found.coverage < 0.97
 
 
 @pytest.mark.parametrize(

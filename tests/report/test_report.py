@@ -60,7 +60,7 @@ def test_markdown_has_the_seeds_table() -> None:
     assert sureness[0] == heads
     assert sureness[1][4] == "n/a"
     interval = "22053.98 to 23049.75 (93.75%)"
-    assert sureness[3] == ["4x8", "4.4%", interval, "-", "27.44 to 29.03 (87.89%)"]
+    assert sureness[3] == ["4x8", "4.4%", interval, "-", "27.47 to 28.73 (95.00%)"]
 
 
 def test_markdown_shows_every_trial_with_its_evidence() -> None:
