@@ -9,7 +9,8 @@ import pytest
 from orchestrator.measuring import intervals, medians
 from orchestrator.model.result import Interval
 from tests.benchmarks import repeats
-from tests.measuring.test_results import SEED_AMP, results
+from tests.measuring.test_results import SEED_AMP
+from tests.measuring.trials import results
 
 ONE = (10.0, 10.1, 10.3, 10.6, 11.0)
 FIVE = (48.0, 50.0, 50.5, 51.0, 53.0)
