@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from statistics import median
 
 from orchestrator import nodeset
@@ -180,7 +181,7 @@ def _numbers(case: DerivedCase) -> dict[str, object]:
     middle, several = median(values), len(values) > 1
     return {
         "median": middle,
-        "mean": sum(values) / len(values),
+        "mean": fsum(values) / len(values),
         "min": values[0],
         "max": values[-1],
         "spread": (values[-1] - values[0]) / middle if several else None,

@@ -63,7 +63,8 @@ PLACES = {"开始": "start", "中间": "middle", "结束": "end"}
 _RATE = re.compile(r"/s\b|/sec\b|throughput")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*")
-Value = str | Sequence[float | None]
+Value = str | frozenset[str] | Sequence[float | None]
+"""A text, one of several texts, or numbers."""
 Document = Mapping[str, object]
 """What results.json must say of a case or a trial."""
 _OF_CASE: Mapping[str, tuple[str, ...]] = {
@@ -97,6 +98,8 @@ def fits(cell: str, value: Value) -> bool:
     """Whether a cell says a text, or exactly these numbers, as they are rounded in it."""
     if isinstance(value, str):
         return cell == value
+    if isinstance(value, frozenset):
+        return cell in value
     known = [it for it in value if it is not None]
     if len(known) < len(value):  # not to be told
         return cell in ("", "-") or cell.startswith("n/a")
@@ -126,6 +129,8 @@ def of_trial(key: str, trial: Document) -> Value | None:
     """What a cell about a trial must say; None where that is not derived."""
     if key in ("throughput", "to_first"):
         return [number(trial.get(key))]
+    if key in ("nodes", "gpus_per_node", "batch", "case", "latency", "memory"):
+        return of_case(key, trial)
     if key == "codes":
         return " ".join([*codes(trial.get("problems")), *codes(trial.get("marks"))])
     if key == "sha256":
@@ -153,15 +158,25 @@ def of_speed(key: str, node: Document) -> Value | None:
     return [number(node.get(key))] if key in ("trials", "speed") else None
 
 
+def of_point(key: str, case: Document) -> Value | None:
+    """What a cell about a point in the figure of scaling must say."""
+    if key == "published":
+        return [number(row.get("throughput")) for row in items(case.get(key))[:1]] or ""
+    return of_case(key, case)
+
+
 def of_published(key: str, case: Document) -> Value | None:
-    """What a cell beside a published result must say: ours, and how far it is from that."""
-    return of_case(key, case) if key in ("throughput", "difference") else None
+    """What a cell in the table of published results must say, by results.json or by ours."""
+    row = items(case.get("published"))[0]
+    if key in ("batch", "precision", "source"):
+        return text(row.get(key))
+    return of_case(key, case) if key in ("case", "throughput", "difference", "published") else None
 
 
 def words(value: Value) -> str:
     """What a cell must say, in words."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | frozenset):
+        return value if isinstance(value, str) else " or ".join(sorted(value))
     return ", ".join("nothing" if it is None else f"{it:.6g}" for it in value)
 
 
@@ -207,7 +222,24 @@ def _difference(case: Document) -> list[float | None]:
     return [(middle / value - 1) * 100 if value and middle else None]
 
 
+def _published(case: Document) -> str:
+    """The published result that a report compares with first, as results.json has it."""
+    rows = items(case.get("published"))
+    if not rows:
+        return ""
+    by = filter(None, (text(rows[0].get("framework")), text(rows[0].get("hardware"))))
+    return f"{rows[0].get('throughput')} ({', '.join(by)})"
+
+
+def _names(case: Document) -> frozenset[str]:
+    """What pages may call a case."""
+    labels = case.get("labels")
+    return frozenset(map(text, labels if isinstance(labels, list) else []))
+
+
 _OTHERS: Mapping[str, Callable[[Document], Value | None]] = {
+    "case": _names,
+    "published": _published,
     "trials": lambda case: [number(case.get("trials_valid")), number(case.get("trials_planned"))],
     "interval": lambda case: _interval(case.get("interval")),
     "speedup_interval": lambda case: _interval(case.get("speedup_interval")),

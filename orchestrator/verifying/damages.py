@@ -14,6 +14,8 @@ from orchestrator.verifying.plain_log import PlainLog, PlainStep, Steps
 FROM_ZERO = frozenset({"total_ips", "imgs_per_sec", "bert"})
 """Series of steps whose first one has number 0."""
 MICRO = ("batch_size", "batch_size_per_device", "Per-GPU Batch Size")
+PROMISES = {"prof", "num_iter", "iter_num", "train_iters", "ranks"}
+"""Arguments of programs that say how many steps come; without one nothing is promised."""
 GAP_TIMES = 5
 NS = 10**9
 Reason = tuple[str, str]
@@ -35,11 +37,23 @@ def damages(log: PlainLog, method: object) -> Iterator[Reason]:
         if 0 <= here < before:
             yield "CLOCK-STEP", f"line {steps.lines[place]}: its clock goes back"
             break
-    yield from _cut(steps, number(at(method, "iterations")), stride)
+    if PROMISES & log.facts.keys():
+        yield from _cut(steps, number(at(method, "iterations")), stride)
     if not all(
         isfinite(rate) and rate > 0 for rates in (steps.rates, steps.later) for rate in rates
     ):
         yield "NOT-FINITE", "a rate in it is no positive number"
+
+
+def doubts(log: PlainLog) -> Iterator[str]:
+    """What a closer look at a log may find: garbled lines, several runs, a late beginning."""
+    steps = log.steps
+    if log.garbled:
+        yield f"line {log.garbled} has words of a step and is none"
+    if steps.later:
+        yield f"{len(steps.later)} steps of other epochs"
+    if steps and steps.iterations[0] > _stride(steps):
+        yield f"it begins at step {steps.iterations[0]}"
 
 
 def _cut(steps: Steps, promised: float | None, stride: int) -> Iterator[Reason]:

@@ -1,14 +1,17 @@
 """What results.json must say, as it follows from derived cases."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isclose
 from statistics import median
 
 from orchestrator.verifying.cases import CaseTrial, DerivedCase
+from orchestrator.verifying.differences import items, number, text
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.nodes import NodeSpeeds
 from orchestrator.verifying.trials import global_batch
 
 LEAST_DRIFT = 0.02
+FIT = 1e-6
 LEARNT_FROM = 3
 """Valid trials of a case from which on its own spread says what a canary may drift."""
 
@@ -62,12 +65,15 @@ def _own_spread(trials: Sequence[CaseTrial], cases: Sequence[DerivedCase]) -> li
     return [spread] if enough and isinstance(spread, float) else []
 
 
-def of_nodes(found: NodeSpeeds) -> list[dict[str, object]]:
-    """What must be said of the speeds of nodes."""
-    return [
-        {"node": node, "trials": count, "speed": speed}
-        for node, (count, speed) in found.speeds.items()
-    ]
+def of_nodes(found: NodeSpeeds, written: object) -> list[dict[str, object]]:
+    """What must be said of the speeds of nodes; they end a fit, and may be as close as that."""
+    said = {text(row.get("node")): number(row.get("speed")) or 0 for row in items(written)}
+    rows = []
+    for node, (count, speed) in found.speeds.items():
+        own = said.get(node, 0)
+        shown = own if isclose(own, speed, rel_tol=FIT) else speed
+        rows.append({"node": node, "trials": count, "speed": shown})
+    return rows
 
 
 def _described(case: Mapping[str, object]) -> dict[str, object]:

@@ -57,7 +57,16 @@ def _columns(case: Mapping[str, object]) -> dict[str, object]:
         "marks": " ".join(codes(case.get("marks"))),
         "transport": case.get("transport"),
         "difference": _difference(case, published),
+        "name": case.get("name"),
+        "params": _params(own),
+        "published_samples_per_s": published.get("throughput"),
+        **{f"published_{key}": published.get(key) for key in ("framework", "source", "hardware")},
     }
+
+
+def _params(case: object) -> str:
+    pairs = case.items() if isinstance(case, Mapping) else ()
+    return " ".join(f"{key[7:]}={it}" for key, it in pairs if key.startswith("params."))
 
 
 def _difference(case: Mapping[str, object], published: Mapping[str, object]) -> float | None:

@@ -112,9 +112,9 @@ def _judge(place: Folder, record: str, found: CaseTrial) -> None:
         of_machines: list[Mark] = found.machines.marks
         compare(findings, record, "marks", outcome.get("marks"), of_machines)
     elif not derived.reasons:
-        if BY_LOGS & {*said} or not said:
+        if (BY_LOGS & {*said} or not said) and not derived.doubts:
             wrong = f"invalid: {' '.join(said)}"
             findings.differs(record, "state", wrong, "valid: its log is whole")
             found.state = "valid"
         else:
-            findings.leave("some reasons", f"{found.name}: {' '.join(said)}")
+            findings.leave("some reasons", "; ".join((found.name, *said, *derived.doubts)))

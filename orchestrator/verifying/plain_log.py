@@ -16,6 +16,8 @@ _TAG = re.compile(
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)"
 _NUMBER = r"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
 _STEP = r"(?P<iteration>\d{1,15})"
+_SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:]+)?|None) +"
+_LOSSES = rf"(?:\w+: {_NUMBER}, )*"
 _NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
 LONGEST = 64 << 10
 """Bytes of a line; a longer one is no step of a program."""
@@ -27,10 +29,12 @@ class Kind:
 
     Args:
         mark: what such a line has, since that is found sooner than the pattern.
+        alone: what it has once; twice, it holds pieces of two lines.
     """
 
     name: str
     mark: str
+    alone: str
     pattern: re.Pattern[str]
 
 
@@ -39,8 +43,9 @@ KINDS = (
     Kind(
         "dllogger",
         " Iteration: ",
+        "DLL ",
         re.compile(
-            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d{{1,15}}) Iteration: {_STEP} .*?"
+            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d{{1,15}}) Iteration: {_STEP} +(?:{_SAID})*?"
             rf"train\.total_ips : (?P<rate>{_NUMBER}) im"
         ),
     ),
@@ -48,6 +53,7 @@ KINDS = (
     Kind(
         "tensorflow",
         "_",
+        "DLL ",
         re.compile(
             rf"DLL {_STAMP} - \(\d+, {_STEP}\) (?P<series>imgs_per_sec|total_ips) ?:"
             rf" (?P<rate>{_NUMBER})(?!\S)"
@@ -57,16 +63,18 @@ KINDS = (
     Kind(
         "cnn",
         "train: epoch ",
+        "train:",
         re.compile(
-            rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, .*samples/s:"
+            rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, {_LOSSES}samples/s:"
             r" (?P<rate>\d{1,30}\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
         ),
     ),
     Kind(
         "bert",
         "step: ",
+        "step:",
         re.compile(
-            rf"(?<!\w)step: {_STEP}, .*throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
+            rf"(?<!\w)step: {_STEP}, {_LOSSES}throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
             r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
         ),
     ),
@@ -74,6 +82,7 @@ KINDS = (
     Kind(
         "gpt",
         "|",
+        "\n",
         re.compile(
             rf"^[^|]*\| *{_STEP} *\| *\d+ *\| *\d+ *\| *(?P<rate>\d{{1,30}}\.\d{{5}}) *\|"
             r" *(?P<latency>\d{1,30}\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$"
@@ -83,6 +92,7 @@ KINDS = (
     Kind(
         "all_reduce",
         "busbw=",
+        "iteration=",
         re.compile(rf"iteration={_STEP} us={_NUMBER} busbw=(?P<rate>{_NUMBER}) GB/s"),
     ),
 )
@@ -97,6 +107,8 @@ _FACT = re.compile(
     r"|batch_size_per_device|gpu_num_per_node|num_gpus_per_node|num_nodes|iter_num"
     r"|global_batch_size|train_iters)(?: :| =| \.{2,}|:)? +(\w+)"
 )
+_WORDS = (" Iteration: ", "imgs_per_sec", "train: epoch ", "step: ", ", throughput: ", "busbw=")
+"""That a line of a step has."""
 _RANKS = re.compile(r"^all-reduce (ranks)=(\d+) ")
 _MEMORY = re.compile(r"(?:^|>:)\s*(?:\d+ %|\[[^\]]+\]), (\d{1,15}) MiB\s*$")
 
@@ -175,12 +187,15 @@ class PlainLog:
         facts: arguments of the program by its own names, the first value of each.
         reported: the program's own results.
         memory_mib: the largest use of a GPU that it prints.
+        garbled: the first line that has words of a step and is none, or that nothing ends; 0
+            without one.
     """
 
     steps: Steps = field(default_factory=Steps)
     facts: dict[str, str] = field(default_factory=dict)
     reported: list[float] = field(default_factory=list)
     memory_mib: int | None = None
+    garbled: int = 0
 
 
 def read(path: Path) -> PlainLog:
@@ -189,7 +204,7 @@ def read(path: Path) -> PlainLog:
     Raises:
         OSError: it cannot be read.
     """
-    log, half = PlainLog(), ""
+    log, half, count = PlainLog(), "", 0
     kinds: Sequence[Kind] = KINDS
     for count, line in lines(path):
         for kind in kinds:
@@ -198,11 +213,22 @@ def read(path: Path) -> PlainLog:
         else:
             half = _beside(log, count, line, half)
             continue
-        if line.count("DLL ") < 2:
+        if line.count(kind.alone) > 1:
+            log.garbled = log.garbled or count
+        else:
             log.steps.take(count, kind.name, found)
             if kind is not kinds[0]:
                 kinds = (kind, *(other for other in KINDS if other is not kind))
+    if not log.garbled and _is_cut(path):
+        log.garbled = count + 1
     return log
+
+
+def _is_cut(path: Path) -> bool:
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - 1, 0))
+        return file.read() not in (b"", b"\n")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -239,14 +265,23 @@ def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
         if both:
             log.steps.take(count, "tensorflow", both)
         return ""
+    if any(word in line for word in _WORDS):
+        log.garbled = log.garbled or count
     if found := _REPORTED.search(line):
         log.reported.append(float(found[2] or found[3]))
     elif found := _MEMORY.search(line):
         log.memory_mib = max(log.memory_mib or 0, int(found[1]))
     elif len(line) < 20_000:
-        for name, value in _FACT.findall(line) + _RANKS.findall(line):
-            log.facts.setdefault(name, value)
+        _take_facts(log, count, line)
     return half
+
+
+def _take_facts(log: PlainLog, count: int, line: str) -> None:
+    """Take arguments of the program; behind a step they are garbled, or of another run."""
+    for name, value in _FACT.findall(line) + _RANKS.findall(line):
+        log.facts.setdefault(name, value)
+        if log.steps:
+            log.garbled = log.garbled or count
 
 
 _BOTH = re.compile(

@@ -53,7 +53,7 @@ def check(
     derived = _document(record)
     derived["cases"] = [documents.of_case(case) for case in cases]
     speeds = nodes.compared(cases)
-    derived["node_speeds"] = documents.of_nodes(speeds)
+    derived["node_speeds"] = documents.of_nodes(speeds, written.get("node_speeds"))
     if canary:
         derived["canary"], drifted = documents.of_canary(canary, cases)
         own = at(written, "canary", "marks")
@@ -145,6 +145,10 @@ def _check_case(
     trials = items(written.get("trials"))
     derived = [*case.marks, *_counted(trials)]
     marks.compare(findings, RESULTS, f"{where}.marks", written.get("marks"), derived)
+    for count, row in enumerate(items(written.get("published"))):
+        value = number(row.get("throughput"))
+        far = case.median / value - 1 if value and case.median is not None else None
+        findings.same(RESULTS, f"{where}.published[{count}].difference", row.get("difference"), far)
     for count, (trial, own) in enumerate(zip(trials, case.trials, strict=False)):
         place = f"{where}.trials[{count}]"
         if own.state == "valid":

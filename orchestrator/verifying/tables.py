@@ -1,5 +1,6 @@
 """Every table of a report's pages, row by row, compared with what follows from the logs."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from orchestrator.verifying.pages import Table
 Rule = Callable[[str, Document], Value | None]
 Subject = tuple[Document, Rule]
 """What a row is about, and how its cells follow from it."""
+_POINT = re.compile(r"(?P<name>[^:]+): (?P<values>-?\d+(?:\.\d+)? .*)")
 _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("canary", frozenset({"place"})),
     ("trials", frozenset({"sha256", "log"})),
@@ -42,17 +44,18 @@ class Report:
     series: Sequence[Sequence[Document]]
     canary: Sequence[Document]
     speeds: Sequence[Document]
-    traces: Mapping[tuple[str, int], Mapping[tuple[int, int], float]]
+    traces: Mapping[tuple[str, int], Mapping[tuple[int, ...], float]]
 
     @property
     def trials(self) -> Iterator[Document]:
-        """Of all cases, each with ``from_median``."""
+        """Of all cases, with ``from_median`` and what is said of their case."""
         for case in self.cases:
             middle = number(case.get("median"))
             for trial in items(case.get("trials")):
                 value = number(trial.get("throughput"))
                 far = (value / middle - 1) * 100 if value is not None and middle else None
-                yield {**trial, "from_median": far}
+                own = {key: case.get(key) for key in ("case", "labels")}
+                yield {**own, **trial, "from_median": far}
 
 
 def report(
@@ -71,7 +74,8 @@ def report(
         groups.setdefault(case.settings, []).append(labelled[-1])
         for trial in case.trials:
             repeat = int(number(trial.plan.get("repeat")) or 0)
-            traces[labels[0], repeat] = trial.derived.trace
+            if trial.state == "valid":
+                traces[labels[0], repeat] = trial.derived.trace
     first = number(canary[0].get("throughput")) if canary else None
     with_first = [{**trial, "to_first": _far(trial, first)} for trial in canary]
     return Report(labelled, list(groups.values()), with_first, speeds, traces)
@@ -159,6 +163,9 @@ def _subjects(
         return [(it, columns.of_dot) for it in report.trials if it["from_median"] is not None]
     if kind == "speeds":
         return [(speed, columns.of_speed) for speed in report.speeds]
+    if kind == "scaling":
+        points = (case for group in report.series for case in _scaled(group))
+        return [(case, columns.of_point) for case in points]
     if kind == "published":
         pairs = [(case, it) for case in report.cases for it in items(case.get("published"))]
         return [({**case, "published": [it]}, columns.of_published) for case, it in pairs]
@@ -181,8 +188,6 @@ def _cases(
 ) -> list[Document]:
     if kind == "machines":
         return [case for case in report.cases if columns.of_case("moments", case) != [0]]
-    if kind == "scaling":
-        return [case for group in report.series for case in _scaled(group)]
     if kind == "final" and not any(text(case.get("name")) for case in report.cases):
         return [case for group in report.series for case in group]
     if kind == "final":  # in groups of their own
@@ -207,15 +212,22 @@ def _check_traces(
     findings: Findings, file: str, rows: Sequence[tuple[Table, int, list[str]]], report: Report
 ) -> None:
     """The mean of the rates that each log prints between two iterations."""
+    left = {(label, *span) for (label, _), trace in report.traces.items() for span in trace}
     for _, line, (label, span, *cells) in rows:
         first, _, last = span.partition("-")
+        ends = tuple(int(end) for end in (first, last or first) if end.isdecimal())
+        left.discard((label, *ends))
         for repeat, cell in enumerate(cells, 1):
-            trace = report.traces.get((label, repeat), {})
-            known = first.isdecimal() and (last or first).isdecimal()
-            value = trace.get((int(first), int(last or first))) if known else None
+            trace = report.traces.get((label, repeat))
+            if trace is None:  # it does not count
+                continue
             findings.numbers += 1
+            value = trace.get(ends)
             if not columns.fits(cell, [value]):
                 findings.differs(file, f"line {line}, trial {repeat}", cell, value)
+    if left and rows:
+        lacking = ", ".join(map(str, min(left)))
+        findings.differs(file, "iterations", f"no row of {lacking}", f"{len(left)} rows more")
 
 
 def _check_by_gpus(
@@ -243,16 +255,20 @@ def _is_of(gpus: str, case: Document) -> bool:
 
 def check_points(findings: Findings, file: str, titles: Sequence[str], report: Report) -> None:
     """Compare what points of figures say of themselves: a trial, or a case, with its number."""
-    trials = {text(trial.get("trial")): trial for trial in report.trials}
-    cases = {str(at(case, "case", "placement")): case for case in report.cases}
-    for title in titles:
-        name, colon, words = title.rpartition(": ")
-        values: Value | None = None
-        if colon and name in trials:
-            values = [number(trials[name].get(key)) for key in ("throughput", "from_median")]
-        elif colon and name in cases and len(cases) == len(report.cases):
-            values = [number(cases[name].get("median"))]
-        if values is not None:
-            findings.numbers += 1
-            if not columns.fits(words, values):
-                findings.differs(file, name, words, columns.words(values))
+    points: dict[str, list[Value]] = {}
+    for trial in report.trials:
+        values = [number(trial.get(key)) for key in ("throughput", "from_median")]
+        points.setdefault(text(trial.get("trial")), []).append(values)
+    for case in report.cases:
+        placement = str(at(case, "case", "placement"))
+        points.setdefault(placement, []).append([number(case.get("median"))])
+    if file.endswith("iterations.svg"):  # a line for each trial
+        for title in titles[1:]:
+            if title not in points:
+                findings.differs(file, title, "a line", "no such trial")
+    for found in filter(None, map(_POINT.fullmatch, titles)):
+        findings.numbers += 1
+        own = points.get(found["name"], [])
+        if not any(columns.fits(found["values"], values) for values in own):
+            derived = " or ".join(map(columns.words, own)) or "no such point"
+            findings.differs(file, found["name"], found["values"], derived)

@@ -36,6 +36,7 @@ class DerivedTrial:
         marks: what is odd in it all the same.
         rule: how its throughput was taken.
         span: the two steps, or the first and the last row, that it stands on.
+        doubts: why it may not count; what would tell is beyond this reader.
         begun_ns: when its first step was printed.
         steps: a hash of what must not be the same in two trials.
         trace: the mean of the rates from one iteration to another.
@@ -43,6 +44,7 @@ class DerivedTrial:
 
     throughput: float | None = None
     reasons: list[Reason] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     rule: str = ""
     span: tuple[PlainStep, PlainStep] | None = None
@@ -51,7 +53,7 @@ class DerivedTrial:
     memory_mib: int | None = None
     rate_mean: float | None = None
     steps: str = ""
-    trace: dict[tuple[int, int], float] = field(default_factory=dict)
+    trace: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
     def lines(self) -> list[int] | None:
@@ -77,6 +79,7 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     log, found = plain_log.read(path), DerivedTrial()
     workload, method, batch = text(plan.get("workload")), at(plan, "method"), global_batch(case)
     found.rule = _rule(log, workload, method)
+    found.doubts += damages.doubts(log)
     found.memory_mib = log.memory_mib
     found.reasons += [*damages.damages(log, method), *damages.foreign(log, case, batch)]
     steps = log.steps
@@ -89,7 +92,7 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     return found
 
 
-def _trace(steps: Steps) -> dict[tuple[int, int], float]:
+def _trace(steps: Steps) -> dict[tuple[int, ...], float]:
     """The mean rate of each piece, by its first and last iteration."""
     width = -(-len(steps) // TRACE_POINTS)
     pieces = (range(len(steps))[at : at + width] for at in range(0, len(steps), width))
