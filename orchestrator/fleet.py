@@ -73,7 +73,7 @@ class Fleet:
         open_files.suffice(len(cluster.members))
         reach = _steps(shared) if cluster.slurm else _transport
         transports = {node.name: LoggedTransport(reach(node)) for node in cluster.members}
-        contained = [node for node in cluster.members if node.in_container]
+        contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
         from orchestrator.runtimes.engine import Engine

@@ -57,7 +57,7 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             node.interface,
             "name an interface that the node has",
         )
-    if not node.in_container:
+    if not node.has_engine:
         yield from _limits(node, facts)
     elif facts.proxies:
         yield Finding(

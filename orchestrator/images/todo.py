@@ -7,7 +7,7 @@ from typing import Literal
 from orchestrator import nodeset
 from orchestrator.images.recipe import ImageRecipe
 
-Kind = Literal["resolve", "download", "load", "build", "carry"]
+Kind = Literal["resolve", "download", "load", "build", "carry", "import"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Action:
 
     resolve: ask the registry, or look into the archive, for the base's digest; download: fetch a
     file to this machine; load: send an image of a bundle; build; carry: bring the image from a
-    node that has it.
+    node that has it; import: write it into a file that all nodes see.
 
     Args:
         node: where; empty for this machine.

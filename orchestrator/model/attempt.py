@@ -18,7 +18,7 @@ class Attempt:
         log_bytes: at which size a task's raw log is cut; never more of one is copied here.
         seats: of the allocation, leader first.
         handle: of the allocation.
-        image: id of the image that containers are started from.
+        image: what containers are started from: the id of an image, or its file.
     """
 
     sweep: str

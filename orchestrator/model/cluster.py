@@ -33,6 +33,7 @@ from orchestrator.model.text import (
 MOST_GPUS = 64
 LOG_BYTES = 1 << 30
 SLURM = "slurm"
+IMAGE_FILES = ("pyxis", "apptainer")
 Ulimit = Literal["core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"]
 Limit = Annotated[int, Field(ge=-1)]
 
@@ -68,8 +69,8 @@ class Settings(Noun):
     """Where sshd listens; 22 unless said otherwise."""
     transport: Literal["ssh", "local"] | None = None
     """How the node is reached; ssh unless said otherwise."""
-    runtime: Literal["docker", "process"] | None = None
-    """How tasks run there; docker unless said otherwise."""
+    runtime: Literal["docker", "process", "pyxis", "apptainer"] | None = None
+    """How tasks run there; docker unless said otherwise. Pyxis and apptainer need Slurm."""
     gpus: Gpus | None = None
     """The GPUs that the node must have."""
     hcas: tuple[Hca, ...] | None = None
@@ -171,6 +172,11 @@ class Node:
     @property
     def in_container(self) -> bool:
         """Whether its tasks run in containers."""
+        return self.runtime != "process"
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether Docker's engine is there, and starts its containers."""
         return self.runtime == "docker"
 
     @property
@@ -235,6 +241,11 @@ class Cluster(Noun):
         return self.members[0].in_container
 
     @property
+    def from_files(self) -> bool:
+        """Whether tasks run in containers of image files, which all nodes see."""
+        return self.in_containers and not self.members[0].has_engine
+
+    @property
     def shares_files(self) -> bool:
         """Whether every node sees this machine's files at the same paths."""
         return all(node.shares_files for node in self.members)
@@ -290,6 +301,7 @@ class Cluster(Noun):
             yield from self.slurm.conflicts()
             yield from self._given()
             yield from self._privileged()
+            yield from self._image_files()
             return
         if not self.nodes:
             yield Conflict((), "there is no node; needed `nodes:` with at least one")
@@ -315,6 +327,23 @@ class Cluster(Noun):
             yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
         else:
             yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
+
+    def _image_files(self) -> Iterator[Conflict]:
+        """What says nothing to those who make containers of image files."""
+        if self.defaults.runtime not in IMAGE_FILES:
+            return
+        if self.container != Container():
+            yield Conflict(
+                ("container",),
+                f"settings of Docker's; needed none with runtime {self.defaults.runtime}",
+            )
+        for field in ("push", "user", "secret_file"):
+            if self.registry is not None and getattr(self.registry, field) is not None:
+                yield Conflict(
+                    ("registry", field),
+                    f"{field} is for Docker; needed none, since {self.defaults.runtime} logs in"
+                    " with its own credentials and carries nothing",
+                )
 
     def _privileged(self) -> Iterator[Conflict]:
         if self.container.privileged and not self.container.reason:
@@ -370,6 +399,12 @@ class Cluster(Noun):
     def _ways(self) -> Iterator[Conflict]:
         """A gang runs one program: in one kind of place, at one path."""
         first, *others = members = self.members
+        if first.runtime in IMAGE_FILES:
+            yield Conflict(
+                ("nodes", 0),
+                f"node {first.name} has runtime {first.runtime}, which runs in steps of Slurm's;"
+                " needed `scheduler: slurm`, docker or process",
+            )
         for index, node in enumerate(others, 1):
             if node.runtime != first.runtime:
                 yield Conflict(

@@ -245,8 +245,10 @@ class Program:
 
     Args:
         digest: of everything in it, as ``sha256:...``; empty while it is not known.
+        image: what its containers are started from, where that is not the digest: a file.
     """
 
     code: str
     python: str
     digest: str
+    image: str = ""

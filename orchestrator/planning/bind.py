@@ -68,7 +68,7 @@ def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, swee
         log_bytes=recipe.cluster.log_bytes,
         seats=allocation.seats,
         handle=allocation.handle,
-        image=recipe.program.digest,
+        image=recipe.program.image or recipe.program.digest,
     )
 
 

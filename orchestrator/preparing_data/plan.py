@@ -125,7 +125,7 @@ def _lack(request: DataRequest, node: Node, way: Way) -> Finding | None:
     """What a node lacks to run a way's tool."""
     if way.tool is None:
         return None
-    if not node.in_container:
+    if not node.has_engine:
         return Finding(
             "error",
             "NO-DOCKER",

@@ -99,7 +99,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
         selected.append(Section(GIDS, roce.argv(ethernet)))
     if node.gpus is not None or node.hcas:
         selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
-    if node.in_container:
+    if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
         selected.append(Section(f"{DATA}{name}", ("sh", "-c", LOOK, "sh", path)))

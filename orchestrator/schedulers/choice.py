@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
-from orchestrator.schedulers import Scheduler, slurm, slurm_queue
+from orchestrator.schedulers import Scheduler, slurm, slurm_queue, slurm_tasks
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.schedulers.slurm import Slurm
 
@@ -28,6 +29,11 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
 def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     """The seats that a cluster could give, for plans and --dry-run; opens no connection."""
     return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
+
+
+def containers(cluster: Cluster, attempt: Attempt) -> list[str]:
+    """The command lines that put an attempt into containers of image files, for --dry-run."""
+    return slurm_tasks.shown(cluster, attempt) if cluster.from_files else []
 
 
 def given(cluster: Cluster) -> Cluster:

@@ -40,13 +40,17 @@ class GangStep:
         self._absent = 0
         self._states: Mapping[str, str] = {}
 
-    def create(self, cpus: int) -> None:
-        """One more task's files are written; with those of the last one the step starts."""
+    def create(self, cpus: int, options: Sequence[str] = ()) -> None:
+        """One more task's files are written; with those of the last one the step starts.
+
+        Args:
+            options: of srun, beside those of every gang.
+        """
         with self._lock:
             self._created += 1
             if self._created < len(self._attempt.tasks):
                 return
-            words = self._words(cpus)
+            words = self.words(cpus, options)
             folder = Path(self._attempt.folder(self._attempt.tasks[0]))
             with open(folder / "srun.err", "wb") as said:
                 self._srun = subprocess.Popen(
@@ -57,13 +61,15 @@ class GangStep:
                     start_new_session=True,
                 )
 
-    def _words(self, cpus: int) -> Sequence[str]:
+    def words(self, cpus: int | str, options: Sequence[str]) -> Sequence[str]:
+        """The words that start the step."""
         nodes = list(self._attempt.nodes)
         folder = self._attempt.folder(self._attempt.tasks[0])
         more = (
             *("--distribution=arbitrary", "--input=all", "--kill-on-bad-exit=1", "--wait=0"),
             *("--no-kill", f"--cpus-per-task={cpus}", f"--chdir={folder}"),
             f"--job-name={name_of(self._attempt)}",
+            *options,
         )
         return self._steps.words(nodes, *more, "sh", f"{folder}/step.sh", folder)
 

@@ -1,14 +1,17 @@
 """Tasks of gangs that are steps of a Slurm job, as a runtime of all its nodes."""
 
 import os
+import shlex
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from orchestrator import errors
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, docker_in_step
+from orchestrator.runtimes import TaskState, docker_in_step, image_files
 from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
@@ -19,11 +22,12 @@ from orchestrator.transports.steps import Steps
 
 
 class SlurmTasks:
-    """Plain processes in steps, or containers where nodes have an engine."""
+    """Plain processes in steps, or containers, as the inventory says."""
 
     def __init__(self, fleet: Fleet, job: str) -> None:
         self._fleet, self._job = fleet, job
         self._files = StepFiles(LocalTransport("shared"))
+        self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
         settings = ContainerSettings.of(fleet.cluster)
         self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
         self._lock = threading.Lock()
@@ -32,7 +36,7 @@ class SlurmTasks:
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
         self._files.write(attempt, task, self._script(attempt, task, limits))
-        self._gang(attempt).create(least_cpus(os.environ))
+        self._gang(attempt).create(least_cpus(os.environ), options(self._way, attempt))
 
     def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
         """Open the gates of all tasks, once."""
@@ -100,6 +104,8 @@ class SlurmTasks:
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
         """What becomes the task on its node."""
+        if self._way is not None:
+            return image_files.script(self._way, attempt, task, limits)
         if task.node not in self._containers:
             return task_script(attempt, task, limits, inherited_environment())
         request = self._containers[task.node].request(attempt, task, limits)
@@ -115,6 +121,30 @@ class SlurmTasks:
             if key not in self._gangs:
                 self._gangs[key] = GangStep(Steps(attempt.handle), attempt)
             return self._gangs[key]
+
+
+def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, ...]:
+    """Options of srun that put the tasks of an attempt into containers."""
+    return way.options(image_files.of_task(attempt, attempt.tasks[0])) if way else ()
+
+
+def shown(cluster: Cluster, attempt: Attempt) -> list[str]:
+    """The command lines that put an attempt into containers of image files; none of others.
+
+    The job and its CPUs are not known yet, nor the image unless it was imported.
+    """
+    way = image_files.WAYS.get(cluster.members[0].runtime)
+    if way is None:
+        return []
+    bound = replace(attempt, image=attempt.image or f"/IMAGES/BASE{way.suffix}")
+    step = shlex.join(GangStep(Steps("JOB"), bound).words("CPUS", options(way, bound)))
+    words = {task.node: way.words(image_files.of_task(bound, task)) for task in bound.tasks}
+    programs = {
+        task.node: shlex.join((*words[task.node], *task.argv))
+        for task in bound.tasks
+        if words[task.node]
+    }
+    return [f"step: {step}", *(f"{node}: {program}" for node, program in programs.items())]
 
 
 def least_cpus(environ: Mapping[str, str]) -> int:

@@ -19,6 +19,7 @@ from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import (
     apply,
     between_nodes,
+    image_files,
     in_containers,
     materials,
     observe,
@@ -167,9 +168,9 @@ def _asked(store: Store, cluster: Cluster) -> Iterator[str]:
 def _request(store: Store, options: ProvisionOptions) -> _Request:
     whole, path = user_files.cluster(options.inventory)
     cluster = sites.narrowed(whole, options.nodes)
-    docker = cluster.in_containers
-    names = (options.images or cluster.images) if docker else ()
-    if (options.images or options.bundle) and not docker:
+    contained, engines = cluster.in_containers, cluster.in_containers and not cluster.from_files
+    names = (options.images or cluster.images) if contained else ()
+    if (options.images and not contained) or (options.bundle and not engines):
         raise errors.UsageError(
             f"no node of {whole.name} runs containers; there is nowhere to put an image",
             code="NO-DOCKER",
@@ -194,6 +195,8 @@ def _prepared(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """The site with its images, the same on all nodes, and what was done for that."""
+    if request.cluster.from_files:
+        return _imported(store, fleet, request, site, voice)
     if not fleet.engines or not request.images.names:
         return site, {}
     credentials = secrets.credentials(request.cluster.registry)
@@ -214,6 +217,18 @@ def _prepared(
     unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
     site = replace(site, provisioned=(*unlocked, *findings))
     return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
+
+
+def _imported(
+    store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
+) -> tuple[Site, dict[str, Sequence[Action]]]:
+    """As ``_prepared``, where containers are made of files that all nodes see."""
+    anew = request.images.relock
+    importing = image_files.Importing(fleet, store.root.resolve(), site.images, anew, voice)
+    made = {name: image_files.prepared(importing, name) for name in request.images.names}
+    records = {name: record for name, (record, _) in made.items()}
+    done = {name: todo for name, (_, todo) in made.items()}
+    return replace(site, images={**site.images, **records}, provisioned=()), done
 
 
 def _show_speeds(voice: Voice, found: Report) -> int:

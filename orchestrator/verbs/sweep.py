@@ -20,6 +20,10 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     voice.plan(request.plan, bound)
+    commands = {attempt.trial: choice.containers(request.cluster, attempt) for attempt in bound}
+    for trial, lines in commands.items():
+        if lines:
+            voice.result("\n".join((f"\nin containers, {trial}:", *lines)))
     scripts = {}
     if submit.is_needed(request.cluster):
         scripts = {"scripts": submit.show(store, request.cluster, _way(request), voice)}

@@ -61,6 +61,16 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
             "{runtime: docker}\ncontainer: {privileged: true}",
             "privileged containers without a reason",
         ),
+        (
+            "{runtime: process}",
+            "{runtime: pyxis}\ncontainer: {shm_size: 1g}",
+            "settings of Docker's; needed none with runtime pyxis",
+        ),
+        (
+            "{runtime: process}",
+            "{runtime: apptainer}\nregistry: {mirror: m.example, user: bob}",
+            "user is for Docker; needed none, since apptainer logs in with its own credentials",
+        ),
         ("{runtime: process}", "{runtime: process, user: bob}", "user is how nodes are reached"),
         (
             "defaults:",
@@ -77,6 +87,31 @@ def test_what_cannot_hold_is_said_where_it_stands(
     with pytest.raises(errors.ConfigError) as refused:
         judged(GOOD.replace(old, new), tmp_path)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "contained", "from_files", "engine"),
+    [
+        ("docker", True, False, True),
+        ("process", False, False, False),
+        ("pyxis", True, True, False),
+        ("apptainer", True, True, False),
+    ],
+)
+def test_runtimes_make_containers_of_images_or_of_files(
+    runtime: str, contained: bool, from_files: bool, engine: bool, tmp_path: Path
+) -> None:
+    """Only Docker needs an engine on nodes, only the others a file that all nodes see."""
+    cluster = judged(GOOD.replace("process", runtime), tmp_path).given({"n1": "n1"})
+    assert (cluster.in_containers, cluster.from_files) == (contained, from_files)
+    assert cluster.members[0].has_engine == engine
+
+
+def test_without_slurm_nothing_makes_containers_of_files(tmp_path: Path) -> None:
+    """Their options are srun's, and their files on a file system that all nodes see."""
+    text = "name: two\ndefaults: {runtime: pyxis}\nnodes: [{name: n1, address: n1}]\n"
+    with pytest.raises(errors.ConfigError, match="n1 has runtime pyxis, which runs in steps of"):
+        judged(text, tmp_path)
 
 
 def test_without_slurm_there_must_be_nodes(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""Images as files in the state folder, which all nodes of a Slurm job see: imported once."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.deadlines import PATIENCE
+from orchestrator.disk import on_disk
+from orchestrator.fleet import Fleet
+from orchestrator.images import Action
+from orchestrator.images.base_names import reference
+from orchestrator.inputs import user_files
+from orchestrator.model.image import Image
+from orchestrator.model.site import ImageRecord
+from orchestrator.runtimes import image_files
+from orchestrator.runtimes.image_files import Contained, ImageFiles
+from orchestrator.schedulers import slurm_queue
+from orchestrator.transports.steps import Steps
+
+# $1: the file; $2...: the command that writes "$1.new". Prints the file's sha256.
+IMPORT = """
+file=$1
+shift
+rm -f -- "$file.new" && "$@" >&2 && mv -- "$file.new" "$file" && sha256sum <"$file"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Importing:
+    """What images are imported with.
+
+    Args:
+        state: the state folder.
+        before: images of the last provisioning, by name.
+        anew: import also what is there.
+    """
+
+    fleet: Fleet
+    state: Path
+    before: Mapping[str, ImageRecord]
+    anew: bool
+    voice: Voice
+
+    @property
+    def way(self) -> ImageFiles:
+        """How containers are made of the files."""
+        return image_files.WAYS[self.fleet.cluster.members[0].runtime]
+
+    @property
+    def folder(self) -> Path:
+        """Where images and programs lie."""
+        return self.state / "images"
+
+
+def prepared(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Action]]:
+    """The image's base as a file, its program beside it, and what was done for that.
+
+    Raises:
+        ImageError: NO-BUILD, IMAGE-PULL.
+        UnfitError: CONTAINER-START; on some node no container of it starts.
+    """
+    image, folder = user_files.image(name)
+    if image.parts or image.source or image.pip or image.packages or image.archive:
+        raise errors.ImageError(
+            f"image {name} is built by its Dockerfile, and nothing is built here: needed one that"
+            " only adds its folder to its base",
+            code="NO-BUILD",
+            fix="choose such an image (reference-rn50), or runtime: docker",
+        )
+    file, digest, todo = _base(importing, image)
+    program = user_files.folder_digest(folder)
+    whole = hashlib.sha256(f"{digest} {program}".encode()).hexdigest()
+    code = importing.folder / f"{image.name}-{whole[:16]}"
+    with on_disk(code):
+        shutil.copytree(
+            folder, code, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
+    _start(importing, file)
+    record = ImageRecord(
+        name=image.name,
+        base=image.base,
+        base_digest=digest,
+        id=f"sha256:{whole}",
+        tag=str(file),
+        inputs_digest=f"sha256:{whole}",
+        code=str(code),
+        python=image.python,
+        locked=False,
+    )
+    return record, todo
+
+
+def _base(importing: Importing, image: Image) -> tuple[Path, str, Sequence[Action]]:
+    """The base's file, its sha256, and the import if there was one."""
+    at = reference(image.base)
+    plain = f"{at.host}-{at.repository}-{at.tag}".replace("/", "-").replace(":", "-")
+    file = importing.folder / f"{plain}{importing.way.suffix}"
+    known = {record.base_digest for record in importing.before.values() if record.tag == str(file)}
+    if file.is_file() and len(known) == 1 and not importing.anew:
+        return file, known.pop(), ()
+    registry = importing.fleet.cluster.registry
+    host = (registry.mirror if registry else None) or at.host
+    node = _first(importing)
+    importing.voice.line(f"{node}: import {image.base} into {file}")
+    importing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    words = importing.way.importing(host, f"{at.repository}:{at.tag}", f"{file}.new")
+    argv = ("sh", "-c", IMPORT, "sh", str(file), *words)
+    done = importing.fleet.transports[node].run(argv, timeout_s=PATIENCE.work_s)
+    if done.exit_code != 0:
+        said = done.stderr.decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(said) if line.strip()), "no reason given")
+        raise errors.ImageError(
+            f"{words[0]} cannot import {image.base}: {last}",
+            code="IMAGE-PULL",
+            node=node,
+            fix="mend what it says; the registry's credentials are those of "
+            f"{words[0]} itself, on the node",
+        )
+    action = Action("import", node, image.base, "there is no file of it")
+    return file, f"sha256:{done.stdout.decode().split()[0]}", (action,)
+
+
+def _start(importing: Importing, file: Path) -> None:
+    """See that a container starts on every node, and really is one."""
+    wanted = Contained(str(file), str(importing.state))
+    way, nodes = importing.way, list(importing.fleet.transports)
+    command = (*way.words(wanted), *image_files.proved(str(file)), "true")
+    words = Steps(slurm_queue.job_id()).words(nodes, *way.options(wanted), *command)
+    try:
+        slurm_queue.call(*words, patience_s=PATIENCE.start_s)
+    except errors.UnfitError as error:
+        raise errors.UnfitError(
+            f"no container of {file} starts: {error.cause}",
+            code="CONTAINER-START",
+            fix="see whether srun knows the options of pyxis (`srun --help`), or apptainer is on"
+            " every node",
+        ) from error
+
+
+def _first(importing: Importing) -> str:
+    return next(iter(importing.fleet.transports))

@@ -1,0 +1,145 @@
+"""Containers from one image file that all nodes of a Slurm job see, by pyxis or by apptainer.
+
+Both share the node's processes, so a task is watched, ended and swept like one without a container.
+"""
+
+import posixpath
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Mount, Task
+from orchestrator.runtimes import observer
+
+INSIDE = "/dlperf"
+"""Where a container shows the image's folder once more; on the node itself there is none."""
+# $1: a path that only the container has. srun without pyxis' plugin, or with options that it does
+# not heed, would run the program on the node itself.
+PROVED = """
+[ -e "$1" ] || { echo "there is no $1: this is not the container" >&2; exit 1; }
+shift
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """What a container of a task is made of.
+
+    Args:
+        image: the file, by its absolute path: pyxis takes any other word for a name in a registry.
+        folder: the task's own, where it begins.
+    """
+
+    image: str
+    folder: str
+    mounts: Sequence[Mount] = ()
+    gpus: bool = False
+
+    @property
+    def all_mounts(self) -> tuple[Mount, ...]:
+        """With the task's own folder, and that of the image, where the program lies."""
+        beside = posixpath.dirname(self.image)
+        ours = (Mount(beside, beside, read_only=True), Mount(beside, INSIDE, read_only=True))
+        return (*ours, Mount(self.folder, self.folder, read_only=False), *self.mounts)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFiles:
+    """How containers are made of an image file.
+
+    Args:
+        importing: the command that writes an image into a file: registry, name there, path.
+        options: of srun, for a step whose tasks all run in such containers.
+        words: what stands before a program on its node, so that it runs in one.
+    """
+
+    suffix: str
+    importing: Callable[[str, str, str], tuple[str, ...]]
+    options: Callable[[Contained], tuple[str, ...]] = lambda _: ()
+    words: Callable[[Contained], tuple[str, ...]] = lambda _: ()
+
+
+def enroot_import(host: str, name: str, path: str) -> tuple[str, ...]:
+    """Enroot means Docker Hub where no registry is named.
+
+    Source: enroot 4.1.2, doc/cmd/import.md.
+    """
+    at = "" if host == "docker.io" else f"{host}#"
+    return ("enroot", "import", "--output", path, f"docker://{at}{name}")
+
+
+def pyxis(wanted: Contained) -> tuple[str, ...]:
+    """Options of srun; of the user's environment only what a login has comes in.
+
+    Source: pyxis 0.24.0, README.md; Slurm 22.05, `man srun`.
+    """
+    listed = ",".join(_pyxis_mount(mount) for mount in wanted.all_mounts)
+    return (
+        f"--container-image={wanted.image}",
+        f"--container-mounts={listed}",
+        f"--container-workdir={wanted.folder}",
+        "--container-readonly",
+        "--no-container-mount-home",
+        "--no-container-entrypoint",
+        "--export=HOME,LANG,LC_ALL,LOGNAME,PATH,USER",
+    )
+
+
+def apptainer_pull(host: str, name: str, path: str) -> tuple[str, ...]:
+    """Source: apptainer 1.3, `apptainer pull --help`."""
+    return ("apptainer", "pull", path, f"docker://{host}/{name}")
+
+
+def apptainer(wanted: Contained) -> tuple[str, ...]:
+    """The node's devices are there; its environment and the user's home are not.
+
+    Source: apptainer 1.3, `apptainer exec --help`.
+    """
+    binds = (_apptainer_mount(mount) for mount in wanted.all_mounts)
+    return (
+        *("apptainer", "exec", "--cleanenv", "--no-home", *(("--nv",) if wanted.gpus else ())),
+        *(word for bind in binds for word in ("--bind", bind)),
+        *("--pwd", wanted.folder, wanted.image),
+    )
+
+
+WAYS = {
+    "pyxis": ImageFiles(".sqsh", enroot_import, options=pyxis),
+    "apptainer": ImageFiles(".sif", apptainer_pull, words=apptainer),
+}
+"""By the runtime of an inventory."""
+
+
+def of_task(attempt: Attempt, task: Task) -> Contained:
+    """The container of a task."""
+    return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
+
+
+def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:
+    """The script that becomes a task's supervisor, in its container."""
+    folder, token = attempt.folder(task), attempt.token(task)
+    env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
+    observing = ("sh", "-c", observer.START, "sh", *observer.arguments(attempt, task, limits))
+    supervised = (
+        *("env", *(f"{name}={value}" for name, value in env.items())),
+        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
+        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        *task.argv,
+    )
+    words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)
+    return f"umask 077\n{shlex.join(observing)} &\nexec {shlex.join(words)}\n"
+
+
+def proved(image: str) -> tuple[str, ...]:
+    """What stands before a program that must run in a container of the image, and nowhere else."""
+    return ("sh", "-c", PROVED, "sh", f"{INSIDE}/{posixpath.basename(image)}")
+
+
+def _pyxis_mount(mount: Mount) -> str:
+    return f"{mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
+
+
+def _apptainer_mount(mount: Mount) -> str:
+    return f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"

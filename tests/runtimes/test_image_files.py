@@ -1,0 +1,120 @@
+"""Command lines of pyxis and apptainer, word for word, and the proof that a program is inside."""
+
+import subprocess
+from pathlib import Path
+
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Mount, Task
+from orchestrator.runtimes import image_files
+from orchestrator.runtimes.image_files import WAYS, Contained
+from orchestrator.schedulers import slurm_tasks
+
+DATA = Mount("/data/image", "/data", read_only=True)
+WANTED = Contained("/state/images/base.sqsh", "/state/a1", (DATA,), gpus=True)
+MOUNTS = (
+    "/state/images:/state/images:ro,/state/images:/dlperf:ro,/state/a1:/state/a1,"
+    "/data/image:/data:ro"
+)
+PYXIS = (
+    "--container-image=/state/images/base.sqsh",
+    f"--container-mounts={MOUNTS}",
+    "--container-workdir=/state/a1",
+    "--container-readonly",
+    "--no-container-mount-home",
+    "--no-container-entrypoint",
+    "--export=HOME,LANG,LC_ALL,LOGNAME,PATH,USER",
+)
+APPTAINER = (
+    *("apptainer", "exec", "--cleanenv", "--no-home", "--nv"),
+    *("--bind", "/state/images:/state/images:ro", "--bind", "/state/images:/dlperf:ro"),
+    *("--bind", "/state/a1:/state/a1:rw", "--bind", "/data/image:/data:ro"),
+    *("--pwd", "/state/a1", "/state/images/base.sqsh"),
+)
+
+
+def attempt(image: str = "/state/images/base.sqsh") -> Attempt:
+    """One of a task on each of two nodes."""
+    tasks = tuple(
+        Task(node, rank, ("python3", "train.py"), {"A": "1 2"}, (DATA,), (0,))
+        for rank, node in enumerate(("n1", "n2"))
+    )
+    folders = {"n1": "/state/a1", "n2": "/state/a1"}
+    return Attempt("s", "t", 1, folders, 29500, tasks, handle="7", image=image)
+
+
+def queue(runtime: str) -> Cluster:
+    """A cluster of Slurm's with that runtime."""
+    document = {"name": "queue", "scheduler": "slurm", "slurm": {"time": "01:00:00", "nodes": 2}}
+    cluster = Cluster.model_validate({**document, "defaults": {"runtime": runtime}}, strict=False)
+    return cluster.given({"n1": "n1", "n2": "n2"})
+
+
+def test_pyxis_is_told_by_options_of_srun() -> None:
+    """A path that begins with a slash is a file; the user's environment stays outside."""
+    assert WAYS["pyxis"].options(WANTED) == PYXIS
+    assert WAYS["pyxis"].words(WANTED) == ()
+
+
+def test_apptainer_stands_before_the_program() -> None:
+    """srun is told nothing; GPUs are there where the task has some."""
+    assert WAYS["apptainer"].words(WANTED) == APPTAINER
+    assert WAYS["apptainer"].options(WANTED) == ()
+    assert "--nv" not in WAYS["apptainer"].words(Contained("/i/b.sif", "/w"))
+
+
+def test_images_are_imported_from_their_registry() -> None:
+    """Enroot sets a registry apart by #, and knows Docker Hub by no name."""
+    name = "nvidia/pytorch:25.01-py3"
+    assert WAYS["pyxis"].importing("nvcr.io", name, "/i/b.sqsh") == (
+        *("enroot", "import", "--output", "/i/b.sqsh"),
+        "docker://nvcr.io#nvidia/pytorch:25.01-py3",
+    )
+    hub = WAYS["pyxis"].importing("docker.io", "library/debian:12", "/i/b.sqsh")
+    assert hub[-1] == "docker://library/debian:12"
+    assert WAYS["apptainer"].importing("nvcr.io", name, "/i/b.sif") == (
+        *("apptainer", "pull", "/i/b.sif", "docker://nvcr.io/nvidia/pytorch:25.01-py3"),
+    )
+
+
+def test_a_dry_run_shows_the_command_lines() -> None:
+    """One step for the gang; with apptainer also what stands before the program on each node."""
+    (step,) = slurm_tasks.shown(queue("pyxis"), attempt())
+    assert step == (
+        "step: srun --overlap --quiet --ntasks-per-node=1 --mem=0 --cpu-bind=none --jobid=JOB -N 2"
+        " -n 2 -w n1,n2 --distribution=arbitrary --input=all --kill-on-bad-exit=1 --wait=0"
+        " --no-kill --cpus-per-task=CPUS --chdir=/state/a1 --job-name=dlp-s-t-a1"
+        f" {' '.join(PYXIS)} sh /state/a1/step.sh /state/a1"
+    )
+    step, *programs = slurm_tasks.shown(queue("apptainer"), attempt())
+    assert "--job-name=dlp-s-t-a1 sh /state/a1/step.sh /state/a1" in step
+    program = f"{' '.join(APPTAINER)} python3 train.py"
+    assert programs == [f"n1: {program}", f"n2: {program}"]
+    assert "/IMAGES/BASE.sqsh" in slurm_tasks.shown(queue("pyxis"), attempt(""))[0]
+    assert slurm_tasks.shown(queue("process"), attempt("")) == []
+
+
+def test_a_task_is_its_supervisor_inside() -> None:
+    """Behind the proof; with the task's variables, and those by which leftovers are found."""
+    for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", "exec apptainer exec ")):
+        made = attempt()
+        text = image_files.script(WAYS[runtime], made, made.tasks[1], Limits(60, 60, 5, 30, 100))
+        assert f"\n{first}" in text
+        assert text.endswith(
+            " sh /dlperf/base.sqsh env HOME=/state/a1 'A=1 2' DLPERF_SUPERVISOR=dlp-s-t-a1-r1"
+            " DLPERF_JOB=7 sh /state/a1/supervise.sh /state/a1 1 dlp-s-t-a1-r1 60 5 100 python3"
+            " train.py\n"
+        )
+
+
+def test_who_is_not_inside_runs_nothing(tmp_path: Path) -> None:
+    """srun that does not heed its options would run the program on the node, with exit code 0."""
+    ran = tmp_path / "ran"
+    words = image_files.proved("/state/images/base.sqsh")
+    done = subprocess.run([*words, "touch", str(ran)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "there is no /dlperf/base.sqsh: this is not the container\n"
+    assert not ran.exists()
+    inside = [*words[:-1], str(tmp_path), "touch", str(ran)]
+    subprocess.run(inside, check=True)
+    assert ran.exists()
