@@ -4,7 +4,7 @@ Source: the form of DLPerf's report on NGC TensorFlow ResNet-50.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from orchestrator.model.result import Result
 from orchestrator.report import labels, placements, rounding
@@ -15,28 +15,32 @@ ABSENT = "-"
 
 def final(page: Page) -> str:
     """Throughputs, then speedups, then the table of ``placements``."""
-    columns = labels.series(page.report)
+    parts = [
+        f"{escaped(title)}\n\n{table([escaped(cell) for cell in head], rows)}"
+        for title, head, rows in wide(page)
+    ]
+    return "\n\n".join((*parts, page.heading("details"), placements.final(page)))
+
+
+def wide(page: Page) -> Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Title, heads and cells of the table of throughputs, then of that of speedups."""
     decimals = page.report.layout.decimals
-    return "\n\n".join(
-        (
-            page.say("by_gpus", unit=escaped(page.report.unit)),
-            _table(page, columns, lambda result: _throughput(result, decimals)),
-            page.say("speedups"),
-            _table(page, columns, _speedup),
-            page.heading("details"),
-            placements.final(page),
-        )
-    )
+    unit = page.say("by_gpus", unit=page.report.unit)
+    yield unit, *_table(page, lambda result: _throughput(result, decimals))
+    yield page.say("speedups"), *_table(page, _speedup)
 
 
-def _table(page: Page, columns: Sequence[Sequence[Result]], cell: Callable[[Result], str]) -> str:
-    heads = [escaped(labels.of_settings(page.report, column[0].case)) for column in columns]
+def _table(
+    page: Page, cell: Callable[[Result], str]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    columns = labels.series(page.report)
+    heads = [labels.of_settings(page.report, column[0].case) for column in columns]
     by_place = [{result.case.placement: result for result in column} for column in columns]
     rows = [
         (label, *(cell(results[place]) if place in results else ABSENT for results in by_place))
         for place, label in _rows(page)
     ]
-    return table((*page.heads("gpus"), *heads), rows)
+    return (*page.heads("gpus"), *heads), rows
 
 
 def _throughput(result: Result, decimals: int) -> str:

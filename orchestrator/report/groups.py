@@ -27,7 +27,7 @@ _SPLIT = re.compile(r"([^_]+)_[0-9]+x[0-9]+x[0-9]+_")
 def cases(page: Page) -> str:
     """The settings of cases."""
     head = (*page.heads("group", "case"), *CASE_HEADS, *PARAMS)
-    return _grouped(page, head, lambda result: [_settings(result.case)])
+    return _grouped(page, head, lambda result: [list(map(escaped, settings(result.case)))])
 
 
 def logs(page: Page) -> str:
@@ -99,7 +99,8 @@ def _groups(page: Page) -> Iterable[tuple[str, Sequence[Result]]]:
     return by_group.items()
 
 
-def _settings(case: Case) -> tuple[str, ...]:
+def settings(case: Case) -> tuple[str, ...]:
+    """The cells of ``CASE_HEADS`` and ``PARAMS``."""
     sizes = (
         *(case.nodes, case.gpus_per_node, case.data_parallel, case.tensor_parallel),
         *(case.pipeline_parallel, case.micro_batch_size),
@@ -107,7 +108,7 @@ def _settings(case: Case) -> tuple[str, ...]:
         case.global_batch_size,
     )
     params = (case.given.get(name, rounding.NONE) for name in PARAMS.values())
-    return (*map(str, sizes), *(escaped(str(value)) for value in params))
+    return (*map(str, sizes), *map(str, params))
 
 
 def _logs(result: Result) -> Sequence[Sequence[str]]:

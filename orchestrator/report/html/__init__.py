@@ -13,7 +13,7 @@ from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.machines import NAME
-from orchestrator.report.html import evidence, machines, style, tables
+from orchestrator.report.html import documents, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
 from orchestrator.report.phrases import Language
@@ -111,7 +111,7 @@ def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
     facts = bool(page.report.environment)
     found: Iterable[tuple[str, str, Iterable[Element]]] = (
         ("know", "page.know", _know(page)),
-        ("result", "page.result", tables.results(page)),
+        ("result", "page.result", _result(page)),
         ("figures", "figures", [_figure(page, one) for one in drawn if one not in elsewhere]),
         ("canary", "canary", evidence.canary(page, sources)),
         ("machines", "machines", _machines(page, watched)),
@@ -125,6 +125,12 @@ def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
     return [section for section in sections if section.content]
 
 
+def _result(page: Page) -> Iterable[Element]:
+    yield from documents.by_gpus(page)
+    yield from tables.results(page)
+    yield from documents.cases(page)
+
+
 def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
     yield from machines.states(page)
     yield from (_figure(page, figure) for figure in watched)
@@ -134,6 +140,7 @@ def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
 def _environment(page: Page, wired: Iterable[Figure]) -> Iterable[Element]:
     yield from tables.environment(page)
     yield from (_figure(page, figure) for figure in wired)
+    yield from documents.topologies(page)
 
 
 def _section(section: _Section) -> Element:

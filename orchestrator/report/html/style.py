@@ -32,6 +32,7 @@ code,pre{font-family:ui-monospace,"SFMono-Regular",Consolas,"Noto Sans Mono",mon
 font-size:.875em;overflow-wrap:anywhere}
 pre code{display:block;font-size:1em}
 pre{margin:.3rem 0 .8rem;padding:.6rem;background:var(--raised);white-space:pre-wrap}
+.matrix{overflow-x:auto;white-space:pre}
 .wide-content{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 table{margin-bottom:1rem}
@@ -51,6 +52,7 @@ summary{cursor:pointer;color:var(--link)}
 dl div{grid-template-columns:1fr}dd{grid-column:1}th,td{padding:.3rem .45rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
-figure,tr,.verdict{break-inside:avoid}.wide-content,details .wide-content{overflow:visible;
+figure,tr,.verdict{break-inside:avoid}.wide-content,details .matrix{overflow-x:auto;white-space:pre}
+.wide-content{overflow:visible;
 max-height:none}table{font-size:8pt}th,td{padding:.15rem .35rem}.fig{min-width:0;max-width:15cm}}
 """
