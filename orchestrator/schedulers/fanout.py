@@ -19,10 +19,8 @@ from orchestrator.schedulers import Seen, Watch, _preflight, locks, strays
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 
-# Exit 0 if somebody listens at the port. The kernel writes ports in hexadecimal; 0A is LISTEN.
-PORT_TAKEN = """
-grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$1") [0-9A-F:]+ 0A " /proc/net/tcp /proc/net/tcp6
-"""
+SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")  # read as files, which starts no process there
+LISTENS = b"0A"
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
 FORGET = """
 [ -f "$1" ] && [ ! -L "$1" ] && exit 0
@@ -258,21 +256,28 @@ class Fanout:
 
     def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
         """The nodes where somebody listens at a port."""
-        words = ("sh", "-c", PORT_TAKEN, "sh", str(port))
 
-        def look(node: str) -> int:
-            run = self._fleet.transports[node].run
-            return REPEATABLE.call(lambda: run(words, timeout_s=COMMAND_S)).exit_code
+        def look(node: str) -> bool:
+            get = self._fleet.transports[node].get
+            tables = REPEATABLE.call(lambda: [get(path) or b"" for path in SOCKETS])
+            return any(_listens(table, port) for table in tables)
 
         answers = ask_all([seat.node for seat in seats], look)
         settled(answers)
-        return [answer.node for answer in answers if answer.value == 0]
+        return [answer.node for answer in answers if answer.value]
 
 
 def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     """The nodes of an inventory as seats, with the folder that sweeps have there."""
     here = str((state / "sweeps").resolve())
     return tuple(node.seat(here if node.is_here else node.folder) for node in cluster.members)
+
+
+def _listens(table: bytes, port: int) -> bool:
+    """Whether somebody listens at a port; the kernel writes ports in hexadecimal."""
+    local = b":%04X" % port
+    rows = (line.split() for line in table.splitlines()[1:])
+    return any(row[1].endswith(local) and row[3] == LISTENS for row in rows if len(row) > 3)
 
 
 def _paths(attempt: Attempt, task: Task, names: Iterable[str]) -> list[str]:

@@ -1,0 +1,41 @@
+"""Ports that ranks meet at: which are free on a node, by the kernel's own tables."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.allocation import Request
+from orchestrator.model.cluster import Cluster
+from orchestrator.schedulers.fanout import Fanout
+
+HERE = {
+    "name": "here",
+    "defaults": {"transport": "local", "runtime": "process"},
+    "nodes": ({"name": "n1", "address": "127.0.0.1"},),
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_a_port_that_somebody_listens_at_is_passed_over(
+    tmp_path: Path, family: socket.AddressFamily, address: str
+) -> None:
+    """Of IPv4 and of IPv6; where there is no other, the node and the port are named."""
+    with (
+        socket.create_server((address, 0), family=family) as listening,
+        socket.create_server(("127.0.0.1", 0)) as closed,
+        Fanout.of(Cluster.model_validate(HERE), tmp_path, lambda: False) as scheduler,
+    ):
+        busy, free = listening.getsockname()[1], closed.getsockname()[1]
+        closed.close()
+        request = Request("1n1g-toy_1", 1, 0, (), (busy, free), 60.0)
+        given = scheduler.allocate(request)
+        assert given is not None
+        assert given.port == free
+        scheduler.release(given)
+        with pytest.raises(errors.UnfitError, match=f"port {busy} is taken") as refused:
+            scheduler.allocate(Request("1n1g-toy_1", 1, 0, (), (busy,), 60.0))
+        assert (refused.value.code, refused.value.where["node"]) == ("PORT-BUSY", "n1")
