@@ -37,22 +37,34 @@ class Sftp:
     def __init__(self, stream: Stream) -> None:
         with _errors():
             self._client = _Client(stream)
+        self._folder = "", -1
 
     def read(self, path: str, offset: int, most: int) -> bytes:
         """The bytes of a file from ``offset`` on, at most so many."""
         with _errors():
             return b"".join(self._client.read(path, offset, offset + most))
 
-    def is_plain(self, path: str) -> bool:
-        """Whether a regular file, not a link, lies there and has the owner of its folder.
+    def plain_size(self, path: str) -> int | None:
+        """The size of a regular file, not a link, that has the owner of its folder; else None.
 
         Version 3 of the protocol cannot open a file without following links.
         """
+        owner = self._owner(posixpath.dirname(path))
         with _errors():
-            folder, file = map(self._client.lstat, (posixpath.dirname(path), path))
-        if None in (folder.st_uid, file.st_uid, file.st_mode):
-            raise Lost("says nothing of a file's owner and kind")
-        return bool(folder.st_uid == file.st_uid and stat.S_ISREG(file.st_mode))
+            file = self._client.lstat(path)
+        if None in (file.st_uid, file.st_mode, file.st_size):
+            raise Lost("says nothing of a file's owner, kind and size")
+        return file.st_size if owner == file.st_uid and stat.S_ISREG(file.st_mode) else None
+
+    def _owner(self, folder: str) -> int:
+        """Whose a folder is; the last answer is kept, since a task's is needed at each look."""
+        if self._folder[0] != folder:
+            with _errors():
+                owner = self._client.lstat(folder).st_uid
+            if owner is None:
+                raise Lost("says nothing of a folder's owner")
+            self._folder = folder, owner
+        return self._folder[1]
 
     def create(self, path: str, content: bytes, mode: int) -> None:
         """A new file; one that is already there, or a link, is refused.

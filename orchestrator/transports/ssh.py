@@ -117,9 +117,13 @@ class SshTransport:
         try:
             with session.files() as sftp:
                 try:
-                    if own and not sftp.is_plain(path):
-                        return None
-                    return sftp.read(path, offset, MOST_BYTES)
+                    most = MOST_BYTES
+                    if own:
+                        size = sftp.plain_size(path)
+                        if size is None:
+                            return None
+                        most = min(most, size - offset)
+                    return sftp.read(path, offset, most) if most > 0 else b""
                 except Refused as refused:
                     # What is under /proc may go away between being opened and being read.
                     if refused.is_absent or not sftp.exists(path):
