@@ -25,6 +25,8 @@ from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."
 QUICK_S, LOOK_S = 0.02, 0.2
+STARTS_S = 0.5  # after its start a supervisor may not be there yet; no engine is asked meanwhile
+OBSERVED_AFTER_S = 0.2  # of running: what ends sooner has no state that is worth a look
 FRESH_S = 1.0  # a supervisor that was alive counts as alive so long, unless its end file is there
 
 
@@ -43,6 +45,8 @@ class DockerRuntime:
         self._pids: dict[str, str] = {}
         self._fresh: dict[str, float] = {}
         self._unobserved: dict[str, Limits] = {}
+        self._made: dict[str, float] = {}
+        self._went: dict[str, float] = {}
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
@@ -60,6 +64,7 @@ class DockerRuntime:
             self._containers.remove(attempt.token(task))
             raise
         self._unobserved[attempt.token(task)] = limits
+        self._made[attempt.token(task)] = time.monotonic()
 
     def request(
         self, attempt: Attempt, task: Task, limits: Limits
@@ -100,12 +105,16 @@ class DockerRuntime:
         files = self._files(attempt, task)
         token = attempt.token(task)
         if time.monotonic() < self._fresh.get(token, 0.0) and not files.has("end"):
+            self._observe(attempt, task)
             return TaskState("running")
         supervisor = files.supervisor()
+        if supervisor is None and time.monotonic() < self._made.get(token, 0.0) + STARTS_S:
+            return TaskState("absent")
         if supervisor and self._alive(attempt, task, supervisor):
             if not files.let_through():
                 return TaskState("waiting")
             self._fresh[token] = time.monotonic() + FRESH_S
+            self._went.setdefault(token, time.monotonic())
             return TaskState("running")
         try:
             container = self._containers.find(attempt.token(task))
@@ -116,7 +125,6 @@ class DockerRuntime:
         if supervisor is None:
             return TaskState("absent")
         self._pids[attempt.token(task)] = str(container.pid)
-        self._observe(attempt, task, container.pid)
         return TaskState("running" if files.let_through() else "waiting")
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
@@ -133,19 +141,27 @@ class DockerRuntime:
         Raises:
             LeftoverError: UNKILLABLE.
         """
-        self._unobserved.pop(attempt.token(task), None)
+        never = self._unobserved.pop(attempt.token(task), None)
         self._remove(attempt, task)
-        observer.end(self._transport, attempt, task)
+        if never is None:
+            observer.end(self._transport, attempt, task)
 
-    def _observe(self, attempt: Attempt, task: Task, pid: int) -> None:
-        """Start the observer of a task that this runtime has created, once."""
-        limits = self._unobserved.pop(attempt.token(task), None)
+    def _observe(self, attempt: Attempt, task: Task) -> None:
+        """Start the observer of a task that runs for a while now, once, if it was created here."""
+        token = attempt.token(task)
+        if time.monotonic() < self._went[token] + OBSERVED_AFTER_S:
+            return
+        limits = self._unobserved.pop(token, None)
         if limits is not None:
-            observer.start(self._transport, observer.arguments(attempt, task, limits, pid))
+            observer.start(
+                self._transport, observer.command(attempt, task, limits, self._pids[token])
+            )
 
     def _remove(self, attempt: Attempt, task: Task) -> None:
         name = attempt.token(task)
         self._fresh.pop(name, None)
+        self._made.pop(name, None)
+        self._went.pop(name, None)
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:

@@ -7,7 +7,8 @@
 #   GPUS  their indices, such as 0,1; empty where the task has none
 #   PID   of the supervisor as this shell sees it; empty: rR.pid says it, up to a minute from now
 #
-# In FOLDER it leaves what `orchestrator/telemetry` reads:
+# It ends as soon as the supervisor does, which rR.alive shows. In FOLDER it leaves its own pid,
+# rR.observer, and what `orchestrator/telemetry` reads:
 #   rR.state  of the node: a line `node` first, then lines `host` and `process`
 #   rR.gpus   what `nvidia-smi --query-gpu=... --format=csv -l 1` printed
 # Nothing waits for it, and no failure of it is one of the trial. It needs Linux and awk.
@@ -23,6 +24,9 @@ clocks_event_reasons_counters.hw_thermal_slowdown
 clocks_event_reasons_counters.hw_power_brake_slowdown"
 
 cd "$folder" || exit
+set -C # no link of the program's is followed
+echo $$ >"$base.observer"
+set +C
 tries=0
 while [ -z "$pid" ] && [ "$tries" -lt 80 ]; do
     read -r pid _ 2>/dev/null <"$base.pid" && break
@@ -54,7 +58,7 @@ if [ -n "$gpus" ] && command -v nvidia-smi >/dev/null; then
 fi
 
 awk -v pid="$pid" -v gpus="${smi:+$gpus}" -v smi="$smi" -v sweep="$sweep" -v self=$$ \
-    -v clock="$(date +%s.%N)" -v hz="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
+    -v alive="r$rank.alive" -v clock="$(date +%s.%N)" -v hz="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
 function first(path,    text) { # line of a file; empty where it cannot be read
     text = ""
     if ((getline text < path) < 0) text = ""
@@ -184,7 +188,9 @@ BEGIN {
         printf ",%s,%s,%s,%s,%s,%s,%s\n", task, quota(), load[1], memory(), pressure("cpu"), \
             pressure("memory"), pressure("io")
         fflush()
-        system("sleep 1")
+        slept = system("exec timeout 1 cat " alive " >/dev/null 2>&1")
+        if (slept == 0) break
+        if (slept != 124) system("sleep 1") # it is not there any more
     }
     if (smi != "") system("kill " smi " 2>/dev/null")
 }' >"$base.state" 2>/dev/null </dev/null

@@ -32,29 +32,37 @@ def script() -> str:
     return resources.files("orchestrator.runtimes").joinpath("observe.sh").read_text()
 
 
-def arguments(
-    attempt: Attempt, task: Task, limits: Limits, pid: int | None = None
-) -> tuple[str, ...]:
-    """What ``START`` takes to observe a task, until the task's supervisor has ended.
-
-    Args:
-        pid: of the supervisor on the node; None where its file there says it.
-    """
+def arguments(attempt: Attempt, task: Task, limits: Limits) -> tuple[str, ...]:
+    """What ``START`` takes to observe a task whose supervisor's file says its pid on the node."""
     seconds = limits.create_s + limits.time_s + limits.grace_s
     return (
         *(attempt.token(task), script(), attempt.folder(task), str(task.node_rank)),
         *(attempt.sweep, f"{seconds:.0f}", ",".join(str(index) for index in task.gpus)),
-        "" if pid is None else str(pid),
+        "",
     )
 
 
-def start(transport: Transport, given: tuple[str, ...]) -> None:
-    """Start the observer on a node; a node that cannot do it is measured all the same."""
+def command(attempt: Attempt, task: Task, limits: Limits, pid: str) -> tuple[str, ...]:
+    """What runs the observer of a task on its node.
+
+    Args:
+        pid: of the supervisor on the node.
+    """
+    token, text, *rest, _ = arguments(attempt, task, limits)
+    # Not from a file in the task's folder, to which its container can write.
+    return ("env", f"DLPERF_OBSERVER={token}", "sh", "-c", text, "observe.sh", *rest, pid)
+
+
+def start(transport: Transport, words: tuple[str, ...]) -> None:
+    """Start an observer on a node; a node that cannot do it is measured all the same."""
     with contextlib.suppress(errors.DlperfError):
-        transport.run(("sh", "-c", START, "sh", *given), timeout_s=SUPERVISOR_S)
+        transport.begin(words)
 
 
 def end(transport: Transport, attempt: Attempt, task: Task) -> None:
-    """End the observer of a task at once, so that its files change no more."""
+    """See that the observer of an ended task has ended too, so that its files change no more."""
     with contextlib.suppress(errors.DlperfError):
+        pid = transport.get_own(f"{attempt.folder(task)}/r{task.node_rank}.observer") or b""
+        if pid.strip().isdigit() and transport.get(f"/proc/{int(pid)}/stat") is None:
+            return
         transport.run(("sh", "-c", KILL, "sh", attempt.token(task)), timeout_s=SUPERVISOR_S)

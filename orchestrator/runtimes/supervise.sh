@@ -7,6 +7,7 @@
 # In FOLDER it leaves, each written aside and then renamed:
 #   rR.pid   its own pid, start time in clock ticks since boot, boot id
 #   rR.gate  a FIFO; a line written to it starts the program
+#   rR.alive a FIFO that this shell alone holds open: whoever reads it sees its end at once
 #   rR.go    when the gate opened, in seconds since the epoch
 #   rR.log   the program's own bytes, standard output and error as they come
 #   rR.exit  exit status, and why it ended: exited, deadline, stopped, log-too-large, or
@@ -46,7 +47,7 @@ end() { # WHY: asks the program to end, and insists after the grace
     [ "$why" = exited ] && why=$1
     [ -n "$program" ] || finish 143
     kill -TERM "-$program" 2>/dev/null || kill -TERM "$program" 2>/dev/null
-    ( sleep "$grace_s"; for pid in $(ours); do kill -KILL "$pid"; done ) 2>/dev/null &
+    ( exec 4<&-; sleep "$grace_s"; for pid in $(ours); do kill -KILL "$pid"; done ) 2>/dev/null &
 }
 
 overflow() { # the log is as large as it may become; a program that floods gets no grace
@@ -62,7 +63,7 @@ size() { # of the log in bytes; 0 for what is no plain file
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
     exec 3<&- # a gate that nobody watches takes no line
-    rm -f "$base.gate"
+    rm -f "$base.gate" "$base.alive"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         left=$(ours)
         [ -n "$left" ] || break
@@ -93,16 +94,17 @@ trap overflow USR1
 
 start=$(start_time $$)
 read -r boot </proc/sys/kernel/random/boot_id
-mkfifo "$base.gate"
-exec 3<>"$base.gate"
-( exec 3<&-; sleep "$limit_s"; [ "$(start_time $$)" = "$start" ] && kill -ALRM $$ ) &
+mkfifo "$base.gate" "$base.alive"
+exec 3<>"$base.gate" 4<>"$base.alive"
+( exec 3<&- 4<&-; sleep "$limit_s"; [ "$(start_time $$)" = "$start" ] && kill -ALRM $$ ) &
 write pid "$$ $start $boot"
 read -r _ <&3
 exec 3<&-
 write go "$(date +%s.%N)"
-env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null &
+env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null 4<&- &
 program=$!
 (
+    exec 4<&-
     while [ "$(size)" -lt "$log_bytes" ]; do # costs 2 ms of processor time
         sleep 1
         read -r _ _ _ parent _ </proc/self/stat

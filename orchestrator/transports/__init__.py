@@ -83,6 +83,13 @@ class Transport(Protocol):
             NodeError: the connection is lost; the line may or may not have been written.
         """
 
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start ``argv`` on the node in a session of its own; nobody hears how it ends.
+
+        Raises:
+            NodeError: the connection is lost; it may or may not have been started.
+        """
+
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` on the node as a byte stream; its standard error is drained.
 

@@ -1,13 +1,20 @@
-"""A small shell on the node that writes lines into FIFOs, so that a gate opens at one message."""
+"""A small shell on the node that is kept: a gate opens, or a command begins, at one message."""
 
 import shlex
 
 from orchestrator.transports import Stream
 from orchestrator.transports._sftp import Lost
 
+BREAK = "\036"  # stands for a line break within a command
 # dd alone can open a FIFO without waiting for a reader; `echo >fifo` would wait for ever.
 SCRIPT = """
 while IFS= read -r path && IFS= read -r line; do
+    if [ -z "$path" ]; then
+        line=$(printf %s "$line" | tr '\\036' '\\n')
+        setsid -f sh -c "exec $line" </dev/null >/dev/null 2>&1
+        echo $?
+        continue
+    fi
     [ -p "$path" ] && [ ! -L "$path" ] &&
         dd of="$path" bs=4096 oflag=nonblock conv=notrunc,nocreat 2>/dev/null <<.
 $line
@@ -34,11 +41,22 @@ class Feeder:
         text = line.removesuffix(b"\n")
         if b"\n" in text or b"\0" in text or "\n" in path:
             raise ValueError("needed one line and a path without line breaks")
-        self._stream.sendall(path.encode() + b"\n" + text + b"\n")
+        return self._said(path.encode(), text) == b"0\n"
+
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start a command in a session of its own.
+
+        Raises:
+            Lost: the shell has gone; the command may or may not have been started.
+        """
+        self._said(b"", shlex.join(argv).replace("\n", BREAK).encode())
+
+    def _said(self, path: bytes, line: bytes) -> bytes:
+        self._stream.sendall(path + b"\n" + line + b"\n")
         answer = b""
         while not answer.endswith(b"\n"):
             piece = self._stream.recv(16)
             if not piece:
                 raise Lost("the shell that feeds FIFOs has ended")
             answer += piece
-        return answer == b"0\n"
+        return answer

@@ -114,6 +114,15 @@ class Session:
         with self.ours("feeding a FIFO"), self._feeder.use() as feeder:
             return feeder.feed(path, line)
 
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start a command in a session of its own.
+
+        Raises:
+            NodeError: it may or may not have been started.
+        """
+        with self.ours(f"starting {argv[0]}"), self._feeder.use() as feeder:
+            feeder.begin(argv)
+
     def make_ready(self) -> None:
         """Begin the shell that feeds FIFOs, so that opening a gate is one round trip."""
         with self.ours("feeding a FIFO"), self._feeder.use():

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import STREAM_END_S
+from orchestrator.deadlines import COMMAND_S, STREAM_END_S
 from orchestrator.transports import Completed, Stream, open_files
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
+BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
 NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
 
@@ -138,6 +139,10 @@ class LocalTransport:
             finally:
                 os.close(gate)
         return False
+
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start ``argv`` in a session of its own; nobody hears how it ends."""
+        self.run(("sh", "-c", BESIDE, "sh", *argv), timeout_s=COMMAND_S)
 
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` with a socket as its input and output.

@@ -112,6 +112,14 @@ class SshTransport:
         """
         return self._session.get().feed(path, line)
 
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start ``argv`` in a session of its own; nobody hears how it ends.
+
+        Raises:
+            NodeError: the connection is lost; it may or may not have been started.
+        """
+        self._session.get().begin(argv)
+
     def _read(self, path: str, offset: int, *, own: bool) -> bytes | None:
         session = self._session.get()
         try:

@@ -222,6 +222,10 @@ class StepTransport:
         words = ("sh", "-c", FEED, "sh", path, line.decode())
         return self.run(words, timeout_s=COMMAND_S).exit_code == 0
 
+    def begin(self, argv: tuple[str, ...]) -> None:
+        """Start ``argv``; Slurm ends it with the step that it was started in."""
+        self.run(("setsid", "-f", *argv), timeout_s=COMMAND_S)
+
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` in a step of its own as a byte stream."""
         return self._local.open(self._steps.words([self.node], "--unbuffered", *argv))

@@ -71,12 +71,16 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
     task = Task("here", 0, (), {}, (), gpus)
     attempt = Attempt("benchmark", folder.name, os.getpid(), {"here": str(folder)}, 0, (task,))
     transport = LocalTransport("here")
-    observer.start(transport, observer.arguments(attempt, task, LIMITS, os.getpid()))
+    os.mkfifo(folder / "r0.alive")
+    alive = os.open(folder / "r0.alive", os.O_RDWR)
+    words = observer.command(attempt, task, LIMITS, str(os.getpid()))
+    observer.start(transport, words)
     began = time.monotonic()
     try:
         yield
     finally:
         SHARES.append(used_s(attempt.token(task)) / (time.monotonic() - began))
+        os.close(alive)
         observer.end(transport, attempt, task)
     if (folder / "r0.state").read_bytes().count(b"\nhost,") < 2:
         sys.exit("a window is too short for the observer to see it; take a larger --prof")

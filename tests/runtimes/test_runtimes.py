@@ -297,7 +297,8 @@ def test_an_observer_ends_with_its_task_whatever_ends_that(stage: Stage, how: st
     attempt = stage.attempt("sh", "-c", "sleep 2" if how == "by itself" else ENDLESS)
     task = stage.begin(attempt)
     state = Path(attempt.folder(task)) / "r0.state"
-    wait_for(lambda: state.exists() and b"\nhost," in state.read_bytes(), "a moment of the node")
+    wait_for(lambda: stage.phase(attempt) == "running" and state.exists(), "the observer")
+    wait_for(lambda: b"\nhost," in state.read_bytes(), "a moment of the node")
     mark = f"DLPERF_OBSERVER={attempt.token(task)}\0"
 
     def observers() -> list[int]:
