@@ -18,6 +18,8 @@ _SECRET = re.compile(
     r"(?i)passw|passphrase|secret|credential|[a-z0-9]token(_|$)"
     r"|(^|_)(tokens?|keys?|apikey|pass|pwd|auth|authorization|bearer|cookie|sas)(_|$)"
 )
+# As of a proxy: http://name:password@proxy.example:3128.
+_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s]+@")
 _OF_THE_INVENTORY = {
     "CUDA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
     "NVIDIA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
@@ -42,13 +44,12 @@ def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
 
 
 def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
-    """Variables that are named like secrets, or that this program sets."""
-    for name in given:
-        if _SECRET.search(name):
+    """Variables that are named like secrets or hold one, or that this program sets."""
+    for name, value in given.items():
+        if why := _secret(name, value):
             yield Conflict(
                 ("env", name),
-                f"{name} is named like a secret, and env is shown in plans and reports;"
-                f" {words.NO_SECRETS}",
+                f"{name} {why}, and env is shown in plans and reports; {words.NO_SECRETS}",
             )
         elif name in _OF_THE_INVENTORY:
             yield Conflict(
@@ -56,6 +57,13 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
             )
         elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
             yield Conflict(("env", name), f"{name} is set by this program; needed another variable")
+
+
+def _secret(name: str, value: EnvValue) -> str:
+    """Why a variable is taken for a secret; empty where it is none."""
+    if _SECRET.search(name):
+        return "is named like a secret"
+    return "holds an address with a password" if _PASSWORD.search(str(value)) else ""
 
 
 def taken(

@@ -47,6 +47,17 @@ def test_what_is_named_like_a_secret_is_refused(name: str) -> None:
     assert "hush" not in text
 
 
+def test_an_address_with_a_password_is_refused() -> None:
+    """As of a proxy; one without, or with a user alone, is taken."""
+    hush = {"HTTPS_PROXY": "http://me:hush-hush@proxy.example:3128"}
+    ((path, text),) = mistakes(experiment(grid=GRID, env=hush))
+    assert path == ("env", "HTTPS_PROXY")
+    assert text.startswith("HTTPS_PROXY holds an address with a password")
+    assert "hush" not in text
+    for value in ("http://proxy.example:3128", "http://me@proxy.example:3128", "a:b@c"):
+        assert mistakes(experiment(grid=GRID, env={"HTTPS_PROXY": value})) == []
+
+
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "COMPASS", "NCCL_ALGO"])
 def test_what_only_sounds_like_a_secret_is_taken(name: str) -> None:
     """Whole words between underscores count."""
