@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from orchestrator.model.problem import Problem
 
@@ -46,8 +46,7 @@ class Rate:
     median: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class TracePoint:
+class TracePoint(NamedTuple):
     """The rates that a log prints from one iteration to another, as a figure shows them.
 
     Args:
