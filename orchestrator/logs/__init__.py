@@ -55,7 +55,7 @@ def reader(form: Format, usual: tuple[int, int] | None = None) -> ReadLog:
     """A reader of logs of one format, in chunks of raw bytes.
 
     Args:
-        usual: the window where none is asked for; None for the format's own.
+        usual: the window where none is requested; None for the format's own.
     """
 
     def read(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from orchestrator.logs.format import Format, Step
+from orchestrator.logs.rows import rows_of
 
 
 class Course(NamedTuple):
@@ -107,9 +108,9 @@ def single(form: Format, step: Step) -> Block:
 
 def by_pattern(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:
     """The steps that these lines are, whatever their widths; None if one is none, or astray."""
-    for rows in form.rows(course.last):
-        if fields := rows.fields(text, len(lines)):
-            return _block(form, text, lines[rows.height - 1 :: rows.height], fields, course)
+    for found in rows_of(form, course.last):
+        if fields := found.fields(text, len(lines)):
+            return _block(form, text, lines[found.height - 1 :: found.height], fields, course)
     return None
 
 

@@ -24,19 +24,19 @@ class Reader:
     """A log that is being read, from its first byte to its last.
 
     Args:
-        asked: the window; None for what is usual.
+        requested: the window; None for what is usual.
     """
 
-    def __init__(self, form: Format, asked: tuple[int, int] | None) -> None:
+    def __init__(self, form: Format, requested: tuple[int, int] | None) -> None:
         self.form = form
-        self._asked = asked
+        self._requested = requested
         self._libraries = nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
         self._bytes, self._is_pure = _SOME_BYTES, True
         self._pause = self._patience = 0
         self.notes = Notes()
-        self.run = Run(form, asked, self.notes)
+        self.run = Run(form, requested, self.notes)
         self.line = 1
         self.half: Step | None = None
         """A record of which the rest comes in another line."""
@@ -208,7 +208,7 @@ class Reader:
         self.notes.add("SEVERAL-RUNS", seen)
         self.run.close()
         self._runs_before += 1
-        self.run = Run(self.form, self._asked, self.notes)
+        self.run = Run(self.form, self._requested, self.notes)
 
     def open_header(self) -> None:
         """Begin another run where a header begins, if this one has begun."""

@@ -1,10 +1,9 @@
 """What is peculiar to the log of one program: a table, and at most four small functions."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from itertools import repeat
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from orchestrator.logs import clock
@@ -20,10 +19,9 @@ LOST = rb"|-?nan|-?inf"
 NUMBER = rb"(?:-?\d{1,30}+(?:\.\d{1,30}+)?+(?:[eE][-+]?\d{1,2}+)?+" + LOST + rb")"
 TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
 """What may stand before a line of a header: mpirun's tag, with or without a time, and blanks."""
-
-_DATE = rb"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
-_RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-_WRITER = re.compile(rb"\(\?P<(series|epoch)>[^()]*\)")
+RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
+WRITER = re.compile(rb"\(\?P<(series|epoch)>[^()]*\)")
+"""Groups of a pattern that are the same in all steps of one writer."""
 _GROUPS = ("rank", "series", "clock", "epoch", "iteration", "rate", "latency", "words")
 
 
@@ -94,40 +92,6 @@ class Pair(NamedTuple):
     stamp: Callable[[bytes], bytes]
 
 
-class Rows(NamedTuple):
-    """Finds the steps of one writer in a text.
-
-    Args:
-        height: lines of each.
-        stamp: as in ``Pair``; None where it stands in a step as it is printed.
-    """
-
-    pattern: re.Pattern[bytes]
-    height: int = 1
-    stamp: Callable[[bytes], bytes] | None = None
-
-    def fields(self, text: bytes, lines: int) -> Mapping[str, Sequence[bytes]] | None:
-        """The fields of steps that are all ``lines`` of a text; None if there is another line.
-
-        Times have one form, so that they sort by their bytes; or all steps are without.
-        """
-        if not self.pattern.match(text):
-            return None
-        parts, width = self.pattern.split(text), self.pattern.groups + 1
-        if any(parts[::width]) or len(parts) // width * self.height != lines:
-            return None
-        fields = {name: parts[place::width] for name, place in self.pattern.groupindex.items()}
-        stamps = fields.get("clock", [])
-        if None in stamps:
-            fields["clock"] = []
-            return None if any(stamps) else fields
-        if stamps and not _are_alike(stamps):
-            return None
-        if self.stamp:
-            fields["clock"] = list(map(self.stamp, stamps))
-        return fields
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """How one program logs.
@@ -146,7 +110,7 @@ class Format:
         clock: a printed time in ns, None if there is no such time; None for a program that
             prints none.
         base: the number of a run's first iteration.
-        window: first and last iteration that are measured unless asked otherwise; None for the
+        window: first and last iteration that are measured unless requested otherwise; None for the
             last ``tail`` records.
         reporting: series, or modes by the header, whose own result counts instead of a window.
         header: arguments by the program's names.
@@ -182,7 +146,7 @@ class Format:
 
     def __post_init__(self) -> None:
         named = self.step.count(b"(?P<series>") + self.step.count(b"(?P<epoch>")
-        if len(_WRITER.findall(self.step)) != named:
+        if len(WRITER.findall(self.step)) != named:
             raise ValueError("series or epoch has groups in it")
 
     @cached_property
@@ -194,15 +158,7 @@ class Format:
     @cached_property
     def one(self) -> re.Pattern[bytes]:
         """Finds a step in a line."""
-        return re.compile(_RANK + self._named)
-
-    def rows(self, writer: Step) -> tuple[Rows, ...]:
-        """Find lines that are steps with nothing beside them and no number lost.
-
-        Args:
-            writer: a step of the same rank, series and epoch.
-        """
-        return _rows(self, writer.rank, writer.series, writer.epoch)
+        return re.compile(RANK + self._named)
 
     @cached_property
     def concerns(self) -> Callable[[bytes], object]:
@@ -251,29 +207,3 @@ class Format:
             return False
         here, there = self.clock(stamp), self.clock(before)
         return stamp < before if here is None or there is None else here < there
-
-
-def _are_alike(stamps: Sequence[bytes]) -> bool:
-    """Whether times have one form; those of one length are compared at once, in less time."""
-    text, width, count = b"\n".join(stamps), len(stamps[0]) + 1, len(stamps)
-    ends, dots = text[width - 1 :: width], text[stamps[0].find(b".") :: width]
-    if ends == b"\n" * (count - 1) and dots == b"." * count:
-        return True
-    return len(set(map(bytes.find, stamps, repeat(b".")))) == 1
-
-
-@lru_cache(maxsize=64)
-def _rows(form: Format, rank: bytes, series: bytes, epoch: int) -> tuple[Rows, ...]:
-    """With the words of one writer in their places: fewer groups are found in less time."""
-    tag = _DATE + _RANK[:-1].replace(rb"(?P<rank>\d{1,9})", rank) if rank else b""
-    words = {b"series": re.escape(series), b"epoch": b"%d" % epoch}
-
-    def pattern(*lines: bytes) -> re.Pattern[bytes]:
-        text = b"".join(rb"^" + tag + rb"[ \t]*" + line + rb"[ \t]*\n" for line in lines)
-        text = text.replace(LOST, b"").replace(b"(?P<words>", b"(?:")
-        return re.compile(b"(?m)" + _WRITER.sub(lambda group: words[group[1]], text))
-
-    single = Rows(pattern(form.step))
-    if form.pair is None:
-        return (single,)
-    return single, Rows(pattern(form.pair.first, form.pair.second), 2, form.pair.stamp)

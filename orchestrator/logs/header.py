@@ -93,7 +93,7 @@ class Header:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """What was said without conflict, by our names."""
+        """What is told without conflict, by our names."""
         return {name: it for name, it in self._values.items() if name not in self._unsure}
 
     def get(self, name: str) -> Value | None:

@@ -1,4 +1,4 @@
-"""What NCCL and its neighbours print of themselves: the transport that was taken, and troubles.
+"""What NCCL and its neighbours print of themselves: the transport that was taken, and errors.
 
 Lines of NCCL's INFO level begin ``host:pid:tid [device] NCCL INFO``; before that there may be
 mpirun's tag or a timestamp. Which lines say something differs between releases: up to 2.4 every
@@ -27,7 +27,7 @@ _PORT = re.compile(rb"\[\d{1,3}\] ?([\w.+-]{1,64}):(\d{1,3})/([A-Za-z]{1,16})")
 _SOCKETS = re.compile(rb"NCCL INFO NET/Socket ?: Using (\[.{0,8192})")
 _INTERFACE = re.compile(rb"\[\d{1,3}\]([^\s:\[\]]{1,64}):")
 _NO_DEVICE = re.compile(rb"NCCL INFO NET/IB ?: No device found")
-_TROUBLES: Mapping[str, re.Pattern[bytes]] = {
+_PROBLEMS: Mapping[str, re.Pattern[bytes]] = {
     # Source: seed 003's listings; nccl src/misc/ibvwrap.cc.
     "IB-NO-DRIVER": re.compile(
         rb"libibverbs: Warning: no userspace device-specific driver found"
@@ -83,7 +83,7 @@ class Listener:
 
     def _take(self, text: bytes, number: int) -> None:
         """Take a line; a piece of one, or two in one, counts only as far as it is whole."""
-        for code, pattern in _TROUBLES.items():
+        for code, pattern in _PROBLEMS.items():
             if pattern.search(text):
                 self._notes.add(code, f"line {number}: {_shown(text)}")
         if b"NCCL INFO " in text:

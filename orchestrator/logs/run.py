@@ -30,12 +30,12 @@ class Run:
     """One run: its steps are summed up as they come.
 
     Args:
-        asked: the window; None for what is usual.
+        requested: the window; None for what is usual.
     """
 
-    def __init__(self, form: Format, asked: tuple[int, int] | None, notes: Notes) -> None:
+    def __init__(self, form: Format, requested: tuple[int, int] | None, notes: Notes) -> None:
         self._form = form
-        self._asked = asked
+        self._requested = requested
         self.notes = notes
         self.header = Header(form.header, notes)
         self.reported: dict[str, float] = {}
@@ -65,7 +65,7 @@ class Run:
     def ends(self) -> tuple[int, int] | None:
         """The window to measure; None for the last records, or for the program's own result."""
         kind = self.series.decode() or self.header.get("mode")
-        return self._asked or (None if kind in self._form.reporting else self._form.window)
+        return self._requested or (None if kind in self._form.reporting else self._form.window)
 
     @property
     def usual(self) -> int:

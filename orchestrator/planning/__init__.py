@@ -1,5 +1,7 @@
 """From a playbook to command lines. Pure.
 
 ``matrix`` turns the grid into cases and finds what contradicts itself, ``plan`` makes trials of
-cases, without nodes, ``bind`` is the one place where nodes and ports meet a command line.
+cases, without nodes, ``bind`` is the one place where nodes and ports meet a command line;
+``environment`` says with which variables. ``packing`` decides which trial begins next, ``canary``
+adds the trials of a canary, ``inventory_draft`` writes the inventory of ``init``.
 """

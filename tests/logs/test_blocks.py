@@ -1,6 +1,7 @@
 """The fast path: that it is taken for logs of every format, and says what their lines say."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -28,6 +29,7 @@ FORMATS = {
     "tagged nvlog": TENSORFLOW,
 }
 STEPS = 600
+RATE = re.compile(rb"(?:(?<=ips : )|(?<=ips: )|(?<=sec : )|(?<=sec: )|(?<=/s: )|(?<=put: ))[\d.]+")
 
 
 def line(name: str, row: int, dice: random.Random) -> str:
@@ -137,9 +139,16 @@ def damaged(name: str, seed: int) -> bytes:
             step.rstrip() + step,
             step[:at] + b"%d" % dice.randrange(10) + step[at + 1 :],
             step[:at] + step[at + 1 :],
+            step[:at] + b"00" + step[at:],
             step[:at] + b"nan" + step[at:],
+            kept[max(row - 40, 0)] + step,
+            b" 10%|#   |\r 20%|##  |\x1b[K\r" + step,
+            step.replace(b"poch: 0", b"poch: 1").replace(b"poch 0", b"poch 1"),
+            b"".join(kept[max(row - 3, 0) : row]),
+            RATE.sub(dice.choice((b"0.000", b"-1.000")), step),
             b"x" + step,
             b"[1,1]<stdout>:" + step,
+            step.replace(b"[1,0]", b"[1,1]").replace(b"total_ips", b"imgs_per_sec"),
             b"vs001:1:2 [0] NCCL INFO Using network IB\n" + step,
             step.rstrip() + b" CUDA out of memory\n",
         )
@@ -149,8 +158,8 @@ def damaged(name: str, seed: int) -> bytes:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_blocks_say_what_their_lines_say_whatever_is_damaged(name: str) -> None:
-    """Thirty logs of each format, with steps lost, doubled, torn, glued and changed."""
-    for seed in range(30):
+    """Forty logs of every format, with steps lost, doubled, torn, glued, changed, of others."""
+    for seed in range(40):
         raw = damaged(name, seed)
         window = random.Random(seed).choice((None, (40, 400), (1, 2), (100, 300)))
         log = engine.read(FORMATS[name], [raw], window)
@@ -196,3 +205,19 @@ def test_a_format_without_a_clock_is_read_by_the_block_too(window: tuple[int, in
     log = engine.read(form, [raw], window)
     assert log == one_by_one.read(form, raw, window)
     assert (log.steps, log.window_mean) == (601, 1069.5 if window is None else 1220.5)
+
+
+@pytest.mark.parametrize("window", [(1020, 1060), (3000, 3060)])
+def test_an_epoch_that_begins_with_a_piece_of_the_log_is_another_one(
+    window: tuple[int, int],
+) -> None:
+    """Its numbers go on, and its lines have the shape of those before: 2,048 fill a piece."""
+    steps = (
+        f"DLL 2020-12-16 11:{row // 60:02}:{row % 60:02}.500001 - Epoch: {row // 2048} Iteration:"
+        f" {1000 + row}  train.loss : 7.125  train.total_ips : {1000 + row}.25 img/s"
+        for row in range(3500)
+    )
+    raw = b"".join(step.encode().ljust(127) + b"\n" for step in steps)
+    log = engine.read(DLLOGGER, [raw], window)
+    assert log == one_by_one.read(DLLOGGER, raw, window)
+    assert (log.end is None) is (window[1] >= 1000 + 2048)

@@ -11,7 +11,6 @@ import tests
 from orchestrator.logs import DLLOGGER, progress, reader
 from orchestrator.logs.rates import HELD, Rates
 from orchestrator.model.log import SECOND_NS, TrainingLog
-from tests.logs import one_by_one
 
 SAMPLES = tests.SAMPLES / "logs-pytorch-rn50"
 READ = reader(DLLOGGER)
@@ -703,58 +702,6 @@ def test_progress_is_the_last_whole_step() -> None:
         float(line_of(7).split()[-2]),
     )
     assert progress(DLLOGGER)(b"Iteration: 5\n" + line_of(7)[:60]) is None
-
-
-def damaged(seed: int) -> bytes:
-    """A log of two epochs and some hundred steps each, with faults here and there."""
-    dice = random.Random(seed)
-    faults = dice.choice((0.0, 0.003, 0.02))
-    stride, tag = dice.choice((1, 1, 20)), dice.choice((b"", b"Fri Dec 18 2020[1,0]<stdout>:"))
-    lines, clock_ms = [SEED.partition(b"\n")[0] % 32 + b"\n"], 0
-    for epoch in range(2):
-        for number in range(stride, stride * dice.randrange(200, 1300), stride):
-            clock_ms += dice.randrange(90, 110)
-            minutes, ms = divmod(clock_ms, 60_000)
-            step = b"%sDLL 2020-12-16 %02d:%02d:%02d.%03d000 - Epoch: %d Iteration: %d" % (
-                *(tag, 11 + minutes // 60, minutes % 60, ms // 1000, ms % 1000),
-                *(epoch, number),
-            )
-            rate = b"%.2f" % dice.choice((100.0, 100.0, dice.uniform(900, 930)))
-            if seed % 3 == 0:
-                rate = b"%.2f" % dice.uniform(5000, 9000)
-            whole = step + b"  train.loss : 7.105  train.total_ips : " + rate + b" img/s\n"
-            lines.append(fault(dice, whole, lines) if dice.random() < faults else whole)
-    return b"".join(lines)
-
-
-def fault(dice: random.Random, line: bytes, before: Sequence[bytes]) -> bytes:
-    """The line with one fault, out of those that real logs have."""
-    faults = (
-        b"",
-        line * 2,
-        before[-1] + line,
-        dice.choice(before) + line,
-        dice.choice(before[-40:]) + line,
-        line[: dice.randrange(len(line))] + b"\n",
-        line.rstrip() + line,
-        b" 10%|#   |\r 20%|##  |\x1b[K\r" + line,
-        line.replace(b"7.105", b"nan"),
-        re.sub(rb"ips : [\d.]+", b"ips : " + dice.choice((b"nan", b"0.00", b"-1.00")), line),
-        line.replace(b"2020-12-16 11", b"2020-12-16 10"),
-        line.replace(b"[1,0]", b"[1,1]"),
-        re.sub(rb"Epoch: \d", b"Epoch: %d" % dice.randrange(3), line),
-        re.sub(rb"Iteration: \d+", b"Iteration: 007", line),
-        b"NCCL INFO Channel 00 : 0 1 2 3\n" + line,
-    )
-    return dice.choice(faults)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
-    """Whether steps are taken by the block or one by one: the same log."""
-    raw = damaged(seed)
-    window = random.Random(seed).choice(((20, 60), (1, 2), (300, 700), (5000, 6000)))
-    assert READ([raw], window) == one_by_one.read(DLLOGGER, raw, window)
 
 
 def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:

@@ -1,7 +1,6 @@
 """The reader of NVIDIA's TensorFlow logs: real logs, and real logs with one fault put in."""
 
 import csv
-import random
 import re
 from collections.abc import Iterable
 from statistics import fmean
@@ -11,7 +10,6 @@ import pytest
 import tests
 from orchestrator.logs import TENSORFLOW, progress, reader
 from orchestrator.model.log import SECOND_NS, TrainingLog
-from tests.logs import one_by_one
 
 READ = reader(TENSORFLOW)
 SAMPLES = tests.SAMPLES / "logs-tf-rn50"
@@ -115,20 +113,6 @@ def test_chunks_make_no_difference(row: dict[str, str]) -> None:
         for size in (1, 7, 1000):
             chunks = (raw[at : at + size] for at in range(0, len(raw), size))
             assert READ(chunks, window) == whole
-
-
-def test_chunks_make_no_difference_to_a_long_log() -> None:
-    """Sums and line numbers of a log of some megabytes do not depend on where it is cut."""
-    dice = random.Random(1)
-    raw = HEADER + b"".join(
-        steps([number], rate=f"{dice.uniform(1200, 1300):.6f}") + b" 5 %\r" * (number % 3)
-        for number in range(21, 9000)
-    )
-    whole = read(raw, (30, 8000))
-    for size in (997, 300_000):
-        chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
-        assert READ(chunks, (30, 8000)) == whole
-    assert (whole.steps, whole.last_iteration) == (8979, 8999)
 
 
 def test_window_takes_the_time_between_its_ends() -> None:
@@ -622,15 +606,6 @@ def test_header_whose_mode_is_unknown_promises_its_last_step_only() -> None:
     assert problems(read(header + steps(range(50, 100))), "TRUNCATED") == ["have 50 of 70 steps"]
 
 
-def test_steps_without_any_order_are_bounded() -> None:
-    """Thousands of different jumps are counted, not kept."""
-    numbers = [row * row for row in range(1, 3000)]
-    log = read(steps(numbers))
-    assert (log.steps, log.last_iteration) == (2999, 2999**2)
-    on = read(steps([*numbers, *range(2999**2 + 7000, 2999**2 + 7000 * 99, 7000)]))
-    assert on.steps == 2999 + 98
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -704,52 +679,6 @@ def test_loss_that_is_not_finite_is_named_apart() -> None:
     ]
 
 
-def test_clock_that_goes_backwards_is_named() -> None:
-    """A time correction in mid-run."""
-    broken = line_of(230).replace(b" 07:22:", b" 07:21:")
-    log = read(ONE_GPU.replace(line_of(230), broken))
-    assert problems(log, "CLOCK-STEP") == ["line 50: iteration 230: the clock goes backwards"]
-
-
-def test_stall_inside_the_window_is_named() -> None:
-    """Ten seconds where a tenth of one is usual."""
-    late = steps(range(21, 121)).partition(b"DLL 2020-12-16 11:00:05.0")
-    log = read(HEADER + late[0] + b"".join(late[1:]).replace(b"11:00:", b"11:01:") + RESULT)
-    assert problems(log, "GAP")[0].startswith("line 56: iteration 71, inside the window, took 60.1")
-
-
-def test_terminal_control_changes_no_number() -> None:
-    """Progress bars, colours and Windows line ends leave the clean log's numbers."""
-    bar = b" 10%|#         |\r 20%|##        |\x1b[K\r"
-    logs = [
-        STEP.sub(lambda found: bar + found[0], ONE_GPU),
-        b"\x1b]0;train\x07" + ONE_GPU.replace(b"total_ips", b"\x1b[32mtotal_ips\x1b[0m"),
-        ONE_GPU.replace(b"\n", b"\r\n"),
-        ONE_GPU.replace(b"\n", b"\r"),
-    ]
-    clean = read(ONE_GPU, (200, 499))
-    for raw in logs:
-        log = read(raw, (200, 499))
-        assert (log.steps, log.rate, log.digest) == (clean.steps, clean.rate, clean.digest)
-        assert (log.config, log.reported, log.problems) == (clean.config, clean.reported, ())
-        assert log.window_mean == clean.window_mean
-
-
-def test_hole_in_front_of_a_line_does_not_hide_it() -> None:
-    """A rotated log begins with zeros instead of lines: megabytes, and no line end in them."""
-    log = read(b"\x00" * 3_000_000 + ONE_GPU)
-    assert (log.steps, log.problems) == (300, ())
-
-
-def test_record_longer_than_any_record_is_not_believed() -> None:
-    """A header of 70 kB is somebody else's text."""
-    log = read(ONE_GPU.replace(b"seed : None", b"seed : " + b"x" * 70_000))
-    assert log.config == {"world_size": 1, "micro_batch_size": 128, "iterations": 500}
-    assert {"MALFORMED-OUTSIDE"} == codes(log)
-    long = b":::NVLOGv0.2.3 resnet 1621936391.2 (benchmark_hooks.py:66) " + b"x" * 70_000 + b"\n"
-    assert codes(read(long + NVLOG)) == {"MALFORMED-OUTSIDE"}
-
-
 def test_other_records_are_no_steps() -> None:
     """Lines of log.json, what an evaluation reports, and mere talk of throughput do not count."""
     other = (
@@ -775,59 +704,6 @@ def test_digest_finds_the_same_evidence() -> None:
         log = read(AMP, window)
         assert log.digest == read(AMP.replace(b"Num GPUs 8", b"Num GPUs 16"), window).digest != ""
         assert log.digest != read(ONE_GPU, window).digest
-
-
-def damaged(seed: int) -> bytes:
-    """A log of some hundred steps with faults here and there."""
-    dice = random.Random(seed)
-    faults, tag = (
-        dice.choice((0.0, 0.003, 0.02)),
-        dice.choice((b"", b"Thu Dec 17 18:43:05 2020[1,0]<stdout>:")),
-    )
-    lines, clock_ms = [HEADER], 0
-    for number in range(21, dice.randrange(200, 1500)):
-        clock_ms += dice.randrange(90, 110)
-        minutes, ms = divmod(clock_ms, 60_000)
-        stamp = b"2020-12-16 11:%02d:%02d.%03d000" % (minutes, ms // 1000, ms % 1000)
-        step = b"%sDLL %s - (0, %d) imgs_per_sec : %.9f" % (
-            tag,
-            stamp,
-            number,
-            dice.uniform(90, 110),
-        )
-        whole = step + b"  cross_entropy : 6.5  total_loss : 7.2 \n"
-        lines.append(fault(dice, whole, lines) if dice.random() < faults else whole)
-    return b"".join(lines)
-
-
-def fault(dice: random.Random, line: bytes, before: list[bytes]) -> bytes:
-    """The line with one fault, out of those that real logs have."""
-    faults = (
-        b"",
-        line * 2,
-        before[-1] + line,
-        dice.choice(before[-40:]) + line,
-        line[: dice.randrange(len(line))] + b"\n",
-        line.rstrip() + line,
-        b" 10%|#   |\r 20%|##  |\x1b[K\r" + line,
-        line.replace(b"loss : 7.2", b"loss : nan"),
-        re.sub(rb"sec : [\d.]+", b"sec : " + dice.choice((b"nan", b"0.0", b"-1.0")), line),
-        line.replace(b"2020-12-16 11", b"2020-12-16 10"),
-        line.replace(b"[1,0]", b"[1,1]"),
-        line.replace(b"imgs_per_sec", b"total_ips"),
-        re.sub(rb"\(0, \d+", b"(0, 007", line),
-        b"vs001:10:99 [0] NCCL INFO Using network IB\n" + line,
-        RESULT + line,
-    )
-    return dice.choice(faults)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_blocks_of_steps_say_what_their_lines_say(seed: int) -> None:
-    """Whether steps are taken by the block or one by one: the same log."""
-    raw = damaged(seed)
-    window = random.Random(seed).choice(((21, 120), (300, 700), (5000, 6000)))
-    assert read(raw, window) == one_by_one.read(TENSORFLOW, raw, window)
 
 
 def test_progress_is_the_last_whole_step() -> None:

@@ -82,11 +82,11 @@ def _event(reader: Reader, line: bytes) -> bool:
     if other is None:
         return False
     if other["header"]:
-        said = parameters(line)
-        opens = {"data", "arch"} & {key for key, _ in said}  # the other part says model.*
+        given = parameters(line)
+        opens = {"data", "arch"} & {key for key, _ in given}  # the other part says model.*
         if opens:
             reader.open_header()
-        for key, value in said:
+        for key, value in given:
             reader.run.header.add(key, value, reader.line)
     elif other["summary"]:
         reader.run.reported.update(results(line))
@@ -103,15 +103,15 @@ def _broken(line: bytes) -> bool:
 
 def _config(run: Run) -> dict[str, Value]:
     """What the header says, with precision and loss scale drawn from the flags."""
-    header, said = run.header, run.header.values
-    config = {name: value for name, value in said.items() if name not in _FLAGS}
-    flags = [said[name] for name in ("amp", "fp16") if name in said]
+    header, told = run.header, run.header.values
+    config = {name: value for name, value in told.items() if name not in _FLAGS}
+    flags = [told[name] for name in ("amp", "fp16") if name in told]
     if flags and header.is_certain("amp", "fp16"):
-        config["precision"] = "amp" if any(flags) else "bf16" if said.get("bf16") else "fp32"
-    if said.get("dynamic_loss_scale"):
+        config["precision"] = "amp" if any(flags) else "bf16" if told.get("bf16") else "fp32"
+    if told.get("dynamic_loss_scale"):
         config["loss_scale"] = "dynamic"
     elif header.is_certain("dynamic_loss_scale") and config.get("precision") == "amp":
-        config["loss_scale"] = said.get("static_loss_scale", "")
+        config["loss_scale"] = told.get("static_loss_scale", "")
     return {name: value for name, value in config.items() if value != ""}
 
 
@@ -123,8 +123,8 @@ def _promise(run: Run) -> Promise:
     if prof < 2:
         return Promise()
     first, epoch = (run.first.number, run.first.epoch) if run.first else (1, 0)
-    asked, stride = epochs - epoch, run.usual or 1
-    whole_epochs = max(run.epochs, 1, min(asked, most) if most > 0 else asked)
+    requested, stride = epochs - epoch, run.usual or 1
+    whole_epochs = max(run.epochs, 1, min(requested, most) if most > 0 else requested)
     begin = min(max(first, 1), stride)
     return Promise(lines=max((prof - 1 - begin) // stride + 1, 0) * whole_epochs)
 

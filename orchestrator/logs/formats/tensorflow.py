@@ -216,8 +216,8 @@ def _config(run: Run) -> dict[str, Value]:
     is_static = header.get("is_static")
     if precision == "amp" and is_static is not None:
         config["loss_scale"] = header.get("scale") if is_static else "dynamic"
-    asked = header.get("dali")  # without an index the program leaves it out
-    config["dali"] = header.get("has_index") if asked else asked
+    dali = header.get("dali")  # without an index the program leaves it out
+    config["dali"] = header.get("has_index") if dali else dali
     has_data = header.get("has_data")
     if has_data is not None:
         config["data"] = "tfrecord" if has_data else "synthetic"
