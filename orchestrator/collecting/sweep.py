@@ -77,7 +77,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         workload=plan.workload,
         unit=workload.unit,
         window=plan.method.window,
-        rule=plan.method.rule or measured_by(workload, plan.method.window),
+        rule=_rule(plan.method, workload, results),
         method=plan.method.with_most(repeats),
         trials_planned=repeats if fixed and counts == {repeats} else None,
         cluster=plan.cluster,
@@ -117,9 +117,16 @@ def _watched(
     return canary.watched(case, places, [trial for _, trial in canaries], result)
 
 
-def measured_by(workload: Workload, window: tuple[int, int] | None) -> Rule:
-    """The rule of the workload's logs over a window, where the method names none."""
-    return workload.read((), window).rule
+def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
+    """By which rule the trials were measured; None where their logs chose different ones.
+
+    Where none was read, that of the workload's logs as far as can be told without one.
+    """
+    if method.rule:
+        return method.rule
+    rules = {trial.rule for result in results for trial in result.trials if trial.rule}
+    first, *others = rules or {workload.read((), method.window).rule}
+    return None if others else first
 
 
 def _trial(

@@ -60,6 +60,7 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
         memory_mib=log.memory_mib,
         trace=log.trace,
         window=log.window,
+        rule=(method.rule if method else None) or log.rule,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import TracePoint
+from orchestrator.model.log import Rule, TracePoint
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Course, Energy, MachineState
 
@@ -44,6 +44,7 @@ class Measurement:
         beside: names of the trials that ran on other nodes meanwhile.
         trace: the rates that its log prints, in few points.
         window: first and last iteration that the number was taken from; None where none was.
+        rule: how it was taken; None where no log was read.
     """
 
     trial: str
@@ -66,6 +67,7 @@ class Measurement:
     beside: tuple[str, ...] = ()
     trace: tuple[TracePoint, ...] = ()
     window: tuple[int, int] | None = None
+    rule: Rule | None = None
 
     @property
     def counts_or_rests(self) -> bool:

@@ -1,6 +1,7 @@
 """compare --interleave: two playbooks take turns, trial by trial, and go on after a kill."""
 
 import json
+import shutil
 import signal
 
 import pytest
@@ -61,6 +62,31 @@ def test_turns_change_who_begins_and_survive_a_kill(place: Place) -> None:
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 2
     assert not list(place.state.glob("turns/*"))
     assert place.pids() == []
+
+
+def test_one_playbook_takes_turns_in_two_images(place: Place) -> None:
+    """PLAYBOOK=IMAGE: the same cases by another image's program, which is told as what differs."""
+    lay(place)
+    images = place.folder / "images"
+    shutil.copytree(images / "toy", images / "next")
+    definition, program = images / "next" / "image.yaml", images / "next" / "program.py"
+    definition.write_text(definition.read_text().replace("name: toy", "name: next"))
+    program.write_text(
+        program.read_text().replace("def meet", 'print("the next one")\n\n\ndef meet')
+    )
+    words = ("compare", "--interleave", "before", "before=next", "--inventory", "two")
+    done = place.run(*words, "--repeats", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [len(case["first"]["throughputs"]) for case in document["cases"]] == [1, 1]
+    assert ("image", "toy", "next") in [
+        (found["what"], found["first"], found["second"]) for found in document["differences"]
+    ]
+    for path in place.state.glob("sweeps/*/sweep.json"):
+        image = json.loads(path.read_text())["plan"]["image"]
+        logs = [log.read_text() for log in path.parent.glob("logs/*/*.log")]
+        assert len(logs) == 2
+        assert {"the next one" in log for log in logs} == {image == "next"}
 
 
 @pytest.mark.parametrize(

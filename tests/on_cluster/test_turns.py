@@ -1,0 +1,45 @@
+"""compare --interleave on the virtual cluster: one playbook in two images, in containers."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.virtual import QUICK, Desk
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
+
+BASE = "ngc-pytorch-20.03"
+
+
+@pytest.fixture
+def prepared(provisioned: tuple[Desk, "subprocess.CompletedProcess[str]"], desk: Desk) -> Desk:
+    """A desk whose cluster has the usual image, and a copy of it under another name."""
+    assert provisioned[1].returncode == 0, provisioned[1].stderr
+    images = desk.folder / "images"
+    (images / BASE).rename(images / "next")
+    definition = images / "next" / "image.yaml"
+    definition.write_text(definition.read_text().replace(f"name: {BASE}", "name: next"))
+    said = desk.json("provision", str(desk.inventory()), "--image", "next", "--lock")
+    assert {BASE, "next"} <= set(said["site"]["images"])
+    return desk
+
+
+def test_one_playbook_takes_turns_in_two_images(prepared: Desk) -> None:
+    """Two trials of each side in the order A B B A, each in a container of its side's image."""
+    playbook = prepared.playbook("quick", QUICK)
+    words = ("compare", "--interleave", playbook, f"{playbook}=next", "--repeats", "2")
+    said = prepared.json(*words, "--inventory", str(prepared.folder / "mine.yaml"))
+    (case,) = said["cases"]
+    assert [len(case[side]["throughputs"]) for side in ("first", "second")] == [2, 2]
+    begun = []
+    for sweep in prepared.sweeps():
+        image = json.loads((sweep / "sweep.json").read_text())["plan"]["image"]
+        for line in (sweep / "events.jsonl").read_text().splitlines():
+            event = json.loads(line)
+            if event["event"] == "intent":
+                begun.append((event["at"], image, event["trial"]))
+        for attempt in sweep.glob("attempts/*/*/attempt.json"):
+            assert f"/{image}:" in attempt.read_text().replace("dlperf-", "/"), attempt.read_text()
+    assert [image for _, image, _ in sorted(begun)] == [BASE, "next", "next", BASE]
+    assert not prepared.left()
