@@ -32,14 +32,17 @@ def test_one_playbook_takes_turns_in_two_images(prepared: Desk) -> None:
     said = prepared.json(*words, "--inventory", str(prepared.folder / "mine.yaml"))
     (case,) = said["cases"]
     assert [len(case[side]["throughputs"]) for side in ("first", "second")] == [2, 2]
-    begun = []
+    begun, ran = [], []
     for sweep in prepared.sweeps():
         image = json.loads((sweep / "sweep.json").read_text())["plan"]["image"]
         for line in (sweep / "events.jsonl").read_text().splitlines():
             event = json.loads(line)
             if event["event"] == "intent":
-                begun.append((event["at"], image, event["trial"]))
-        for attempt in sweep.glob("attempts/*/*/attempt.json"):
-            assert f"/{image}:" in attempt.read_text().replace("dlperf-", "/"), attempt.read_text()
-    assert [image for _, image, _ in sorted(begun)] == [BASE, "next", "next", BASE]
+                begun.append((event["at"], image))
+        outcomes = [json.loads(path.read_text()) for path in sweep.glob("logs/*/*.json")]
+        assert [outcome["state"] for outcome in outcomes] == ["valid", "valid"]
+        ran.append({outcome["provenance"]["image"] for outcome in outcomes})
+    assert [image for _, image in sorted(begun)] == [BASE, "next", "next", BASE]
+    assert [len(images) for images in ran] == [1, 1]
+    assert ran[0] != ran[1]
     assert not prepared.left()
