@@ -1,6 +1,7 @@
 """The state of nodes beside a trial, from the files that observers left in an attempt's folder."""
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from orchestrator.model.outcome import Outcome
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
-from orchestrator.telemetry import judge
+from orchestrator.telemetry import judge, periods
 from orchestrator.telemetry.course import course
 from orchestrator.telemetry.read import telemetry
 
@@ -52,15 +53,17 @@ def stated(
     leader = next((node for node in nodes if node.node == ends[0].node), None)
     inside = None
     if leader is not None:
-        inside = judge.window(log, went[leader.node], leader.hosts[-1].at_s)
-    periods = [(node, judge.period(node, went[node.node], inside)) for node in nodes]
+        inside = periods.window(log, went[leader.node], leader.hosts[-1].at_s)
+    seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
     courses = (course(node, went[node.node], inside) for node in nodes)
+    beside = [judge.beside(node, seen) for node, _ in seen]
+    marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
     return replace(
         measurement,
-        machines=tuple(judge.state(*pair) for pair in periods),
-        energy=judge.energy(periods, measurement.throughput) if len(nodes) == len(ends) else None,
+        machines=tuple(judge.state(*pair, kin) for pair, kin in zip(seen, beside, strict=True)),
+        energy=judge.energy(seen, measurement.throughput) if len(nodes) == len(ends) else None,
         courses=tuple(found for found in courses if found is not None),
-        marks=(*measurement.marks, *(mark for pair in periods for mark in judge.marks(*pair))),
+        marks=(*measurement.marks, *itertools.chain.from_iterable(marks)),
     )
 
 

@@ -77,13 +77,19 @@ class ProcessMoment:
 
 @dataclass(frozen=True, slots=True)
 class NodeTelemetry:
-    """Everything that was seen of one node beside one attempt, in order of time."""
+    """Everything that was seen of one node beside one attempt, in order of time.
+
+    Args:
+        sight: the boot of its kernel, which nodes that are one machine share, and the namespace of
+            the processes that it sees; None where it is not known.
+    """
 
     node: str
     cpus: int
     gpus: tuple[GpuMoment, ...]
     hosts: tuple[HostMoment, ...]
     processes: tuple[ProcessMoment, ...]
+    sight: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ if [ -n "$gpus" ] && command -v nvidia-smi >/dev/null; then
 fi
 
 awk -v pid="$pid" -v gpus="${smi:+$gpus}" -v smi="$smi" -v sweep="$sweep" -v self=$$ \
-    -v alive="r$rank.alive" -v clock="$(date +%s.%N)" -v hz="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
+    -v alive="r$rank.alive" -v sight="$(readlink /proc/self/ns/pid)" \
+    -v clock="$(date +%s.%N)" -v hz="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
 function first(path,    text) { # line of a file; empty where it cannot be read
     text = ""
     if ((getline text < path) < 0) text = ""
@@ -144,8 +145,10 @@ function scan(now,    text, n, part, one, used, rate, name, shown) { # who used 
     for (one in parent) {
         used = 0
         if ((one, start[one]) in before) used = ticks[one] - before[one, start[one]]
-        if (below(one) || (used > 2 && marked(one, start[one]))) {
+        if (below(one)) {
             task += ticks[one] + waited[one]
+        } else if (used > 2 && marked(one, start[one])) {
+            kin += used # kept when it ends: nobody here waits for it
         } else if (scanned && used > 0.2 * hz * (now - scanned) && shown < 20 && \
                 one != 2 && parent[one] != 2) {
             shown++
@@ -153,6 +156,7 @@ function scan(now,    text, n, part, one, used, rate, name, shown) { # who used 
             printf "process,%s,%s,cpu,%d,%.2f,%s\n", scanned, now, one, rate, clean(comm[one])
         }
     }
+    task += kin
     delete before
     for (one in parent) before[one, start[one]] = ticks[one]
     scanned = now
@@ -175,7 +179,8 @@ BEGIN {
     group = cgroup()
     while ((getline text < "/proc/stat") > 0 && text ~ /^cpu/) cpus++
     close("/proc/stat")
-    printf "node,1,%s,%s,%d,%d\n", clock, uptime(), cpus - 1, hz
+    printf "node,1,%s,%s,%d,%d,%s,%s\n", clock, uptime(), cpus - 1, hz, \
+        first("/proc/sys/kernel/random/boot_id"), sight
     for (second = 0; begun != "" && born() == begun; second++) {
         now = uptime()
         task = ""

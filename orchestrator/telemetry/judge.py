@@ -4,10 +4,9 @@ Bounds are told in ``docs/state-of-machines.md``.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 
-from orchestrator.model.log import SECOND_NS, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import (
     Energy,
@@ -16,8 +15,8 @@ from orchestrator.model.telemetry import (
     MachineState,
     NodeTelemetry,
     ProcessMoment,
-    Span,
 )
+from orchestrator.telemetry.periods import Period
 
 # The software power cap is normal under full load, and so are clocks that somebody set.
 HARMFUL = frozenset(
@@ -28,61 +27,30 @@ ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS = 0.1, 0.5  # of all CPUs, but at least so many
 STEAL_SHARE = 0.02
 LEAST_S = 2.0  # between the first and the last count of the task's processes
-_ZONES_S, _QUARTER_S = 14 * 3600, 900
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A stretch of time on one node, in seconds since the epoch by its own clock."""
-
-    span: Span
-    first_s: float
-    last_s: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it is."""
-        return self.last_s - self.first_s
-
-    def holds(self, at_s: float) -> bool:
-        """Whether a moment lies in it."""
-        return self.first_s <= at_s <= self.last_s
-
-
-def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, float] | None:
-    """First and last second of the log's window after its task's gate opened.
-
-    The log's clock tells no time zone: the one counts in which the first step lies nearest after
-    the opened gate.
+def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
+    """CPUs that the gang used on other nodes of the same machine, whose processes it cannot see.
 
     Args:
-        went_s: when the gate opened, in seconds since the epoch.
-        ended_s: when the task was seen last.
-
-    Returns:
-        None where the log has no clock, or another one than its node.
+        nodes: all that were seen of the gang.
     """
-    if log.origin_ns is None or log.start is None or log.end is None:
-        return None
-    after_s = log.origin_ns / SECOND_NS - went_s
-    if not -_ZONES_S <= after_s <= _ZONES_S + ended_s - went_s:
-        return None
-    length_s = log.end.clock_ns / SECOND_NS
-    if not 0 <= after_s <= ended_s - went_s - length_s + 2:  # as UTC it was before or after
-        after_s %= _QUARTER_S
-    first_s = after_s + log.start.clock_ns / SECOND_NS
-    return first_s, after_s + length_s
+    used = (_cpus(other.hosts, over) for other, over in nodes if _unseen(node, other))
+    return sum(task for _, task in filter(None, used))
 
 
-def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | None) -> Period:
-    """The window on a node, else all that was seen of it after its gate opened."""
-    if inside is not None:
-        return Period("window", went_s + inside[0], went_s + inside[1])
-    return Period("run", went_s, max(went_s, *(moment.at_s for moment in node.hosts), went_s))
+def _unseen(node: NodeTelemetry, other: NodeTelemetry) -> bool:
+    """Whether they share a machine, and not its processes."""
+    here, there = node.sight, other.sight
+    return here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
 
 
-def state(node: NodeTelemetry, over: Period) -> MachineState:
-    """A node over a period."""
+def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> MachineState:
+    """A node over a period.
+
+    Args:
+        beside_cpus: of what its machine used, by tasks of the gang on other nodes.
+    """
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     hosts = [moment for moment in node.hosts if over.holds(moment.at_s)]
     limits = [moment.limits for moment in gpus if moment.limits is not None]
@@ -102,20 +70,20 @@ def state(node: NodeTelemetry, over: Period) -> MachineState:
         slowed_s=max(
             (slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None), default=None
         ),
-        others_cpus=_others_cpus(hosts),
+        others_cpus=_others_cpus(node, over, beside_cpus),
         steal=_steal(hosts, node.cpus),
         load=_median(moment.load for moment in hosts),
     )
 
 
-def marks(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
+def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterable[Problem]:
     """What of a node's state a reader of the trial's number should know."""
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
         yield from _throttled(node.node, moments)
     processes = [seen for seen in node.processes if over.holds((seen.since_s + seen.at_s) / 2)]
     yield from _aliens(node.node, processes)
-    now = state(node, over)
+    now = state(node, over, beside_cpus)
     if now.moments < LEAST_MOMENTS:
         return
     bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
@@ -219,13 +187,20 @@ def _larger(one: ProcessMoment, other: ProcessMoment) -> ProcessMoment:
     return replace(one, amount=max(one.amount, other.amount))
 
 
-def _others_cpus(hosts: Sequence[HostMoment]) -> float | None:
-    counted = [moment for moment in hosts if moment.task_s is not None]
+def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float | None:
+    used = _cpus(node.hosts, over)
+    return None if used is None else max(0.0, used[0] - used[1] - beside_cpus)
+
+
+def _cpus(hosts: Sequence[HostMoment], over: Period) -> tuple[float, float] | None:
+    """CPUs that all of a node used over a period, and its task; None of too short a time."""
+    counted = [at for at in hosts if at.task_s is not None and over.holds(at.at_s)]
     if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
         return None
     first, last = counted[0], counted[-1]
+    seconds = last.at_s - first.at_s
     task_s = (last.task_s or 0.0) - (first.task_s or 0.0)
-    return max(0.0, last.busy_s - first.busy_s - task_s) / (last.at_s - first.at_s)
+    return (last.busy_s - first.busy_s) / seconds, task_s / seconds
 
 
 def _steal(hosts: Sequence[HostMoment], cpus: int) -> float | None:

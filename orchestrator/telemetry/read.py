@@ -47,9 +47,9 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
         gpus: the file of nvidia-smi; empty without GPUs.
     """
     lines = [line.split(",") for line in _whole_lines(state)]
-    if not lines or lines[0][:2] != ["node", "1"] or len(lines[0]) != 6:
+    if not lines or lines[0][:2] != ["node", "1"] or len(lines[0]) not in (6, 8):
         return None
-    clock_s, uptime_s, cpus, hz = (_float(word) for word in lines[0][2:])
+    clock_s, uptime_s, cpus, hz = (_float(word) for word in lines[0][2:6])
     if clock_s is None or uptime_s is None or not cpus or not hz:
         return None
     boot_s = clock_s - uptime_s
@@ -61,6 +61,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
         tuple(_gpus(_whole_lines(gpus), clock_s)),
         tuple(moment for moment in hosts if moment is not None),
         tuple(moment for moment in seen if moment is not None),
+        (lines[0][6], lines[0][7]) if len(lines[0]) == 8 and lines[0][6] else None,
     )
 
 

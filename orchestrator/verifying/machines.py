@@ -101,8 +101,10 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
             last_s = max(went_s, *(moment.at_s for moment in node.hosts))
             seen.append(_Seen(node, False, went_s, last_s))
     energy = _energy(seen, trial.throughput) if seen and len(seen) == len(ends) else None
-    marks = [mark for node in seen for mark in _marks(node)]
-    return Machines([_state(node) for node in seen], energy, marks)
+    others = [_others(node, seen) for node in seen]
+    marks = [mark for node, cpus in zip(seen, others, strict=True) for mark in _marks(node, cpus)]
+    states = [_state(node, cpus) for node, cpus in zip(seen, others, strict=True)]
+    return Machines(states, energy, marks)
 
 
 def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, float] | None:
@@ -121,7 +123,7 @@ def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, 
     return after_s + first_s, after_s + last_s
 
 
-def _state(seen: _Seen) -> dict[str, object]:
+def _state(seen: _Seen, others: float | None) -> dict[str, object]:
     """As results.json says it."""
     gpus = [moment for moments in seen.gpus.values() for moment in moments]
     told = [limits for moment in gpus if (limits := moment.limits) is not None]
@@ -136,20 +138,20 @@ def _state(seen: _Seen) -> dict[str, object]:
         if told
         else None,
         "slowed_s": max((it for it in slowed if it is not None), default=None),
-        "others_cpus": _others(seen.hosts),
+        "others_cpus": others,
         "steal": _steal(seen),
         "load": _middle([moment.load for moment in seen.hosts]),
     }
 
 
-def _marks(seen: _Seen) -> Iterator[Mark]:
+def _marks(seen: _Seen, others: float | None) -> Iterator[Mark]:
     node = f"node {seen.node.node}"
     for index, moments in seen.gpus.items():
         yield from _throttled(node, index, moments)
     yield from _aliens(node, seen.processes)
     if len(seen.hosts) < LEAST_MOMENTS:
         return
-    cpus, others, steal = seen.node.cpus, _others(seen.hosts), _steal(seen)
+    cpus, steal = seen.node.cpus, _steal(seen)
     bound = max(OTHERS_CPUS, OTHERS_SHARE * cpus)
     if others is not None and others > bound:
         used = f"{others:.1f} of {cpus}"
@@ -214,13 +216,27 @@ def _slowed_s(moments: Sequence[Gpu]) -> float | None:
     return counted[-1] - counted[0] if counted else None
 
 
-def _others(hosts: Sequence[Host]) -> float | None:
+def _others(seen: _Seen, gang: Sequence[_Seen]) -> float | None:
+    """CPUs that neither its task used nor the gang's on other nodes of the same machine."""
+    if (used := _used(seen.hosts)) is None:
+        return None
+    busy, ours = used
+    for other in gang:
+        shared = seen.node.boot and other.node.boot == seen.node.boot
+        if shared and other.node.namespace != seen.node.namespace:
+            ours += (_used(other.hosts) or (0.0, 0.0))[1]
+    return max(0.0, busy - ours)
+
+
+def _used(hosts: Sequence[Host]) -> tuple[float, float] | None:
+    """CPUs of the whole node, and of its task."""
     counted = [moment for moment in hosts if moment.task_s is not None]
     if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
         return None
     first, last = counted[0], counted[-1]
+    lasted_s = last.at_s - first.at_s
     task_s = (last.task_s or 0) - (first.task_s or 0)
-    return max(0.0, last.busy_s - first.busy_s - task_s) / (last.at_s - first.at_s)
+    return (last.busy_s - first.busy_s) / lasted_s, task_s / lasted_s
 
 
 def _steal(seen: _Seen) -> float | None:

@@ -86,18 +86,21 @@ class PlainNode:
     hosts: list[Host] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     gpus: list[Gpu] = field(default_factory=list)
+    boot: str = ""
+    namespace: str = ""
 
 
 def read(node: str, state: Path, gpus: Path) -> PlainNode | None:
     """What an observer saw of a node; None where it did not even begin."""
     lines = [line.split(",") for line in _lines(state)]
     head = lines[0] if lines else []
-    if head[:2] != ["node", "1"] or len(head) != 6:
+    if head[:2] != ["node", "1"] or len(head) not in (6, 8):
         return None
-    clock_s, uptime_s, cpus, ticks = (_number(word) for word in head[2:])
+    clock_s, uptime_s, cpus, ticks = (_number(word) for word in head[2:6])
     if clock_s is None or uptime_s is None or not cpus or cpus < 1 or not ticks:
         return None
     found, booted_s = PlainNode(node, int(cpus)), clock_s - uptime_s
+    found.boot, found.namespace = head[6:] or ("", "")
     for line in lines:
         if line[0] == "host" and len(line) == _HOST_WORDS:
             found.hosts += _host(line, booted_s, ticks)

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
 from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
-from orchestrator.telemetry import judge
-from orchestrator.telemetry.judge import Period
+from orchestrator.telemetry import judge, periods
+from orchestrator.telemetry.periods import Period
 from orchestrator.telemetry.read import telemetry
 from tests.measuring.trials import LOG
 from tests.telemetry.test_read import GPUS, STATE
@@ -44,22 +44,22 @@ def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> Tr
 @pytest.mark.parametrize("zone_s", [0, 8 * 3600, -5 * 3600, 5.75 * 3600])
 def test_the_window_is_found_on_the_clock_of_the_node(zone_s: float) -> None:
     """Whatever the program's time zone: the first step came 4 s after the gate."""
-    assert judge.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) == pytest.approx((6.0, 16.0))
+    assert periods.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) == pytest.approx((6.0, 16.0))
 
 
 def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
     """None that it prints, one of another day, or no window at all."""
-    assert judge.window(log(None), 1000.0, 1030.0) is None
-    assert judge.window(log(1e6), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
+    assert periods.window(log(None), 1000.0, 1030.0) is None
+    assert periods.window(log(1e6), 1000.0, 1030.0) is None
+    assert periods.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
+    assert periods.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
 
 
 def test_the_period_is_the_window_else_the_whole_run() -> None:
     """Counted from the node's own gate, by its own clock."""
-    assert judge.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
-    assert judge.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
-    assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
+    assert periods.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
+    assert periods.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
+    assert periods.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
 
 
 def test_a_quiet_node_is_not_marked() -> None:
@@ -190,3 +190,41 @@ def test_energy_that_is_not_known_of_all_gpus_is_absent() -> None:
     assert judge.energy([(replace(node, gpus=power(None)), WINDOW)], 500.0) is None
     assert judge.energy([(replace(node, gpus=power(300.0)[:4]), WINDOW)], 500.0) is None
     assert judge.energy([(replace(node, gpus=lone), WINDOW)], 500.0) is None
+
+
+def gang(*sights: tuple[str, str] | None) -> list[tuple[NodeTelemetry, Period]]:
+    """Nodes of one machine with 8 CPUs, all busy, of which each node's task uses 4."""
+    hosts = tuple(host(100 + at, 8.0 * at, 4.0 * at) for at in range(-5, 16))
+    return [
+        (NodeTelemetry(f"vs{at}", 8, (), hosts, (), sight), WINDOW)
+        for at, sight in enumerate(sights)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "beside_cpus"),
+    [
+        (("boot", "pid:[2]"), 4.0),
+        (("boot", "pid:[1]"), 0.0),  # it sees those processes, and has counted them
+        (("other", "pid:[2]"), 0.0),
+        (None, 0.0),
+    ],
+)
+def test_the_gang_on_another_node_of_its_machine_is_not_others(
+    second: tuple[str, str] | None, beside_cpus: float
+) -> None:
+    """Nodes in containers of one machine count its whole time, and see their own processes only."""
+    nodes = gang(("boot", "pid:[1]"), second)
+    first, over = nodes[0]
+    assert judge.beside(first, nodes) == pytest.approx(beside_cpus)
+    others = judge.state(first, over, beside_cpus).others_cpus
+    assert others == pytest.approx(4.0 - beside_cpus)
+    found = [mark.code for mark in judge.marks(first, over, beside_cpus)]
+    assert found == ([] if beside_cpus else ["CPU-LOADED"])
+
+
+def test_a_node_that_was_seen_too_briefly_takes_nothing_off() -> None:
+    """One moment tells no rate."""
+    first, (second, over) = gang(("boot", "pid:[1]"), ("boot", "pid:[2]"))
+    brief = replace(second, hosts=second.hosts[:6])
+    assert judge.beside(first[0], [first, (brief, over)]) == 0.0

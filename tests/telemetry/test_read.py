@@ -94,3 +94,15 @@ def test_bits_have_the_names_of_nvml() -> None:
     """A bit that NVML does not tell is shown as it is."""
     assert limits(0x0) == ()
     assert limits(0x1 | 0x80 | 0x800) == ("gpu_idle", "hw_power_brake_slowdown", "0x800")
+
+
+def test_the_machine_of_a_node_and_what_it_sees_are_told() -> None:
+    """The boot and the namespace of processes; nothing where the observer could not read them."""
+    head, rest = STATE.split(b"\n", 1)
+    for more, sight in ((b",254950c2,pid:[1]", ("254950c2", "pid:[1]")), (b",,", None)):
+        node = telemetry("vs001", head + more + b"\n" + rest, b"")
+        assert node is not None
+        assert node.sight == sight
+    older = telemetry("vs001", STATE, b"")
+    assert older is not None
+    assert older.sight is None
