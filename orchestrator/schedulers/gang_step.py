@@ -19,6 +19,8 @@ ABSENT = 3
 # After its step has gone, until a task without an end file counts as lost: on a healthy node after
 # the silent one, so that the trial names the node that is to blame.
 BLAME_S = 1.5
+# From the end of a task's program to that of its step: Docker removes the container in between.
+ENDING_S = 2.0
 
 
 def name_of(attempt: Attempt) -> str:
@@ -91,14 +93,19 @@ class GangStep:
         for step in self._ids():
             slurm_queue.cancel(step, "--signal=TERM")
 
-    def end(self) -> None:
-        """End the step at once if it still runs, and wait for that.
+    def end(self, patience_s: float = 0.0) -> None:
+        """End the step if it still runs, and wait for that.
+
+        Args:
+            patience_s: how long it may take to end by itself.
 
         Raises:
             LeftoverError: it does not end.
         """
-        if self._srun is not None and self._srun.poll() is not None:
-            return
+        if self._srun is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._srun.wait(patience_s)
+                return
         deadline = time.monotonic() + STEP_END_S
         while ids := self._ids():
             for step in ids:

@@ -16,7 +16,7 @@ from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_queue
-from orchestrator.schedulers.gang_step import BLAME_S, GangStep
+from orchestrator.schedulers.gang_step import BLAME_S, ENDING_S, GangStep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
 
@@ -86,7 +86,8 @@ class SlurmTasks:
             LeftoverError: some processes do not end.
         """
         gang = self._gang(attempt)
-        gang.end()
+        ended = self._files.state(attempt, task).phase == "ended"
+        gang.end(ENDING_S if ended else 0.0)
         ours = attempt.handle == self._job
         if ours and slurm_queue.is_down(gang.state(task.node)):
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
