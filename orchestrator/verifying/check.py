@@ -29,14 +29,17 @@ def verified(folder: Path) -> Findings:
 
 
 def _is_whole(plan: Mapping[str, object]) -> bool:
-    """Whether every trial has a case with the sizes of its gang."""
+    """Whether every trial has a case with the sizes of its gang, and parameters with values."""
+    trials = items(plan.get("trials"))
     sizes = ("nodes", "gpus_per_node", "micro_batch_size")
-    known = [
-        isinstance(at(trial, "case", size), int)
-        for trial in items(plan.get("trials"))
-        for size in sizes
-    ]
-    return bool(known) and all(known)
+    known = [isinstance(at(trial, "case", size), int) for trial in trials for size in sizes]
+    params = [at(trial, "case", "params") for trial in trials]
+    pairs = [pair for some in params if isinstance(some, list) for pair in some]
+    return bool(known) and all(known) and all(_is_pair(pair) for pair in pairs)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:

@@ -29,6 +29,7 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
         return CaseTrial(planned, name, "planned", DerivedTrial(), {}, "-", [], None)
     outcome = place.document(record) or {}
     _check_outcome(place, record, outcome, ends)
+    _check_intent(place, planned, outcome, events)
     state, case = text(outcome.get("state")), planned.get("case")
     nodes = [text(end.get("node")) for end in items(outcome.get("tasks"))]
     digest = place.sha256(log)
@@ -62,16 +63,29 @@ def _check_outcome(place: Folder, record: str, outcome: Object, ends: Sequence[O
         findings.differs(record, "attempt", attempt, "one of which events.jsonl has an outcome")
         return
     digest = place.sha256(record)
-    if text(event.get("outcome")) and event.get("outcome") != digest:
+    if event.get("outcome") != digest:
         findings.differs(record, "sha256", digest, f"{event.get('outcome')} by events.jsonl")
     for key in ("trial", "state", "sha256"):
         findings.same(record, key, outcome.get(key), event.get(key))
     problems = items(outcome.get("problems"))
     first: Object = problems[0] if problems else {}
-    findings.same(record, "problems[0].code", first.get("code", ""), event.get("code", ""))
+    for key in ("code", "message"):
+        findings.same(record, f"problems[0].{key}", first.get(key, ""), event.get(key, ""))
     found = place.sha256(log)
     if outcome.get("sha256") and found != outcome.get("sha256"):
         findings.differs(log, "sha256", found, f"{outcome.get('sha256')} by {record}")
+
+
+def _check_intent(
+    place: Folder, planned: Object, outcome: Object, events: Sequence[Object]
+) -> None:
+    """An attempt was announced before it ended, with its port and its log."""
+    key = (planned.get("name"), outcome.get("attempt"))
+    own = [it for it in events if (it.get("trial"), it.get("attempt")) == key]
+    intent = own[0] if own and own[0].get("event") == "intent" else {}
+    derived = {"port": outcome.get("port"), "log": planned.get("log")}
+    where = f"intent of {planned.get('name')}"
+    place.findings.same("events.jsonl", where, intent, derived)
 
 
 def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
@@ -86,6 +100,7 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     record = f"{log.removesuffix('.log')}.json"
     nodes = [text(task.get("node")) for task in items(document.get("tasks"))]
     place.findings.same(record, "tasks", found.nodes, nodes)
+    _check_tasks(place, (name, record), document, found)
     raw = f"{folder}/r{at(document, 'log_rank') or 0}.log"
     digest = place.sha256(raw)
     if digest != found.sha256:
@@ -95,6 +110,27 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     if found.outcome.get("transport") is not None:
         said = found.outcome.get("transport")
         place.findings.same(record, "transport", said, found.transport)
+
+
+def _check_tasks(place: Folder, files: tuple[str, str], attempt: Object, found: CaseTrial) -> None:
+    """Compare what was started with the case, and how it ended with what counts."""
+    (name, record), outcome = files, found.outcome
+    place.findings.same(record, "port", outcome.get("port"), attempt.get("port"))
+    often, services = at(found.plan, "case", "gpus_per_node"), set()
+    for count, task in enumerate(items(attempt.get("tasks"))):
+        given = task.get("gpus")
+        gpus = given if isinstance(given, list) else []
+        if task.get("service"):
+            services.add(task.get("node_rank"))
+        if gpus and (len(gpus) != often or len({*map(str, gpus)}) != often):
+            place.findings.differs(name, f"tasks[{count}].gpus", str(gpus), f"{often} of them")
+    for count, end in enumerate(items(outcome.get("tasks"))):
+        where, raw = f"tasks[{count}]", f"{name.rpartition('/')[0]}/r{end.get('node_rank')}.log"
+        if found.state == "valid" and end.get("node_rank") not in services:
+            place.findings.same(record, f"{where}.status", end.get("status"), 0)
+        if (place.path / raw).is_file():
+            size = (place.path / raw).stat().st_size
+            place.findings.same(record, f"{where}.size_bytes", end.get("size_bytes"), size)
 
 
 def _judge(place: Folder, record: str, found: CaseTrial) -> None:

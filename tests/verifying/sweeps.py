@@ -187,7 +187,7 @@ def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
             ("python", "main.py"),
             env,
             (),
-            (*range(8),),
+            (*range(trial.case.gpus_per_node),),
         )
         for rank in range(trial.case.nodes)
     )

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.state import contents
 from orchestrator.state.store import Sweep, dumps
 from orchestrator.verifying.check import verified
+from tests.verifying import sweeps
 
 ONE, CUT = "1n8g/r50_b256_amp_2", "4n8g/r50_b256_amp_5"
 RESULTS = "results.json"
@@ -55,7 +57,10 @@ def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
         folder = sweep.attempt_folder(outcome["trial"], outcome["attempt"])
         outcome.update(fields, sha256=sha256(path.with_suffix(".log")))
         for end in outcome["tasks"]:
-            end["sha256"] = sha256(folder / f"r{end['node_rank']}.log")
+            raw = folder / f"r{end['node_rank']}.log"
+            end.update(sha256=sha256(raw), size_bytes=raw.stat().st_size)
+        for name in outcome["observed"]:
+            outcome["observed"][name] = sha256(folder / name)
 
     edit(path, change)
     outcome = json.loads(path.read_text())
@@ -281,6 +286,69 @@ def an_event_that_is_gone(sweep: Sweep) -> None:
     path.write_text("".join(line for line in lines if trial not in line))
 
 
+@forgery("report.html")
+def a_median_on_the_page(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.html", ">6154.66</a>", ">6164.66</a>")
+
+
+@forgery("report.html")
+def a_line_of_a_log_on_the_page(sweep: Sweep) -> None:
+    """The step with which the window ends comes a minute earlier, in the page alone."""
+    path = sweep.folder / "report.html"
+    (line,) = re.findall(r"139: DLL 2020-09-16 22:31:45\.309859", path.read_text())
+    replaced(path, line, line.replace(":45.", ":25."))
+
+
+@forgery("report.html")
+def a_rate_in_the_data_of_a_figure(sweep: Sweep) -> None:
+    path = sweep.folder / "report.html"
+    row = re.search(r">1x8</th><td[^>]*>73-74</td><td[^>]*>([\d.]+)<", path.read_text())
+    assert row is not None
+    replaced(path, row[0], row[0].replace(row[1], str(float(row[1]) + 20)))
+
+
+@forgery("figures/trials.svg")
+def a_point_of_a_figure(sweep: Sweep) -> None:
+    path = sweep.folder / "figures/trials.svg"
+    replaced(path, "1n8g-r50_b256_amp_2: 6130.69", "1n8g-r50_b256_amp_2: 6150.69")
+
+
+@forgery("report.md")
+def the_verdict_of_a_report(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", "INCOMPLETE: 24 of 25", "INCOMPLETE: 25 of 25")
+
+
+@forgery(RESULTS)
+def the_verdict(sweep: Sweep) -> None:
+    verdict = {"level": "complete", "trials_valid": 25, "known": []}
+    edit(sweep.folder / RESULTS, lambda it: it["verdict"].update(verdict))
+
+
+@forgery("report.md")
+def why_a_trial_does_not_count(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", "have 69 of 150 steps", "have 149 of 150 steps")
+
+
+@forgery("results.csv")
+def a_difference_from_what_was_published(sweep: Sweep) -> None:
+    path = sweep.folder / "results.csv"
+    (last,) = re.findall(r"README.md,(0\.009\d+),", path.read_text())
+    replaced(path, last, last.replace("0.009", "0.019"))
+
+
+@forgery("attempts/1n8g-r50_b256_amp_2/a1/attempt.json")
+def gpus_of_a_task(sweep: Sweep) -> None:
+    path = sweep.attempt_folder("1n8g-r50_b256_amp_2", 1) / "attempt.json"
+    edit(path, lambda it: it["tasks"][0].update(gpus=[0, 1, 2, 3]))
+
+
+@forgery("events.jsonl")
+def a_port(sweep: Sweep) -> None:
+    path = sweep.attempt_folder("1n8g-r50_b256_amp_2", 1) / "attempt.json"
+    edit(path, lambda it: it.update(port=22334))
+    reseal(sweep, ONE, port=22334)
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found(pytorch: Sweep, name: str) -> None:
     """In the file that was forged, or that no longer fits it."""
@@ -288,6 +356,102 @@ def test_a_forgery_is_found(pytorch: Sweep, name: str) -> None:
     forge(pytorch)
     contents.keep_sums(pytorch)
     found = verified(pytorch.folder).differences
+    assert file in {difference.file for difference in found}, found
+
+
+MARKED = "1n1g/r50_b256_amp_"
+
+
+def observed(sweep: Sweep, repeat: int, name: str, old: str, new: str) -> None:
+    """Change what an observer wrote, and every hash of it."""
+    path = sweep.attempt_folder(f"1n1g-r50_b256_amp_{repeat}", 1) / name
+    replaced(path, old, new)
+    reseal(sweep, f"{MARKED}{repeat}")
+
+
+def no_more(sweep: Sweep, code: str) -> None:
+    """Take a mark out of results.json, wherever it stands."""
+
+    def change(document: Any) -> None:
+        for holder in (document, document["canary"], *document["cases"]):
+            holder["marks"] = [it for it in holder["marks"] if it["code"] != code]
+
+    edit(sweep.folder / RESULTS, change)
+
+
+OF_MACHINES: dict[str, tuple[Forgery, str]] = {
+    "no more heat": (
+        lambda it: observed(it, 2, "r0.gpus", "0x0000000000000020", "0x0000000000000004"),
+        f"logs/{MARKED}2.json",
+    ),
+    "no more alien": (
+        lambda it: observed(it, 4, "r0.state", ",cpu,4711,1.25", ",cpu,4711,0.25"),
+        f"logs/{MARKED}4.json",
+    ),
+    "less power": (lambda it: observed(it, 1, "r0.gpus", ", 65", ", 45"), RESULTS),
+    "a busier node": (lambda it: observed(it, 3, "r0.state", ",6.3", ",7.3"), RESULTS),
+    "joules": (
+        lambda it: edit(
+            it.folder / RESULTS, lambda doc: of_case(doc, 0).update(energy_per_sample_j=1.5)
+        ),
+        RESULTS,
+    ),
+    "a state in results": (
+        lambda it: edit(
+            it.folder / RESULTS,
+            lambda doc: of_case(doc, 0)["trials"][1]["machines"][0].update(sm_mhz=1980.0),
+        ),
+        RESULTS,
+    ),
+    "a row of machines": (
+        lambda it: replaced(it.folder / "report.md", "| 1979 | 2619 |", "| 1980 | 2619 |"),
+        "report.md",
+    ),
+    "a drift": (
+        lambda it: edit(it.folder / RESULTS, lambda doc: doc["canary"].update(drift=0.01)),
+        RESULTS,
+    ),
+    "a row of the canary": (
+        lambda it: replaced(it.folder / "report.md", "| 710.00 | -7.8% |", "| 769.00 | -0.1% |"),
+        "report.md",
+    ),
+    "a slow node": (
+        lambda it: replaced(it.folder / "report.md", "vs3 is 6.0% slower", "vs4 is 6.0% slower"),
+        "report.md",
+    ),
+    "the speed of a node": (
+        lambda it: edit(it.folder / RESULTS, lambda doc: doc["node_speeds"][2].update(speed=1.0)),
+        RESULTS,
+    ),
+    "how far an outlier is": (
+        lambda it: replaced(it.folder / RESULTS, "6.0% below the median", "4.0% below the median"),
+        RESULTS,
+    ),
+    "how sure a trend is": (
+        lambda it: replaced(it.folder / RESULTS, "p = 0.0", "p = 0.1"),
+        RESULTS,
+    ),
+    **{
+        f"no more {code}": (partial(no_more, code=code), RESULTS)
+        for code in (
+            *("SLOW-NODE", "DRIFT", "TREND", "BESIDE", "NODE-SETS", "OUTLIER"),
+            *("WIDE-SPREAD", "THROTTLED", "CPU-LOADED"),
+        )
+    },
+}
+"""As FORGERIES, in a sweep in which everything was marked."""
+
+
+@pytest.mark.parametrize("name", OF_MACHINES)
+def test_a_forged_mark_or_state_is_found(
+    untouched: dict[str, Sweep], tmp_path: Path, name: str
+) -> None:
+    """Marks, states of machines, joules, canaries, and speeds of nodes."""
+    sweep = sweeps.copied(untouched["marked"], tmp_path)
+    forge, file = OF_MACHINES[name]
+    forge(sweep)
+    contents.keep_sums(sweep)
+    found = verified(sweep.folder).differences
     assert file in {difference.file for difference in found}, found
 
 
