@@ -10,20 +10,17 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import counted, interval_words
 
-WIDTH = 100
+WIDTH = 80
 MOST_TRIALS = 12
+DIGEST = len("sha256:") + 12
 MOST_COMMAND_LINES = 10
 MOST_WORDS = 3 * WIDTH
 
 
 def page(found: Explanation) -> list[str]:
-    """At most about 45 lines of at most 100 columns."""
+    """Lines of at most 80 columns: for five trials without marks, no more than 24."""
     parts = (_number(found), _trials(found), _derivations(found), _circumstances(found))
-    lines: list[str] = []
-    for part in parts:
-        shown = list(part)
-        lines += [*([""] if lines and shown else []), *shown]
-    return lines
+    return [line for part in parts for line in part]
 
 
 def document(found: Explanation) -> dict[str, JSON]:
@@ -68,14 +65,10 @@ def _number(found: Explanation) -> Iterator[str]:
     if statistics is None:
         yield f"no number: {counted(report, result)} trials, none of which counts"
         return
-    yield (
-        f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials,"
-        f" {statistics.low:.2f} to {statistics.high:.2f}"
-    )
-    if statistics.interval:
-        yield f"interval (coverage): {interval_words(statistics)}"
+    sure = f"; interval {interval_words(statistics)}" if statistics.interval else ""
+    yield f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials{sure}"
     if result.speedup is not None and result.efficiency is not None:
-        yield (
+        yield from _wrapped(
             f"speedup {statistics.median:.2f} / {_median(found.baseline):.2f} of 1x1 ="
             f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
             f" {result.efficiency:.1%}"
@@ -90,7 +83,8 @@ def _median(result: Result | None) -> float | None:
 
 def _trials(found: Explanation) -> Iterator[str]:
     unit, trials = found.report.unit, found.result.trials
-    yield f"  trial  {unit:>12}  state"
+    middle = {1: "; > is the median", 2: "; the median is the mean of the two >"}
+    yield f"  trial  {unit:>12}  state{middle.get(len(found.middle), '')}"
     # More than fit: those of the median, then the first ones.
     chosen = [*found.middle, *(trial for trial in trials if trial not in found.middle)]
     chosen = chosen[:MOST_TRIALS]
@@ -101,25 +95,32 @@ def _trials(found: Explanation) -> Iterator[str]:
         yield _cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
     if len(trials) > MOST_TRIALS:
         yield f"  and {len(trials) - MOST_TRIALS} more, which --json has"
-    if len(found.middle) == 2:
-        yield "> median: the mean of these two"
 
 
 def _derivations(found: Explanation) -> Iterator[str]:
+    for rule in dict.fromkeys(map(_rule, found.derivations)):
+        yield from _wrapped(f"{rule}{_batch(found)}")
     for it in found.derivations:
         evidence = it.trial.evidence
-        window = f", iterations {it.window[0]} to {it.window[1]}" if it.window else ""
-        yield f"trial {it.trial.repeat} by the rule {it.rule}{window}"
-        if evidence:
-            yield _cut(f"  {evidence.log}, sha256 {evidence.sha256[:12]}")
+        where = f": {evidence.log}, sha256 {evidence.sha256[:12]}" if evidence else ""
+        yield _cut(f"trial {it.trial.repeat}{where}")
         yield from _lines(it)
         yield from _wrapped(f"  {it.formula}")
-    case, batch = found.result.case, found.result.case.global_batch_size
-    if found.derivations and found.derivations[0].rule in ("clock", "latency"):
-        yield (
-            f"samples of an iteration: {case.micro_batch_size} of each of {case.data_parallel}"
-            f" replicas x {case.accumulation_steps} = {batch}"
-        )
+
+
+def _rule(derivation: Derivation) -> str:
+    window = derivation.window
+    between = f", iterations {window[0]} to {window[1]}" if window else ""
+    return f"rule {derivation.rule}{between}"
+
+
+def _batch(found: Explanation) -> str:
+    """Samples of an iteration, where the rule needs them."""
+    if found.derivations[0].rule not in ("clock", "latency"):
+        return ""
+    case = found.result.case
+    replicas = f"{case.micro_batch_size} x {case.data_parallel} replicas"
+    return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
 
 
 def _lines(derivation: Derivation) -> Iterator[str]:
@@ -131,10 +132,10 @@ def _circumstances(found: Explanation) -> Iterator[str]:
     report, attempt = found.report, found.attempt
     if attempt is None:
         return
-    yield from _wrapped(f"attempt a{attempt.number} on {nodeset.fold(attempt.nodes)}")
-    yield from _wrapped(f"transport: {found.result.transport}")
-    digest = report.image_digest or "without a digest"
-    yield from _wrapped(f"image {report.image} {digest}")
+    nodes = nodeset.fold(attempt.nodes)
+    yield from _wrapped(f"attempt a{attempt.number} on {nodes}, transport {found.result.transport}")
+    digest = report.image_digest[:DIGEST] or "without a digest"
+    yield from _wrapped(f"image {report.image}, {digest}")
     shown = next(iter(found.middle), found.result.trials[0])
     facts = {key: it for key, it in shown.provenance.items() if key not in ("image", "tasks")}
     known = ", ".join(f"{key} {it}" for key, it in facts.items() if it)

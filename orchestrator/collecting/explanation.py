@@ -119,10 +119,12 @@ def _case(trials: Sequence[Trial], name: str) -> Case:
             code="CASE-AMBIGUOUS",
             fix="give one of these names, or the name of a trial",
         )
+    places = dict.fromkeys(trial.case.placement for trial in trials)
     raise errors.UsageError(
         f"no case {words.shown(name)}; there are {', '.join(every)}",
         code="NO-CASE",
-        fix="one of these names, a placement such as 4x8, or the name of a trial",
+        fix=words.did_you_mean(name, [*every, *places])
+        or "one of these names, a placement such as 4x8, or the name of a trial",
     )
 
 
