@@ -37,10 +37,10 @@ pre{margin:.3rem 0 .8rem;padding:.6rem;background:var(--raised);white-space:pre-
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 table{margin-bottom:1rem}
 caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:calc(100vw - 2rem)}
-th,td{padding:.3rem .7rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
+th,td{padding:.3rem .55rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
 td.n,th.n{text-align:right}td.n,td.w{white-space:nowrap}
-td:not([class]){min-width:11rem}thead th{word-break:keep-all}
+td:not([class]){min-width:9rem}thead th{word-break:keep-all}
 tbody th{font-weight:600;white-space:nowrap}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem}
