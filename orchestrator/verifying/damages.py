@@ -1,5 +1,6 @@
 """What is wrong with a log, or odd in it: steps, clock, and what its header says of its case."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
@@ -16,7 +17,8 @@ FROM_ZERO = frozenset({"total_ips", "imgs_per_sec", "bert"})
 MICRO = ("batch_size", "batch_size_per_device", "Per-GPU Batch Size")
 PROMISES = {"prof", "num_iter", "iter_num", "train_iters", "ranks"}
 """Arguments of programs that say how many steps come; without one nothing is promised."""
-GAP_TIMES = 5
+GAP_TIMES, RECENT = 5, 100_000
+"""How many times the median of so many last iterations one may take."""
 NS = 10**9
 Reason = tuple[str, str]
 """A code, and what was seen."""
@@ -105,16 +107,19 @@ def odd(steps: Steps, first: PlainStep, last: PlainStep, inside: range) -> Itera
         seconds = (last.clock_ns - first.clock_ns) // NS
         lines = f"lines {first.line} and {last.line}"
         yield Mark("COARSE-CLOCK", (lines, f"the {seconds} s", "to 1 s"))
-    took = [
-        (steps.clocks_ns[place] - steps.clocks_ns[place - 1])
-        / (steps.iterations[place] - steps.iterations[place - 1])
-        for place in inside[1:]
-        if steps.iterations[place] > steps.iterations[place - 1]
-    ]
-    usual = median(took) if took else 0
+    took = array("d", _took(steps, inside))
+    usual = median(took[-RECENT:]) if took else 0
     widest = max(took, default=0)
     if 0 < GAP_TIMES * usual < widest:
         place = inside[len(took) - took[::-1].index(widest)]
         iteration, line = steps.iterations[place], steps.lines[place]
         shown = (f"{widest / NS:.3f} s", f"{usual / NS:.3f} s")
         yield Mark("GAP", (f"line {line}:", f"iteration {iteration},", *shown))
+
+
+def _took(steps: Steps, inside: range) -> Iterator[float]:
+    """Nanoseconds of an iteration, from step to step."""
+    for place in inside[1:]:
+        ahead = steps.iterations[place] - steps.iterations[place - 1]
+        if ahead > 0:
+            yield (steps.clocks_ns[place] - steps.clocks_ns[place - 1]) / ahead

@@ -2,8 +2,9 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import fsum, isfinite
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     found.reasons += [*damages.damages(log, method), *damages.foreign(log, case, batch)]
     steps = log.steps
     if steps and "NOT-FINITE" not in dict(found.reasons):
-        found.rate_mean = fsum((*steps.rates, *steps.later)) / (len(steps) + len(steps.later))
+        found.rate_mean = fsum(chain(steps.rates, steps.later)) / (len(steps) + len(steps.later))
         found.trace = _trace(steps)
     if steps:
         found.begun_ns = steps[0].clock_ns
@@ -203,7 +204,7 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: range, batch: int) -> Non
     reported = {value for value in log.reported if isfinite(value)}
     if found.rule == "clock" and found.span:
         _by_clock(found, *found.span, batch)
-        _against_rates(found, rates[1:].tolist())
+        _against_rates(found, rates[1:])
     elif found.rule == "rates" and inside:
         found.throughput = fsum(rates) / len(rates)
     elif found.rule == "latency" and found.latency_s:
@@ -228,7 +229,7 @@ def _by_clock(found: DerivedTrial, first: PlainStep, last: PlainStep, batch: int
     found.throughput = batch * count * NS / nanoseconds
 
 
-def _against_rates(found: DerivedTrial, rates: list[float]) -> None:
+def _against_rates(found: DerivedTrial, rates: Sequence[float]) -> None:
     """Compare a clock with the rates that the log prints: of another gang they differ by half."""
     if not found.throughput or not rates or not all(isfinite(it) and it > 0 for it in rates):
         return
