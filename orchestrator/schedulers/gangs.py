@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -61,14 +61,18 @@ class Gangs:
         Raises:
             NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
         """
-        self._all(attempt, lambda task: self._at(task).create(attempt, task, limits))
+        tasks = attempt.tasks
+        self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
         deadline = time.monotonic() + limits.create_s
-        while not (phases := self._phases(attempt)) <= {"waiting"}:
-            if time.monotonic() > deadline or self._stopping() or phases & {"lost", "ended"}:
+        # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
+        while coming := self._coming(attempt, tasks):
+            gone = any(phase in ("lost", "ended") for _, phase in coming)
+            if gone or time.monotonic() > deadline or self._stopping():
                 self.clear(attempt)
                 return False
+            tasks = tuple(task for task, _ in coming)
             time.sleep(QUICK_S)
-        opened = self._all(attempt, lambda task: self._at(task).start(attempt, task))
+        opened = self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
         if not all(opened):
             self.clear(attempt)
         return all(opened)
@@ -88,7 +92,9 @@ class Gangs:
             NodeError: a node does not answer; what it runs is not known.
         """
         states = self._all(
-            attempt, lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task))
+            attempt,
+            attempt.tasks,
+            lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task)),
         )
         return all(
             state.phase == "running"
@@ -102,7 +108,7 @@ class Gangs:
         Raises:
             LeftoverError: names the tasks that could not be ended, after trying on every node.
         """
-        answers = self._answers(attempt, partial(self._remove, attempt))
+        answers = self._answers(attempt, attempt.tasks, partial(self._remove, attempt))
         self._close(attempt)
         left = [
             (task, answer)
@@ -118,15 +124,17 @@ class Gangs:
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
 
-    def _phases(self, attempt: Attempt) -> set[str]:
-        states = self._all(attempt, lambda task: self._at(task).inspect(attempt, task))
-        return {state.phase for state in states}
+    def _coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
+        """Those of the tasks that do not wait at their gates yet, and what they are at."""
+        states = self._all(attempt, tasks, lambda task: self._at(task).inspect(attempt, task))
+        phases = ((task, state.phase) for task, state in zip(tasks, states, strict=True))
+        return [(task, phase) for task, phase in phases if phase != "waiting"]
 
-    def _all(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T]:
-        """Every task's answer, leader first; the gravest error once all have answered."""
+    def _all(self, attempt: Attempt, tasks: Sequence[Task], ask: Callable[[Task], T]) -> list[T]:
+        """The answer of each task, in order; the gravest error once all have answered."""
         values: list[T] = []
         failures: list[errors.DlperfError] = []
-        for answer in self._answers(attempt, ask):
+        for answer in self._answers(attempt, tasks, ask):
             if isinstance(answer, errors.DlperfError):
                 failures.append(answer)
             else:
@@ -135,7 +143,9 @@ class Gangs:
             raise errors.gravest(failures)
         return values
 
-    def _answers(self, attempt: Attempt, ask: Callable[[Task], T]) -> list[T | errors.DlperfError]:
+    def _answers(
+        self, attempt: Attempt, tasks: Sequence[Task], ask: Callable[[Task], T]
+    ) -> list[T | errors.DlperfError]:
         def answer(task: Task) -> T | errors.DlperfError:
             try:
                 return ask(task)
@@ -144,7 +154,7 @@ class Gangs:
                 return error
 
         pool = self._pool(attempt)
-        futures = [pool.submit(partial(answer, task)) for task in attempt.tasks]
+        futures = [pool.submit(partial(answer, task)) for task in tasks]
         return [future.result() for future in futures]
 
     def _pool(self, attempt: Attempt) -> Pool:
