@@ -143,7 +143,7 @@ function scan(now,    text, n, part, one, used, rate, name, shown) { # who used 
     task = 0
     shown = 0
     for (one in parent) {
-        used = 0
+        used = scanned ? ticks[one] : 0 # of one that was born since
         if ((one, start[one]) in before) used = ticks[one] - before[one, start[one]]
         if (below(one)) {
             task += ticks[one] + waited[one]
