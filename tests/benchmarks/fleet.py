@@ -3,9 +3,9 @@
     python -m tests.benchmarks.fleet [NODES...]
 
 The fleet is one real sshd on as many loopback addresses, in a network namespace of its own; the
-commands that it starts see a /var/tmp of their own node, so that each node has its own lock and
-folders. Everything else is this machine, whose processors the sshd needs too: times are an upper
-bound, and depend on them. Needs root.
+commands that it starts see the processes and the /var/tmp of their own node alone. Everything else
+is this machine, whose processors the sshd needs too: times are an upper bound, and depend on them.
+Needs root.
 """
 
 import os
@@ -22,11 +22,13 @@ from tests.sshd import Sshd
 HERE = Path(__file__).parent
 DEFAULT = (64, 256, 1000)
 MAIN = "from orchestrator.__main__ import main; main()"
-# The address that was connected to is the node.
+# The address that was connected to is the node, which is the namespaces of a process that sleeps.
+NODE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c")
+BOUND = 'mount --bind "$0" /var/tmp && exec sleep infinity'
 ENTER = """#!/bin/sh
 set -- $SSH_CONNECTION
-exec unshare --mount sh -c 'mount --bind "$1" /var/tmp && exec sh -c "$SSH_ORIGINAL_COMMAND"' \\
-    sh {root}/$3
+read -r pid <{root}/$3.pid
+exec nsenter --target "$pid" --pid --mount sh -c "$SSH_ORIGINAL_COMMAND"
 """
 INVENTORY = """name: fleet
 defaults:
@@ -70,7 +72,9 @@ def inside(count: int, folder: Path) -> None:
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     place = made(folder, count)
     print(f"\n{count} nodes {'':22} {'s':>7} {'MiB':>6} {'threads':>7} {'exit':>4} {'lines':>5}")
-    sshd = begun(folder, addresses(count))
+    at = addresses(count)
+    machines = [machine(folder / "nodes" / address) for address in at]
+    sshd = begun(folder, at)
     try:
         (place / "inventory" / "fleet.yaml").write_text(
             INVENTORY.format(
@@ -92,6 +96,21 @@ def inside(count: int, folder: Path) -> None:
             )
     finally:
         sshd.stop()
+        for process in machines:
+            process.kill()  # its child, and with that all of the node, goes with it
+        for process in machines:
+            process.wait()
+
+
+def machine(root: Path) -> "subprocess.Popen[bytes]":
+    """A node: what holds its namespaces, whose pid lies beside its folder."""
+    root.mkdir(parents=True)
+    holder = subprocess.Popen((*NODE, BOUND, str(root)))
+    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
+    while not (inner := children.read_text().split()):
+        time.sleep(0.001)
+    root.with_name(f"{root.name}.pid").write_text(f"{inner[0]}\n")
+    return holder
 
 
 def addresses(count: int) -> list[str]:
@@ -121,12 +140,9 @@ def made(folder: Path, count: int) -> Path:
 
 
 def begun(folder: Path, at: list[str]) -> Sshd:
-    """The sshd of all nodes, and each node's own /var/tmp."""
-    root = folder / "nodes"
-    for address in at:
-        (root / address).mkdir(parents=True)
+    """The sshd of all nodes."""
     enter = folder / "enter"
-    enter.write_text(ENTER.format(root=root))
+    enter.write_text(ENTER.format(root=folder / "nodes"))
     enter.chmod(0o755)
     options = {
         "ListenAddress": "0.0.0.0:22",
