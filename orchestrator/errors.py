@@ -133,6 +133,12 @@ class LocalError(DlperfError):
     exit_code = 6
 
 
+class TimeOver(DlperfError):
+    """The time that this program was given does not suffice for more; all ended in good order."""
+
+    exit_code = 143
+
+
 class LeftoverError(DlperfError):
     """It could not be proved that everything we started is gone."""
 

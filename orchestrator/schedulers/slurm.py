@@ -173,15 +173,24 @@ class Slurm:
     def _suffices(self, request: Request) -> None:
         """Refuse an attempt that the job's time limit would cut off."""
         left_s = slurm_queue.time_left_s(self._job)
-        if left_s is not None and left_s < request.time_s + LEFT_S:
-            raise errors.LocalError(
-                f"the job ends in {left_s} s; an attempt may take {request.time_s:g} s, and"
-                f" {LEFT_S} s are for ending in good order",
+        needed_s = request.time_s + LEFT_S
+        if left_s is None or left_s >= needed_s:
+            return
+        needed = f"an attempt may take {request.time_s:g} s, and {LEFT_S} s are for ending"
+        limit_s = slurm_queue.time_limit_s(self._job)
+        if limit_s is not None and limit_s < needed_s:
+            raise errors.UnfitError(
+                f"jobs have {limit_s} s; {needed}",
                 code="WALLTIME",
                 trial=request.trial,
-                fix="run the same command again: it goes on in another job; or allow more with"
-                " slurm.time",
+                fix="allow more with slurm.time, or less with method.time_limit_s",
             )
+        raise errors.TimeOver(
+            f"the job ends in {left_s} s; {needed}",
+            code="WALLTIME",
+            trial=request.trial,
+            fix="run the same command again: it goes on in another job",
+        )
 
     def _down(self) -> set[str]:
         with contextlib.suppress(errors.LocalError):

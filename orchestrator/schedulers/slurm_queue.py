@@ -204,6 +204,11 @@ def time_left_s(job: str) -> int | None:
     return seconds(said)
 
 
+def time_limit_s(job: str) -> int | None:
+    """Seconds that a job may take in all; None where there is no limit."""
+    return seconds(call("squeue", "-h", "-j", job, "-o", "%l").strip())
+
+
 def seconds(words: str) -> int | None:
     """A duration as squeue prints it: ``1-02:03:04``, ``02:03:04``, ``03:04``; None for others."""
     days, _, clock = words.rpartition("-")

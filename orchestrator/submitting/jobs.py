@@ -11,6 +11,7 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import script, waits
 
+FOLDER = "slurm"  # of scripts and messages of jobs, in the state folder
 PATIENCE_S = 90.0
 AGAIN_S = 0.5
 
@@ -23,6 +24,34 @@ def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
     with contextlib.suppress(errors.DlperfError):
         return [job for job in slurm_queue.jobs(name=name) if not job.ended]
     return []
+
+
+def waiting(store: Store) -> list[slurm_queue.Job]:
+    """The jobs of this state folder that have not begun, on any cluster; none without Slurm."""
+    state = store.root.resolve()
+    if not (state / FOLDER).is_dir():
+        return []
+    with contextlib.suppress(errors.DlperfError):
+        return [
+            job
+            for job in slurm_queue.jobs()
+            if job.state == "PENDING" and script.is_of(str(state), job.name, job.comment)
+        ]
+    return []
+
+
+def cancel_waiting(store: Store, voice: Voice) -> list[str]:
+    """Cancel those jobs; their ids.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not do it.
+    """
+    found = waiting(store)
+    for job in found:
+        # By name too: after a loss of Slurm's state the id may be another job's.
+        slurm_queue.cancel(job.id, "--state=PENDING", f"--name={job.name}")
+        voice.result(f"job {job.id}, which had not begun, is cancelled")
+    return [job.id for job in found]
 
 
 def words(job: slurm_queue.Job) -> str:

@@ -22,9 +22,11 @@ done
 {again}echo "$code" >{base}.code.new && mv {base}.code.new {base}.code
 exit "$code"
 """
-# A job that was cancelled is told as well: that one is over.
+# A job that was cancelled is told as well: that one is over. 143: also where nobody told it, since
+# the time left does not suffice for another trial.
 AGAIN = """\
-if [ -n "$told" ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+state=$(squeue -h -j "$SLURM_JOB_ID" -o %T)
+if [ "$state" = RUNNING ] && { [ -n "$told" ] || [ "$code" -eq 143 ]; }; then
     echo "the time of job $SLURM_JOB_ID is over; it is queued again" >&2
     scontrol requeue "$SLURM_JOB_ID" && exit "$code"
 fi
@@ -90,4 +92,14 @@ def batch(slurm: Slurm, submission: Submission) -> str:
 
 def job_name(cluster: str, state: str) -> str:
     """The name of a state folder's jobs on a cluster."""
-    return f"dlperf-{cluster}-{hashlib.sha256(state.encode()).hexdigest()[:8]}"
+    return f"dlperf-{cluster}-{_digest(state)}"
+
+
+def is_of(state: str, name: str, comment: str) -> bool:
+    """Whether a job of that name and comment is one of this state folder's, on any cluster."""
+    ours = name.startswith("dlperf-") and comment.startswith("dlperf:")
+    return ours and name.endswith(f"-{_digest(state)}")
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode()).hexdigest()[:8]

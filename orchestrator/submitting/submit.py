@@ -12,7 +12,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import follow, script
+from orchestrator.submitting import follow, jobs, script
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -47,7 +47,7 @@ def submissions(store: Store, cluster: Cluster, way: Way) -> list[script.Submiss
         script.Submission(
             words=(sys.executable, "-m", "orchestrator", *_own(bool(more), number), *more),
             name=script.job_name(cluster.name, str(state)),
-            folder=str(state / "slurm"),
+            folder=str(state / jobs.FOLDER),
             cwd=str(Path.cwd()),
             nodes=nodes,
             requeue=way.requeue,
@@ -109,7 +109,7 @@ def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
             said = f"job {job.id} is submitted as {job.name}, for {submission.nodes} nodes"
             voice.line(f"{said}; its messages: {submission.folder}/{job.id}.log")
             followed.append(job)
-    folder = store.root.resolve() / "slurm"
+    folder = store.root.resolve() / jobs.FOLDER
     if way.detach:
         for job in followed:
             voice.result(f"job {job.id} ({job.state}); end it with: scancel {job.id}")

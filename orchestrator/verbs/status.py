@@ -38,6 +38,8 @@ class _TaskRow:
 
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
+    if sweep_id is None and _only_waits(store, voice):
+        return 0
     running = Running.of(store, sweep_id)
     rows, going, failures = _rows(running)
     states = running.states()
@@ -70,6 +72,16 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     for failure in folded(failures):
         voice.line(str(failure))
     return code
+
+
+def _only_waits(store: Store, voice: Voice) -> bool:
+    """Show the jobs that are to make the first sweep, where Slurm has begun none of them."""
+    queued = jobs.waiting(store) if not store.sweeps() else []
+    for job in queued:
+        voice.result(jobs.words(job))
+    if queued:
+        voice.document({"exit_code": 0, "jobs": [asdict(job) for job in queued]})
+    return bool(queued)
 
 
 def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:

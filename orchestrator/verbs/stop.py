@@ -19,11 +19,17 @@ AGAIN_S = 0.1
 def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """End the controller, then the tasks that it left; exit code.
 
+    With no sweep named, jobs of this state folder that Slurm has not begun are cancelled first.
+
     Raises:
         LeftoverError: a task could not be ended or reached.
         LocalError: LOCKED; the controller did not end.
         StoreError: LOCKED; the controller runs on another machine.
     """
+    cancelled = [] if sweep_id else jobs.cancel_waiting(store, voice)
+    if cancelled and not store.sweeps():
+        voice.document({"exit_code": 0, "cancelled": cancelled})
+        return 0
     running = Running.of(store, sweep_id)
     sweep = running.sweep
     pid = _ended_controller(sweep)
@@ -49,6 +55,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
             "controller": pid,
             "ended": ended,
             **({"job": job} if job else {}),
+            **({"cancelled": cancelled} if cancelled else {}),
         }
     )
     return 0

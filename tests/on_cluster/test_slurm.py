@@ -16,9 +16,10 @@ import pytest
 from tests.cluster import Cluster, cluster
 from tests.cluster.slurm import PREEMPTING, call, lacking
 from tests.login import PROGRAM, SLOW, Login, ended
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+OTHERS = "dlperf-queue-00000000"  # as of another state folder
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,61 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     login.nothing_left()
     states = {event["state"] for event in login.events("outcome")}
     assert states <= {"interrupted", "infra-lost"}
+
+
+def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
+    """Before there is any sweep, by status and stop; not that of another state folder."""
+    path = login.folder / "inventory" / "queue.yaml"
+    path.write_text(path.read_text().replace("nodes: 2", 'nodes: 2, extra: ["--hold"]'))
+    held = login.slurm.ask("sbatch", "--parsable", "--hold", "-J", OTHERS, "--wrap=:").strip()
+    done = login.run("sweep", "toy", "--detach")
+    assert done.returncode == 0, done.stderr
+    shown = login.run("status")
+    assert (shown.returncode, "it is held" in shown.stdout) == (0, True), shown.stderr
+    stopped = login.run("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    (job,) = re.findall(r"job (\d+), which had not begun, is cancelled", stopped.stdout)
+    assert login.slurm.jobs()[job] == "CANCELLED"
+    assert login.slurm.jobs()[held] == "PENDING"
+    assert login.run("stop").returncode == 2
+
+
+def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
+    """Its log to the last byte, its lines by a pattern, its states until nothing runs."""
+    running = login.start(*PROGRAM, "sweep", "toy")
+    wait_for(login.steps, "iterations")
+    following = login.start(*PROGRAM, "logs", "--follow")
+    watching = login.start(*PROGRAM, "status", "--watch", "--every", "1")
+    chosen = login.run("logs", "--grep", "Iteration: 2 ")
+    assert len(chosen.stdout.splitlines()) == 1, chosen.stderr
+    code, said = ended(running)
+    assert code == 0, said
+    (raw,) = login.sweep().glob("attempts/*/a1/r0.log")
+    assert following.communicate(timeout=PATIENCE_S)[0] == raw.read_text()
+    seen = watching.communicate(timeout=PATIENCE_S)[0]
+    assert watching.returncode == 0
+    assert seen.index("1 running") < seen.index("1 valid")
+
+
+@pytest.mark.long
+def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> None:
+    """The first trial fits, the second does not: the job waits again, and has time for it then."""
+    playbook = login.folder / "playbooks" / "toy.yaml"
+    text = playbook.read_text().replace("repeats: 1", "repeats: 2")
+    playbook.write_text(text.replace("time_limit_s: 60", "time_limit_s: 150"))
+    running = login.start(*PROGRAM, "sweep", "toy", "--requeue")
+    wait_for(login.steps, "iterations")
+    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:04:00")
+    wait_for(lambda: login.slurm.jobs()[job] == "PENDING", "a job that waits again")
+    # Not at once: Slurm kills a job that begins in the second of its requeue.
+    login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=01:00:00", "StartTime=now+5")
+    code, said = ended(running)
+    assert code == 0, said
+    assert "WALLTIME" in said
+    login.whole(2)
+    assert {event["state"] for event in login.events("outcome")} == {"valid"}
+    login.nothing_left()
 
 
 @pytest.mark.long

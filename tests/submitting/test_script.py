@@ -78,3 +78,28 @@ def test_reasons_that_never_pass_say_what_to_do(reason: str, fix: str) -> None:
     """Only those; a maintenance window passes."""
     assert (fix in waits.never(reason)) if fix else waits.never(reason) == ""
     assert waits.words(reason)
+
+
+@pytest.mark.parametrize(("code", "state"), [(143, "RUNNING"), (6, "RUNNING"), (143, "COMPLETING")])
+def test_a_job_is_queued_again_whose_time_does_not_suffice(
+    code: int, state: str, tmp_path: Path
+) -> None:
+    """Where the command says so by its exit code, and the job was not cancelled meanwhile."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, body in (("squeue", f"echo {state}"), ("scontrol", 'echo "$@" >>asked')):
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    submission = script.Submission(
+        ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", 1, requeue=True
+    )
+    done = subprocess.run(
+        ["sh", "-c", script.batch(SLURM, submission)],
+        cwd=tmp_path,
+        env={"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "7"},
+        check=False,
+    )
+    again = (code, state) == (143, "RUNNING")
+    assert done.returncode == code
+    assert (tmp_path / "asked").exists() == again
+    assert (tmp_path / "7.code").exists() != again
