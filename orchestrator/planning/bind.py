@@ -103,12 +103,16 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
 
     ``--repeats`` is not part of it: more repeats extend a sweep. The playbook's own repeats are,
     since an edited playbook starts a new sweep. Nodes may have other names, addresses and another
-    order, and there may be more of the same kind.
+    order, and there may be more of the same kind, or fewer than the widest case needs, as in a job
+    that Slurm gave for the narrow ones.
     """
     seats = [node.seat("") for node in recipe.cluster.members]
     seats.sort(key=lambda seat: json.dumps(asdict(_anonymous(seat, 0))))
     tasks: dict[str, JSON] = {}
-    for trial in plan.build(plan.repeated(recipe, 1)).trials:
+    trials = plan.build(plan.repeated(recipe, 1)).trials
+    widest = max(trial.case.nodes for trial in trials)
+    seats += [replace(seats[-1], node=str(rank)) for rank in range(len(seats), widest)]
+    for trial in trials:
         given = Allocation(request(recipe, trial, 1).seated(seats), 0)
         bound = anonymised(recipe, trial, given)
         tasks[trial.name] = [{"argv": list(task.argv), "env": dict(task.env)} for task in bound]

@@ -60,15 +60,16 @@ def test_other_program_or_cluster_is_another_sweep() -> None:
     assert bind.identity(replace(ours, cluster=moved)) != bind.identity(ours)
 
 
-def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep() -> None:
-    """Moved, renamed, in another order, with another login, or with more of the same nodes."""
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep(count: int) -> None:
+    """Moved, renamed, in another order, with another login, or with more or fewer of the nodes."""
     ours = recipe(grid={**GRID, "placement": ["1x1", "2x4"]})
     nodes = [
         {"name": name, "address": address, "user": "perf", "folder": "/scratch"}
         for name, address in (("b2", "10.9.0.7"), ("b1", "10.9.0.3"), ("b3", "10.9.0.1"))
     ]
-    said = {"name": "two", "defaults": {"gpus": {"count": 4}, "port": 2222}, "nodes": nodes}
-    moved = Cluster.model_validate_json(json.dumps(said))
+    said = {"name": "two", "defaults": {"gpus": {"count": 4}, "port": 2222}}
+    moved = Cluster.model_validate_json(json.dumps({**said, "nodes": nodes[:count]}))
     other = replace(ours, cluster=moved, program=replace(ON_NODE, code="/moved", python="py3"))
     assert bind.identity(other) == bind.identity(ours)
 
