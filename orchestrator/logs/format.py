@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from orchestrator.logs.engine import Reader
     from orchestrator.logs.run import Run
 
+# A group is made to give nothing back by (?>...), here and in formats: Python before 3.11.5 matches
+# possessive repeats of groups wrongly (python/cpython#106052).
 LOST = rb"|-?nan|-?inf"
 """How a pattern allows a number that is not finite."""
-NUMBER = rb"(?:-?\d{1,30}+(?:\.\d{1,30}+)?+(?:[eE][-+]?\d{1,2}+)?+" + LOST + rb")"
+NUMBER = rb"(?:-?\d{1,30}+(?>(?:\.\d{1,30}+)?)(?>(?:[eE][-+]?\d{1,2}+)?)" + LOST + rb")"
 TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
 """What may stand before a line of a header: mpirun's tag, with or without a time, and blanks."""
 RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"

@@ -17,9 +17,9 @@ STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
 
 _STEP = (
     rb"DLL " + STAMP + rb" - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
-    rb"(?: ++(?!train\.total_ips)[A-Za-z_][\w.]*+ : "
+    rb"(?>(?: ++(?!train\.total_ips)[A-Za-z_][\w.]*+ : "
     + NUMBER
-    + rb"(?: (?:None|s|im(?:g|ages)/s)(?= ))?+)*+"
+    + rb"(?: (?:None|s|im(?:g|ages)/s)(?= ))?)*)"
     rb" +train\.total_ips : (?P<rate>" + NUMBER + rb") im(?:g|ages)/s"
 )
 _OTHER = re.compile(

@@ -22,7 +22,7 @@ _NUMBER = rb"(?:\d{1,15}\.\d{5}" + LOST + rb")"
 _STEP = (
     rb"^[^|\n]*\|(?P<words> *+(?P<iteration>\d{1,15}) *+\| *+\d{1,15} *+\| *+\d{1,15} *+"
     rb"\| *+(?P<rate>" + _NUMBER + rb") *+\| *+(?P<latency>" + _NUMBER + rb") *+\|"
-    rb"(?: *+" + _NUMBER + rb" *+\|){0,20}+)[ \t]*$"
+    rb"(?>(?: *+" + _NUMBER + rb" *+\|){0,20}))[ \t]*$"
 )
 _BROKEN = re.compile(rb"^[^|]*\| *\d+ *(?:\||$)|\d\.\d{5} *\|[ \t]*$")
 _MEMORY = re.compile(rb"^" + TAG + rb"(?:\d{1,3} %|\[[^\]]{1,30}\]), (\d{1,9}) MiB[ \t]*$")

@@ -121,7 +121,7 @@ def _promise(run: Run) -> Promise:
 ONEFLOW_RN50 = Format(
     unit="images/s",
     step=rb"(?<!\w)(?P<words>train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
-    rb"(?:" + _FIELD + rb"){0,20}+, samples/s: " + _RATE + _CLOCK,
+    rb"(?>(?:" + _FIELD + rb"){0,20}), samples/s: " + _RATE + _CLOCK,
     marks=(b"train:", b"samples/s: ", b" =", b"Loading "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
@@ -146,13 +146,13 @@ ONEFLOW_RN50 = Format(
 ONEFLOW_BERT = replace(
     ONEFLOW_RN50,
     unit="sentences/s",
-    step=rb"(?<!\w)(?P<words>step: (?P<iteration>\d{1,15})(?:"
+    step=rb"(?<!\w)(?P<words>step: (?P<iteration>\d{1,15})(?>(?:"
     + _FIELD
-    + rb"){0,20}+, throughput: "
+    + rb"){0,20}), throughput: "
     + _RATE
-    + rb"(?:"
+    + rb"(?>(?:"
     + _FIELD
-    + rb"){0,20}+"
+    + rb"){0,20})"
     + _CLOCK,
     marks=(b"step:", b"throughput: ", b" =", b"Loading "),
     alone=(b"step:", b"throughput: "),

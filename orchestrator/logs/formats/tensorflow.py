@@ -28,7 +28,7 @@ UNSHOWN = 20
 _PARAMETERS = "parameters"
 """Among the keys of a header: whether it has a line of parameters."""
 
-_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?+"
+_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 _RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?!\S)"
 _STEP = rb"DLL (?P<clock>" + _TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
 _SEALED = re.compile(
@@ -281,7 +281,7 @@ def _begins(run: Run, every: int | None) -> int | None:
 
 TENSORFLOW = Format(
     unit="images/s",
-    step=_STEP + rb"(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*+",
+    step=_STEP + rb"(?>(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*)",
     pair=Pair(
         b") iteration: ",
         _HEADED + rb"iteration: (?P<iteration>\d{1,15})",
