@@ -119,7 +119,7 @@ def of_case(key: str, case: Document) -> Value | None:
     if key in _OF_CASE:
         return _scaled(key, number(at(case, *_OF_CASE[key])))
     if key in _OF_MACHINES:
-        known = [it for state in _states(case) if (it := number(state.get(key))) is not None]
+        known = [it for state in states(case) if (it := number(state.get(key))) is not None]
         return _scaled(key, median(known) if known else None)
     found = _OTHERS.get(key)
     return found(case) if found else None
@@ -198,8 +198,8 @@ def _scaled(key: str, value: float | None) -> list[float | None]:
     return [None if value is None else value * _SCALES.get(key, 1)]
 
 
-def _states(case: Document) -> list[Document]:
-    """Of the machines, over all valid trials."""
+def states(case: Document) -> list[Document]:
+    """Of the machines, over all valid trials; also of those that ended before anything was seen."""
     valid = [trial for trial in items(case.get("trials")) if trial.get("state") == "valid"]
     return [state for trial in valid for state in items(trial.get("machines"))]
 
@@ -210,7 +210,7 @@ def _interval(found: object) -> list[float | None]:
 
 
 def _limits(case: Document) -> str | None:
-    told = [state.get("limits") for state in _states(case)]
+    told = [state.get("limits") for state in states(case)]
     names = {str(name) for some in told if isinstance(some, list) for name in some}
     return ", ".join(sorted(names)) or None
 
@@ -246,6 +246,6 @@ _OTHERS: Mapping[str, Callable[[Document], Value | None]] = {
     "transport": lambda case: text(case.get("transport")) or "-",
     "marks": lambda case: " ".join(codes(case.get("marks"))),
     "difference": _difference,
-    "moments": lambda case: [sum(number(it.get("moments")) or 0 for it in _states(case))],
+    "moments": lambda case: [sum(number(it.get("moments")) or 0 for it in states(case))],
     "limits": _limits,
 }

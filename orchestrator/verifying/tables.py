@@ -187,7 +187,7 @@ def _cases(
     kind: str, rows: Sequence[tuple[Table, int, list[str]]], report: Report
 ) -> list[Document]:
     if kind == "machines":
-        return [case for case in report.cases if columns.of_case("moments", case) != [0]]
+        return [case for case in report.cases if columns.states(case)]
     if kind == "final" and not any(text(case.get("name")) for case in report.cases):
         return [case for group in report.series for case in group]
     if kind == "final":  # in groups of their own

@@ -10,7 +10,7 @@ import pytest
 from tests.virtual import Desk
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
 
 PACKED = """\
 workload: ngc_pytorch_rn50
