@@ -61,7 +61,7 @@ def links(
     active = {gpu: sum(up) for gpu, up in nvlinks.items()}
     usual = Counter(active.values()).most_common(1)[0][0] if active else 0
     for gpu_index, count in active.items():
-        if gpu_index in used and count < max(usual, 1) and len(nvlinks[gpu_index]) > count > 0:
+        if gpu_index in used and count < min(usual, len(nvlinks[gpu_index])):
             down = [str(at) for at, up in enumerate(nvlinks[gpu_index]) if not up]
             yield _warning(
                 node,

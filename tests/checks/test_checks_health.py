@@ -72,6 +72,16 @@ def test_gpus_on_few_lanes_or_with_dead_links_are_told() -> None:
     assert findings[1].expected == "6 active, as on most GPUs of the node"
 
 
+def test_a_gpu_all_of_whose_links_are_dead_is_told() -> None:
+    """Beside others that have theirs; those of which one reports fewer links are whole."""
+    nvlinks = {**dict.fromkeys(range(2), (True,) * 6), 2: (False,) * 6, 3: (True,) * 4}
+    (finding,) = checks.links(NODE, driver(V100, V100, V100, V100), nvlinks)
+    assert (finding.code, finding.seen) == (
+        "NVLINK-DOWN",
+        "GPU 2: NVLinks 0, 1, 2, 3, 4, 5 are inactive",
+    )
+
+
 def test_gpus_without_nvlinks_are_sound() -> None:
     """None active, or none at all; and a driver that is silent is another finding."""
     gpus = driver(V100, V100)
