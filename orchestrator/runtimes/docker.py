@@ -115,6 +115,7 @@ class DockerRuntime:
                 return TaskState("waiting")
             self._fresh[token] = time.monotonic() + FRESH_S
             self._went.setdefault(token, time.monotonic())
+            self._observe(attempt, task)  # also where looks are further apart than FRESH_S
             return TaskState("running")
         try:
             container = self._containers.find(attempt.token(task))

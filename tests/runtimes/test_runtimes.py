@@ -314,6 +314,17 @@ def test_an_observer_ends_with_its_task_whatever_ends_that(stage: Stage, how: st
     assert state.read_bytes().startswith(b"node,1,")
 
 
+def test_a_task_that_is_seldom_looked_at_has_an_observer(stage: Stage) -> None:
+    """As where looks at many nodes, or over a slow network, are more than a second apart."""
+    attempt = stage.attempt("sh", "-c", ENDLESS)
+    state = Path(attempt.folder(stage.begin(attempt))) / "r0.state"
+    wait_for(lambda: stage.phase(attempt) == "running", "the program")
+    for _ in range(2):
+        time.sleep(1.2)
+        assert stage.phase(attempt) == "running"
+    wait_for(state.exists, "the observer", 20)
+
+
 def environment(pid: int) -> str:
     """Of a process; empty if it has ended."""
     try:
