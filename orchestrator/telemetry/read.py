@@ -50,7 +50,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
     if not lines or lines[0][:2] != ["node", "1"] or len(lines[0]) not in (6, 8):
         return None
     clock_s, uptime_s, cpus, hz = (_float(word) for word in lines[0][2:6])
-    if clock_s is None or uptime_s is None or not cpus or not hz:
+    if clock_s is None or uptime_s is None or not cpus or cpus < 1 or not hz:
         return None
     boot_s = clock_s - uptime_s
     hosts = [_host(line, boot_s, hz) for line in lines if line[0] == "host"]

@@ -5,12 +5,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from orchestrator.verifying.differences import at, codes, items, number, text
+from orchestrator.verifying.differences import Findings, at, codes, items, number, text
+from orchestrator.verifying.pages import Row
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
+    "available": ("memory available, GiB", "可用内存，GiB"),
     "batch": ("batch", "批大小", "batch per GPU", "单卡批大小", "batch_size_per_device"),
     "case": ("case", "用例"),
     "codes": ("codes", "代码"),
+    "cpus": ("CPUs in use", "使用中的 CPU 数"),
     "difference": ("difference", "差异"),
     "efficiency": ("efficiency", "效率"),
     "energy": ("J per sample", "每样本能耗，J"),
@@ -36,6 +39,7 @@ _HEADS: Mapping[str, tuple[str, ...]] = {
     "power_w": ("power, W", "功率，W"),
     "precision": ("precision", "精度"),
     "published": ("published", "公布值"),
+    "seconds": ("seconds", "秒"),
     "sha256": ("sha256",),
     "sm_mhz": ("SM clock, MHz", "SM 时钟，MHz"),
     "source": ("source", "来源"),
@@ -59,6 +63,7 @@ STATES = {
     **{"有效": "valid", "无效": "invalid", "失败": "failed", "设施故障": "infra-lost"},
     **{"中断": "interrupted", "未运行": "planned", "无需运行": "not-needed"},
 }
+LIMITS = {"过热或功率制动": "heat or brakes"}
 PLACES = {"开始": "start", "中间": "middle", "结束": "end"}
 _RATE = re.compile(r"/s\b|/sec\b|throughput")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -67,6 +72,8 @@ Value = str | frozenset[str] | Sequence[float | None]
 """A text, one of several texts, or numbers."""
 Document = Mapping[str, object]
 """What results.json must say of a case or a trial."""
+Rule = Callable[[str, Document], Value | None]
+"""What the cell in a column must say of something; None where that is not derived."""
 _OF_CASE: Mapping[str, tuple[str, ...]] = {
     "nodes": ("case", "nodes"),
     "gpus_per_node": ("case", "gpus_per_node"),
@@ -158,6 +165,13 @@ def of_speed(key: str, node: Document) -> Value | None:
     return [number(node.get(key))] if key in ("trials", "speed") else None
 
 
+def of_piece(key: str, piece: Document) -> Value | None:
+    """What a cell about a node for some seconds must say."""
+    if key in ("node", "seconds", "limits"):
+        return text(piece.get(key))
+    return [number(piece[key])] if key in piece else None
+
+
 def of_point(key: str, case: Document) -> Value | None:
     """What a cell about a point in the figure of scaling must say."""
     if key == "published":
@@ -171,6 +185,18 @@ def of_published(key: str, case: Document) -> Value | None:
     if key in ("batch", "precision", "source"):
         return text(row.get(key))
     return of_case(key, case) if key in ("case", "throughput", "difference", "published") else None
+
+
+def check_row(findings: Findings, file: str, row: Row, document: Document, rule: Rule) -> None:
+    """Compare each cell of a table's row with what follows for it."""
+    for head, cell in zip(row.head, row.cells, strict=False):
+        name = key(head)
+        value = rule(name, document)
+        if value is None:
+            continue
+        findings.numbers += 1
+        if not fits(plain(name, cell), value):
+            findings.differs(file, f"line {row.line}, {head}", cell, words(value))
 
 
 def words(value: Value) -> str:
@@ -191,7 +217,7 @@ def plain(key: str, cell: str) -> str:
         return " ".join(_CODE.findall(without_meanings(cell)))
     if key == "transport":
         return cell or "-"
-    return {"state": STATES, "place": PLACES}.get(key, {}).get(cell, cell)
+    return {"state": STATES, "place": PLACES, "limits": LIMITS}.get(key, {}).get(cell, cell)
 
 
 def _scaled(key: str, value: float | None) -> list[float | None]:

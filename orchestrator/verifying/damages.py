@@ -10,7 +10,7 @@ from statistics import median
 
 from orchestrator.verifying.differences import at, number
 from orchestrator.verifying.marks import Mark
-from orchestrator.verifying.plain_log import PlainLog, PlainStep, Steps
+from orchestrator.verifying.plain_log import NO_CLOCK, PlainLog, PlainStep, Steps
 
 FROM_ZERO = frozenset({"total_ips", "imgs_per_sec", "bert"})
 """Series of steps whose first one has number 0."""
@@ -36,7 +36,7 @@ def damages(log: PlainLog, method: object) -> Iterator[Reason]:
             yield "SKIPPED-STEPS", f"line {steps.lines[place]}: step {here} after {before}"
             break
     for place, (before, here) in enumerate(pairwise(steps.clocks_ns), 1):
-        if 0 <= here < before:
+        if NO_CLOCK < here < before:
             yield "CLOCK-STEP", f"line {steps.lines[place]}: its clock goes back"
             break
     if PROMISES & log.facts.keys():

@@ -8,29 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 
-from orchestrator.verifying import plain_state
+from orchestrator.verifying import courses, plain_state
+from orchestrator.verifying.courses import Piece
 from orchestrator.verifying.damages import NS
 from orchestrator.verifying.differences import items, number, text
 from orchestrator.verifying.marks import Mark
-from orchestrator.verifying.plain_state import Gpu, Host, PlainNode, Process
+from orchestrator.verifying.plain_state import COLUMNS, Gpu, Host, PlainNode, Process
 from orchestrator.verifying.trials import DerivedTrial
 
-HARMFUL = {
-    *("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"),
-}
 LEAST_MOMENTS = 3
 LEAST_S = 2
 ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS, STEAL_SHARE = 0.1, 0.5, 0.02
 DAY_S, QUARTER_S = 14 * 3600, 900
-COLUMNS = {
-    "sm_mhz": ("clocks.current.sm", "clocks.sm"),
-    "memory_mhz": ("clocks.current.memory", "clocks.mem"),
-    "power_w": ("power.draw",),
-    "temperature_c": ("temperature.gpu",),
-    "utilisation_pct": ("utilization.gpu",),
-    "memory_mib": ("memory.used",),
-}
 
 
 @dataclass(slots=True)
@@ -39,11 +29,13 @@ class Machines:
 
     Args:
         energy: joules, joules per sample, and ``counter`` or ``power``.
+        courses: by node, what a figure draws of it.
     """
 
     states: list[dict[str, object]] = field(default_factory=list)
     energy: tuple[float, float, str] | None = None
     marks: list[Mark] = field(default_factory=list)
+    courses: dict[str, list[Piece]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +79,14 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
         folder: of the attempt.
     """
     ends, seen, inside = items(outcome.get("tasks")), [], None
+    drawn: dict[str, list[Piece]] = {}
     for place, end in enumerate(ends):
         rank, went_s = end.get("node_rank"), number(end.get("went_at"))
         files = folder / f"r{rank}.state", folder / f"r{rank}.gpus"
         node = plain_state.read(text(end.get("node")), *files)
         if node is None or not node.hosts or went_s is None:
             continue
+        drawn[node.node] = courses.pieces(node, went_s)
         if place == 0:
             inside = _window(trial, went_s, node.hosts[-1].at_s)
         if inside:
@@ -104,7 +98,7 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
     others = [_others(node, seen) for node in seen]
     marks = [mark for node, cpus in zip(seen, others, strict=True) for mark in _marks(node, cpus)]
     states = [_state(node, cpus) for node, cpus in zip(seen, others, strict=True)]
-    return Machines(states, energy, marks)
+    return Machines(states, energy, marks, drawn)
 
 
 def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, float] | None:
@@ -161,7 +155,7 @@ def _marks(seen: _Seen, others: float | None) -> Iterator[Mark]:
 
 
 def _throttled(node: str, index: int, moments: Sequence[Gpu]) -> Iterator[Mark]:
-    held = [seen for moment in moments if (seen := HARMFUL & {*(moment.limits or ())})]
+    held = [moment.harmful for moment in moments if moment.harmful]
     slowed_s = _slowed_s(moments)
     if held or slowed_s:
         names = sorted({name for some in held for name in some})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.verifying import machines, records, trials
 from orchestrator.verifying.cases import CaseTrial
-from orchestrator.verifying.differences import Findings, at, codes, items, text
+from orchestrator.verifying.differences import Findings, at, codes, items, number, text
 from orchestrator.verifying.marks import Mark, compare
 from orchestrator.verifying.records import Folder
 from orchestrator.verifying.trials import DerivedTrial
@@ -25,7 +25,7 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
     name, log = text(planned.get("name")), f"logs/{text(planned.get('log'))}"
     ends = [it for it in events if it.get("event") == "outcome" and it.get("trial") == name]
     record = f"{log.removesuffix('.log')}.json"
-    if not ends and not (place.path / record).exists():
+    if not any(it.get("outcome") for it in ends) and not (place.path / record).exists():
         return CaseTrial(planned, name, "planned", DerivedTrial(), {}, "-", [], None)
     outcome = place.document(record) or {}
     _check_outcome(place, record, outcome, ends)
@@ -124,6 +124,10 @@ def _check_tasks(place: Folder, files: tuple[str, str], attempt: Object, found: 
             services.add(task.get("node_rank"))
         if gpus and (len(gpus) != often or len({*map(str, gpus)}) != often):
             place.findings.differs(name, f"tasks[{count}].gpus", str(gpus), f"{often} of them")
+    went = [number(end.get("went_at")) for end in items(outcome.get("tasks"))]
+    known = [at_s for at_s in went if at_s is not None]
+    skew_s = max(known) - min(known) if known and len(known) == len(went) else None
+    place.findings.same(record, "start_skew_s", outcome.get("start_skew_s"), skew_s)
     for count, end in enumerate(items(outcome.get("tasks"))):
         where, raw = f"tasks[{count}]", f"{name.rpartition('/')[0]}/r{end.get('node_rank')}.log"
         if found.state == "valid" and end.get("node_rank") not in services:
@@ -148,7 +152,7 @@ def _judge(place: Folder, record: str, found: CaseTrial) -> None:
         of_machines: list[Mark] = found.machines.marks
         compare(findings, record, "marks", outcome.get("marks"), of_machines)
     elif not derived.reasons:
-        if (BY_LOGS & {*said} or not said) and not derived.doubts:
+        if {*said} <= BY_LOGS and not derived.doubts:
             wrong = f"invalid: {' '.join(said)}"
             findings.differs(record, "state", wrong, "valid: its log is whole")
             found.state = "valid"

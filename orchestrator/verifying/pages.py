@@ -14,16 +14,18 @@ _SECTIONS = {
 _KEPT = frozenset({"h2", "p", "li", "th", "td", "code", "title"})
 
 
-@dataclass(slots=True)
-class Table:
-    """One table.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table.
 
     Args:
-        rows: each with the line that it begins in.
+        head: of the table; the same list for all rows of one.
+        line: that it begins in.
     """
 
-    head: list[str] = field(default_factory=list)
-    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    head: list[str]
+    line: int
+    cells: list[str]
 
 
 @dataclass(slots=True)
@@ -32,13 +34,14 @@ class Page:
 
     Args:
         first: the verdict.
+        rows: of all tables.
         items: of lists, each with the section that it stands in.
         proofs: paragraphs, each alone and with every line of a log below it.
         titles: of points in figures.
     """
 
     first: str = ""
-    tables: list[Table] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     items: list[tuple[str, str]] = field(default_factory=list)
     proofs: list[tuple[str, str]] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
@@ -46,16 +49,14 @@ class Page:
 
 def of_markdown(content: str) -> Page:
     """A page of Markdown, with escapes undone."""
-    page, section, table = Page(), "", None
+    page, section = Page(), ""
+    head: list[str] = []
     for count, line in enumerate(content.split("\n"), 1):
         cells = list(_cells(line))
-        if cells and table is None:
-            table = Table(cells)
-            page.tables.append(table)
-        elif cells and table is not None and cells[0] != "---":
-            table.rows.append((count, cells))
-        elif not cells:
-            table = None
+        if not cells or not head:
+            head = cells
+        elif cells[0] != "---":
+            page.rows.append(Row(head, count, cells))
         if line.startswith("## "):
             section = _SECTIONS.get(line[3:], line[3:])
         elif line.startswith("- "):
@@ -91,6 +92,7 @@ class _Reader(HTMLParser):
         self.page = Page()
         self._open: list[tuple[str, str, list[str]]] = []
         self._section = self._above = ""
+        self._head: list[str] = []
         self._row: list[str] | None = None
         self._line = 0
 
@@ -98,7 +100,7 @@ class _Reader(HTMLParser):
         """Begin to keep."""
         named = dict(attrs)
         if tag == "table":
-            self.page.tables.append(Table())
+            self._head = []
         elif tag == "tr":
             self._row, self._line = [], self.getpos()[0]
         elif tag in _KEPT:
@@ -111,12 +113,11 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """Put what was kept where it belongs."""
-        tables = self.page.tables
-        if tag == "tr" and self._row is not None and tables:
-            if tables[-1].head:
-                tables[-1].rows.append((self._line, self._row))
+        if tag == "tr" and self._row is not None:
+            if self._head:
+                self.page.rows.append(Row(self._head, self._line, self._row))
             else:
-                tables[-1].head = self._row
+                self._head = self._row
             self._row = None
         elif self._open and self._open[-1][0] == tag:
             _, name, texts = self._open.pop()

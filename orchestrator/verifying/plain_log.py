@@ -19,6 +19,8 @@ _STEP = r"(?P<iteration>\d{1,15})"
 _SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:]+)?|None) +"
 _LOSSES = rf"(?:\w+: {_NUMBER}, )*"
 _NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
+NO_CLOCK = -(1 << 63)
+"""In the place of a time that is not printed."""
 LONGEST = 64 << 10
 """Bytes of a line; a longer one is no step of a program."""
 
@@ -134,7 +136,7 @@ class Steps:
     """The steps of a log's first epoch as columns, in a quarter of the room of its lines.
 
     Args:
-        clocks_ns: -1 where no time is printed.
+        clocks_ns: NO_CLOCK where no time is printed.
         latencies: empty where none are printed.
         later: rates of the epochs after the first.
         series: what the program calls its rates.
@@ -173,7 +175,7 @@ class Steps:
         return PlainStep(
             self.lines[place],
             self.iterations[place],
-            None if clock_ns < 0 else clock_ns,
+            None if clock_ns == NO_CLOCK else clock_ns,
             self.rates[place],
             self.latencies[place] if self.latencies else None,
         )
@@ -245,7 +247,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             count += whole
             if not (whole and begun):
                 continue
-            text = raw.decode("utf-8", "replace").replace("\0", "")
+            text = raw.lstrip(b"\0").decode("utf-8", "replace")
             parts = _TAG.split(text) if _TAGGED in text else [text]
             if len(parts) == 1:
                 yield number, text
@@ -290,19 +292,20 @@ _BOTH = re.compile(
 
 
 def _clock(stamp: str | None, seconds: str | None) -> int:
-    """Nanoseconds since 1970, to the last printed digit; -1 without a time."""
+    """Nanoseconds since 1970, to the last printed digit; one far off is as far as can be told."""
     whole, _, decimals = (stamp or seconds or "").partition(".")
-    if not whole:
-        return -1
-    since = int(whole) if seconds else _minute(whole[:16]) + int(whole[17:])
+    minute = 0 if seconds or not whole else _minute(whole[:16])
+    if not whole or minute is None:
+        return NO_CLOCK
+    since = int(whole) if seconds else minute + int(whole[17:])
     clock_ns = since * 10**9 + int(decimals.ljust(9, "0")[:9])
-    return clock_ns if 0 <= clock_ns < 1 << 63 else -1
+    return min(max(clock_ns, NO_CLOCK + 1), (1 << 63) - 1)
 
 
 @lru_cache(maxsize=16)
-def _minute(text: str) -> int:
-    """Seconds since 1970 of a date and time; far before where there is no such time."""
+def _minute(text: str) -> int | None:
+    """Seconds since 1970 of a date and time; None where there is no such time."""
     try:
         return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
     except ValueError:
-        return -(1 << 62)
+        return None

@@ -13,6 +13,18 @@ LIMITS = (
     "display_clock_setting",
 )
 """By bit."""
+HARMFUL = {
+    *("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"),
+}
+COLUMNS = {
+    "sm_mhz": ("clocks.current.sm", "clocks.sm"),
+    "memory_mhz": ("clocks.current.memory", "clocks.mem"),
+    "power_w": ("power.draw",),
+    "temperature_c": ("temperature.gpu",),
+    "utilisation_pct": ("utilization.gpu",),
+    "memory_mib": ("memory.used",),
+}
+"""As drivers call them."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 _QUARTER_S = 900
 _HOST_WORDS, _PROCESS_WORDS = 19, 7
@@ -27,6 +39,7 @@ class Host:
     steal_s: float
     task_s: float | None
     load: float | None
+    available_kib: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,11 @@ class Gpu:
         """In the first of these columns that has one."""
         values = (_number(self.row.get(column, "")) for column in columns)
         return next((value for value in values if value is not None), None)
+
+    @property
+    def harmful(self) -> set[str]:
+        """Limits by heat or brakes that hold its clocks down."""
+        return HARMFUL & {*(self.limits or ())}
 
     @property
     def limits(self) -> list[str] | None:
@@ -127,7 +145,7 @@ def _host(line: Sequence[str], booted_s: float, ticks: float) -> Iterator[Host]:
     user, nice, system, _, _, interrupts, soft, steal = known
     busy, task = user + nice + system + interrupts + soft, times[8]
     task_s = None if task is None else task / ticks
-    yield Host(booted_s + at_s, busy / ticks, steal / ticks, task_s, times[11])
+    yield Host(booted_s + at_s, busy / ticks, steal / ticks, task_s, times[11], times[12])
 
 
 def _process(line: Sequence[str], booted_s: float) -> Iterator[Process]:

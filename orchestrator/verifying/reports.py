@@ -3,9 +3,19 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator.verifying import documents, exports, marks, nodes, pages, tables, texts
+from orchestrator.verifying import (
+    documents,
+    exports,
+    figures,
+    marks,
+    nodes,
+    pages,
+    shown,
+    tables,
+    texts,
+)
 from orchestrator.verifying.cases import CaseTrial, DerivedCase
-from orchestrator.verifying.differences import Findings, at, codes, items, number
+from orchestrator.verifying.differences import Findings, at, codes, items, number, text
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.pages import Page
 from orchestrator.verifying.records import Folder
@@ -77,7 +87,7 @@ def _check_beside(
     whole = {**written, **derived, "cases": _joined(written.get("cases"), derived["cases"])}
     canary = {**_object(written.get("canary")), **_object(derived.get("canary"))}
     canary["trials"] = _joined(at(written, "canary", "trials"), canary.get("trials"))
-    report = tables.report(
+    report = shown.report(
         items(whole["cases"]), cases, items(canary["trials"]), items(derived["node_speeds"])
     )
     whole |= {"cases": report.cases, "canary": canary}
@@ -87,14 +97,14 @@ def _check_beside(
     exports.check(place, whole, cases)
     for name in (MARKDOWN, HTML):
         if (page := _page(place, name)) is not None:
-            tables.check(place.findings, name, page.tables, report)
+            tables.check(place.findings, name, page.rows, report)
             texts.check(place.findings, name, page, whole, known)
             if name == HTML:
                 texts.check_proofs(place, name, page, report.cases)
     for path in (HTML, *sorted(path.name for path in (place.path / FIGURES).glob("*.svg"))):
         name = path if path == HTML else f"{FIGURES}/{path}"
         if (page := _page(place, name)) is not None:
-            tables.check_points(place.findings, name, page.titles, report)
+            figures.check_points(place.findings, name, page.titles, report)
 
 
 def _page(place: Folder, name: str) -> Page | None:
@@ -134,8 +144,18 @@ def _document(record: Mapping[str, object]) -> dict[str, object]:
     own = method if isinstance(method, Mapping) else {}
     found: dict[str, object] = {"source": record.get("id"), **{key: at(plan, key) for key in keys}}
     found |= {"window": own.get("window")}
-    found |= {"method": {key: it for key, it in own.items() if key != "repeats"}}
-    return found | ({"rule": own["rule"]} if own.get("rule") else {})
+    found |= {"method": {key: it for key, it in own.items() if key != "repeats"}, "logs": []}
+    return found | _facts(record) | ({"rule": own["rule"]} if own.get("rule") else {})
+
+
+def _facts(record: Mapping[str, object]) -> dict[str, object]:
+    """What nodes told of themselves when they were provisioned, put together."""
+    nodes = at(record, "site", "nodes")
+    known = [*nodes.values()] if isinstance(nodes, Mapping) else []
+    told = [at(facts, "gpu", "models") for facts in known]
+    boots = [text(at(facts, "host", "boot_id")) for facts in known]
+    models = {str(model) for some in told if isinstance(some, list) for model in some}
+    return {"gpus": sorted(models), "shared_machine": len({*boots}) < len(boots)}
 
 
 def _check_case(
@@ -181,5 +201,6 @@ def _check_problems(
             where = f"{place}.problems"
             findings.differs(RESULTS, where, code, f"no {code} by its outcome and its log")
     throughput = number(written.get("throughput"))
-    if own.state == "invalid" and throughput is not None and own.derived.throughput is not None:
+    both = throughput is not None and own.derived.throughput is not None
+    if both and own.state == "invalid" and "MALFORMED" not in codes(written.get("problems")):
         findings.same(RESULTS, f"{place}.throughput", throughput, own.derived.throughput)

@@ -81,7 +81,7 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     workload, method, batch = text(plan.get("workload")), at(plan, "method"), global_batch(case)
     found.rule = _rule(log, workload, method)
     found.doubts += damages.doubts(log)
-    found.memory_mib = log.memory_mib
+    found.memory_mib = log.memory_mib if log.steps.series == "gpt" else None
     found.reasons += [*damages.damages(log, method), *damages.foreign(log, case, batch)]
     steps = log.steps
     if steps and "NOT-FINITE" not in dict(found.reasons):
@@ -162,81 +162,91 @@ def _window(workload: str, method: object, rule: str) -> tuple[int, int] | None:
 def _measure(
     found: DerivedTrial, log: PlainLog, window: tuple[int, int] | None, batch: int
 ) -> None:
-    steps, inside = log.steps, range(0)
-    if window and "SKIPPED-STEPS" not in dict(found.reasons):  # so they are in order
-        first, last = window
-        inside = range(bisect_left(steps.iterations, first), bisect_right(steps.iterations, last))
-    elif window is None and found.rule == "latency":
-        inside = range(len(steps))[-LAST_ROWS:]
-        if len(inside) < LAST_ROWS:
-            seen = f"{len(inside)} rows; its latency is the mean of {LAST_ROWS}"
-            found.reasons.append(("WINDOW", seen))
-            return
-    if window and found.rule != "latency":
-        ends = {steps.iterations[place] for place in (*inside[:1], *inside[-1:])}
-        if lacking := [str(end) for end in window if end not in ends]:
-            seen = f"no step {' and '.join(lacking)}, where its window ends"
-            found.reasons.append(("WINDOW", seen))
-            return
+    steps, inside = log.steps, _inside(found, log.steps, window)
+    if lacking := _lacking(found.rule, steps, inside, window):
+        found.reasons.append(("WINDOW", lacking))
+        return
+    found.steps = _hashed(steps, inside if window else range(len(steps)))
     if inside:
-        _take(found, steps, inside)
-    _apply(found, log, inside, batch)
-    if found.rule in ("reported", "rates") and (not found.span or found.span[0].clock_ns is None):
-        found.span = None
-
-
-def _take(found: DerivedTrial, steps: Steps, inside: range) -> None:
-    """What the window holds, whatever the rule."""
-    first, last = steps[inside[0]], steps[inside[-1]]
-    found.span = (first, last)
-    found.marks += damages.odd(steps, first, last, inside)
-    hashed = hashlib.sha256()
-    for column in (steps.iterations, steps.clocks_ns, steps.rates):
-        hashed.update(column[inside.start : inside.stop])
-    found.steps = hashed.hexdigest()
-    if steps.latencies:
+        first, last = steps[inside[0]], steps[inside[-1]]
+        found.span = (first, last)
+        found.marks += damages.odd(steps, first, last, inside)
+    if inside and steps.latencies:
         latencies = steps.latencies[inside.start : inside.stop]
         found.latency_s = float(sum(latencies) / len(latencies))
+    _apply(found, log, steps.rates[inside.start : inside.stop], batch)
+    if found.span and found.span[0].clock_ns is None and found.rule != "latency":
+        found.span = None  # where nothing tells a time, no line does
 
 
-def _apply(found: DerivedTrial, log: PlainLog, inside: range, batch: int) -> None:
-    rates = log.steps.rates[inside.start : inside.stop]
+def _inside(found: DerivedTrial, steps: Steps, window: tuple[int, int] | None) -> range:
+    """Places of the steps that are measured; none where steps are missing, or all count."""
+    if window and "SKIPPED-STEPS" not in dict(found.reasons):  # so they are in order
+        first, last = window
+        return range(bisect_left(steps.iterations, first), bisect_right(steps.iterations, last))
+    rests_on_last = window is None and found.rule == "latency"
+    return range(len(steps))[-LAST_ROWS:] if rests_on_last else range(0)
+
+
+def _lacking(rule: str, steps: Steps, inside: range, window: tuple[int, int] | None) -> str:
+    """What is not there of the window; empty where it is whole."""
+    if window is None:
+        few = rule == "latency" and len(inside) < LAST_ROWS
+        return f"{len(inside)} rows; its latency is the mean of {LAST_ROWS}" if few else ""
+    ends = {steps.iterations[place] for place in (*inside[:1], *inside[-1:])}
+    lacking = [str(end) for end in window if end not in ends and rule != "latency"]
+    return f"no step {' and '.join(lacking)}, where its window ends" if lacking else ""
+
+
+def _hashed(steps: Steps, inside: range) -> str:
+    """What no other trial may have; empty where there is nothing."""
+    columns = (steps.iterations, steps.clocks_ns, steps.rates)
+    content = b"".join(column[inside.start : inside.stop].tobytes() for column in columns)
+    return hashlib.sha256(content).hexdigest() if content else ""
+
+
+def _apply(found: DerivedTrial, log: PlainLog, rates: Sequence[float], batch: int) -> None:
+    """Take the throughput by the rule, and compare it with the rates that the log prints."""
     reported = {value for value in log.reported if isfinite(value)}
-    if found.rule == "clock" and found.span:
-        _by_clock(found, *found.span, batch)
-        _against_rates(found, rates[1:])
-    elif found.rule == "rates" and inside:
-        found.throughput = fsum(rates) / len(rates)
-    elif found.rule == "latency" and found.latency_s:
-        found.throughput = batch / found.latency_s
-    elif found.rule == "reported" and len(reported) == 1:
-        (found.throughput,) = reported
-    else:
+    by_clock = _by_clock(found, batch)
+    values = {
+        "clock": by_clock,
+        "rates": fsum(rates) / len(rates) if rates else None,
+        "latency": batch / found.latency_s if found.latency_s else None,
+        "reported": reported.pop() if len(reported) == 1 else None,
+    }
+    found.throughput = values.get(found.rule)
+    if found.throughput is None:
         seen = f"nothing in it that the rule {found.rule} can be applied to"
         found.reasons.append(("NO-RESULT", seen))
+    elif found.rule == "reported":
+        _against(found, found.throughput, found.rate_mean)
+    elif found.rule == "latency":
+        _against(found, found.throughput, _harmonic(rates))
+    else:
+        _against(found, by_clock, _harmonic(rates[1:]))
 
 
-def _by_clock(found: DerivedTrial, first: PlainStep, last: PlainStep, batch: int) -> None:
-    if first.clock_ns is None or last.clock_ns is None:
-        found.span = None
-        found.reasons.append(("NO-CLOCK", "no time in its lines"))
-        return
+def _by_clock(found: DerivedTrial, batch: int) -> float | None:
+    """Samples per second from the first to the last step; None where no clock tells it."""
+    first, last = found.span or (None, None)
+    if not (first and last) or first.clock_ns is None or last.clock_ns is None:
+        return None
     nanoseconds, count = last.clock_ns - first.clock_ns, last.iteration - first.iteration
-    if nanoseconds <= 0:
-        words = f"{nanoseconds / NS} s from line {first.line} to {last.line}"
-        found.reasons.append(("CLOCK-STEP", f"its clock says {words}"))
-        return
-    found.throughput = batch * count * NS / nanoseconds
+    return batch * count * NS / nanoseconds if nanoseconds > 0 else None
 
 
-def _against_rates(found: DerivedTrial, rates: Sequence[float]) -> None:
-    """Compare a clock with the rates that the log prints: of another gang they differ by half."""
-    if not found.throughput or not rates or not all(isfinite(it) and it > 0 for it in rates):
-        return
-    harmonic = len(rates) / fsum(1 / rate for rate in rates)
-    if abs(harmonic / found.throughput - 1) > RATE_TOLERANCE:
-        seen = f"its clock gives {found.throughput:.2f}, its printed rates {harmonic:.2f}"
+def _against(found: DerivedTrial, value: float | None, rate: float | None) -> None:
+    """Compare a number with the log's own rates: of another gang they differ by half."""
+    if value and rate is not None and abs(rate / value - 1) > RATE_TOLERANCE:
+        seen = f"it gives {value:.2f}, its printed rates {rate:.2f}"
         found.reasons.append(("RATE-MISMATCH", seen))
+
+
+def _harmonic(rates: Sequence[float]) -> float | None:
+    if not rates or not all(isfinite(it) and it > 0 for it in rates):
+        return None
+    return len(rates) / fsum(1 / rate for rate in rates)
 
 
 def _whole(case: Mapping[str, object], key: str, otherwise: int = 0) -> int:

@@ -1,8 +1,9 @@
 """What the observer beside a task costs the reference program, measured on the device at hand.
 
-    python -m tests.benchmarks.telemetry [--device cpu --image-size 64 -b 4 --prof 31 ...]
+    python -m tests.benchmarks.telemetry [--device cpu --image-size 64 -b 4 ...]
 
-Takes the options of ``images/reference-rn50/train.py``. One process trains in windows, in turns
+Takes the options of ``images/reference-rn50/train.py``, and some four minutes on any device: a
+window has as many iterations as take ten seconds. One process trains in windows, in turns
 with the observer beside it and without, A B B A, so that what drifts meets both alike. The ratio of
 rates is as noisy as the machine; processor time of the observer for that of the program is not, and
 decides: a program that wants all processors cannot lose more than the observer takes.
@@ -25,7 +26,9 @@ from orchestrator.transports.local import LocalTransport
 from tests.benchmarks.reference_rn50 import PROGRAM, load
 
 PAIRS = 10
-USUAL = ["--device", "cpu", "--image-size", "64", "-b", "4", "--prof", "31"]
+WINDOW_S = 10.0
+FEW = 3  # iterations that tell how long one takes
+USUAL = ["--device", "cpu", "--image-size", "64", "-b", "4"]
 SHARES: list[float] = []  # of one CPU, that the observer used in each window
 COSTS: list[float] = []  # its processor time for that of the program
 AIM = 0.005
@@ -35,26 +38,28 @@ LIMITS = Limits(time_s=3600, stall_s=3600, grace_s=1, create_s=60)
 def main(argv: list[str]) -> None:
     """Print the throughput of each pair, and the median of their ratios."""
     program = load(PROGRAM)
-    options = program.parse(argv or USUAL)
+    options = program.parse([*(argv or USUAL), "--prof", "2"])  # how many is found out below
     device = program.prepare(options, program.seat_here(os.environ))
     program.join(options, device)
     iterate = program.Training(options, device).iterate
     ticks = program.gpu_ticks if device.type == "cuda" else program.cpu_ticks
-    last = options.prof - 1
 
-    def rate() -> float:
+    def rate(count: int) -> float:
+        last = count + 1
         clock_s = {at: time_s for at, time_s, _ in ticks(iterate, last, (1, last))}
-        return float(options.batch_size * (last - 1) / (clock_s[last] - clock_s[1]))
+        return float(options.batch_size * count / (clock_s[last] - clock_s[1]))
 
     gpus = (0,) if device.type == "cuda" else ()
-    rate()
+    rate(FEW)
+    count = max(FEW, round(WINDOW_S * rate(FEW) / options.batch_size))
+    print(f"{count} iterations a window", flush=True)
     ratios = []
     with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as folder:
         for number in range(PAIRS):
             found: dict[bool, float] = {}
             for watched in (True, False) if number % 2 else (False, True):
                 with observed(Path(folder) / str(number), gpus) if watched else nothing():
-                    found[watched] = rate()
+                    found[watched] = rate(count)
             ratios.append(found[True] / found[False])
             pair = f"with {found[True]:.3f}  without {found[False]:.3f} img/s"
             print(f"{pair}  ratio {ratios[-1]:.4f}", flush=True)
@@ -93,7 +98,7 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
         os.close(alive)
         observer.end(transport, attempt, task)
     if (folder / "r0.state").read_bytes().count(b"\nhost,") < 2:
-        sys.exit("a window is too short for the observer to see it; take a larger --prof")
+        sys.exit(f"the observer did not look twice within {WINDOW_S:g} s of training")
 
 
 def told(values: list[float], form: str) -> str:

@@ -73,11 +73,12 @@ never, 0, 1530, 0x0, 1
         b"node,1,1795",
         b"node,2,1,1,2,100\n",
         b"node,1,1,1,0,100\n",
+        b"node,1,1,1,0.5,100\n",
         b"node,1,x,1,2,100\n",
     ],
 )
 def test_a_file_without_its_first_line_tells_nothing(content: bytes) -> None:
-    """Of an observer that was killed at once, or of another version."""
+    """Of an observer that was killed at once, of another version, or of no whole processor."""
     assert telemetry("vs001", content, GPUS) is None
 
 

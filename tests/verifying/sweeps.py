@@ -19,6 +19,7 @@ from orchestrator.model.event import Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Task, Trial
+from orchestrator.model.problem import Problem
 from orchestrator.model.repeats import Repeats
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
@@ -31,6 +32,7 @@ from tests.collecting.pytorch_logs import PUBLISHED, run_of
 from tests.verifying.observers import Seen
 
 PLACES = ("start", "middle", "end")
+PROVENANCE = {"image": "sha256:00", "tasks": "t", "kernel": "5.10"}
 AT = "2026-01-05T09:00:00.000+00:00"
 NCCL = (SAMPLES / "nccl/ib_2.19.3_one_hca.txt").read_text()
 TF = SAMPLES / "logs-tf-rn50"
@@ -46,6 +48,8 @@ class Recorded:
         seen: by trial, what was seen of each of its nodes.
         beside: by trial, those that ran meanwhile.
         canary: its case, with the logs of start, middle and end.
+        before: by trial, the states in which attempts ended that left no log to measure; ``lost``
+            of one without an outcome, ``open`` of one that has not ended.
     """
 
     workload: str
@@ -56,6 +60,7 @@ class Recorded:
     seen: Mapping[str, Seen] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     canary: Mapping[Case, Sequence[str]] = field(default_factory=dict)
+    before: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def case(token: str, batch: int, precision: str = "amp", **more: Any) -> Case:
@@ -166,8 +171,11 @@ def made(store: Store, recorded: Recorded) -> Sweep:
         )
     )
     for trial, text in zip(trials, texts, strict=True):
+        before = recorded.before.get(trial.name, ())
+        for number, state in enumerate(before, 1):
+            _fail(sweep, _begun(sweep, trial, number, recorded), trial, state)
         if text:
-            _run(sweep, trial, text, recorded)
+            _run(sweep, trial, _begun(sweep, trial, len(before) + 1, recorded), text, recorded)
     return sweep
 
 
@@ -177,8 +185,8 @@ def _canary(it: Case, place: str, repeat: int) -> Trial:
     return Trial(name=name, repeat=repeat, case=it, log=log, ordinal=0, canary=place)
 
 
-def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
-    """Leave what one attempt leaves: its description, raw logs, outcome and events."""
+def _begun(sweep: Sweep, trial: Trial, number: int, recorded: Recorded) -> Attempt:
+    """The next attempt at a trial, as it is written down before it starts."""
     env = {"NCCL_IB_HCA": recorded.hcas} if recorded.hcas else {}
     tasks = tuple(
         Task(
@@ -191,11 +199,45 @@ def _run(sweep: Sweep, trial: Trial, text: str, recorded: Recorded) -> None:
         )
         for rank in range(trial.case.nodes)
     )
-    attempt = Attempt(sweep.id, trial.name, 1, {it.node: "/x" for it in tasks}, 22333, tasks)
-    sweep.append(Intent(at=AT, trial=trial.name, attempt=1, port=22333, log=trial.log))
+    folders = {it.node: "/x" for it in tasks}
+    attempt = Attempt(sweep.id, trial.name, number, folders, 22333, tasks)
+    sweep.append(Intent(at=AT, trial=trial.name, attempt=number, port=22333, log=trial.log))
     sweep.keep_attempt(attempt, {})
-    folder, ends = sweep.attempt_folder(trial.name, 1), []
-    for task in tasks:
+    return attempt
+
+
+def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str) -> None:
+    """Leave what an attempt leaves whose log is not measured."""
+    if state == "open":
+        return
+    ended = Ended(at=AT, trial=trial.name, attempt=attempt.number, state="infra-lost", code="LOST")
+    if state == "lost":
+        sweep.append(ended)
+        return
+    problem = Problem("EXIT", "vs1: rank 0 exited with 1")
+    outcome = Outcome(
+        trial=trial.name,
+        attempt=attempt.number,
+        state=state,
+        problems=(problem,),
+        throughput=None,
+        sha256=None,
+        lines=None,
+        transport=None,
+        provenance=PROVENANCE,
+        port=attempt.port,
+        start_skew_s=None,
+        tasks=(),
+    )
+    sha256 = sweep.keep_outcome(trial.log, outcome)
+    code, message = problem.code, problem.message
+    sweep.append(replace(ended, state=state, code=code, message=message, outcome=sha256))
+
+
+def _run(sweep: Sweep, trial: Trial, attempt: Attempt, text: str, recorded: Recorded) -> None:
+    """Leave what an attempt leaves that ended well: raw logs, outcome and event."""
+    folder, ends = sweep.attempt_folder(trial.name, attempt.number), []
+    for task in attempt.tasks:
         raw = folder / f"r{task.node_rank}.log"
         raw.write_bytes((text if task.node_rank == 0 else NCCL + f"{trial.name}\n").encode())
         digest = hashlib.sha256(raw.read_bytes()).hexdigest()
@@ -214,7 +256,8 @@ def _conclude(
 ) -> None:
     workload = workloads.find(recorded.workload)
     assert workload is not None
-    path, folder = sweep.log(trial.log), sweep.attempt_folder(trial.name, 1)
+    path = sweep.log(trial.log)
+    folder = sweep.attempt_folder(trial.name, attempt.number)
     log = logs.read(path, workload, recorded.method.window)
     found = validity.judged(log, trial, recorded.method, f"logs/{trial.log}")
     if len(attempt.tasks) > 1:
@@ -225,16 +268,16 @@ def _conclude(
     assert found.evidence is not None
     outcome = Outcome(
         trial=trial.name,
-        attempt=1,
+        attempt=attempt.number,
         state=found.state,
         problems=found.problems,
         throughput=found.throughput,
         sha256=found.evidence.sha256,
         lines=found.evidence.lines,
         transport=found.transport,
-        provenance={"image": "sha256:00", "tasks": "t", "kernel": "5.10"},
+        provenance=PROVENANCE,
         port=22333,
-        start_skew_s=0.25,
+        start_skew_s=0.0,
         tasks=ends,
         observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
         marks=telemetry.of_machines(found),
@@ -245,7 +288,7 @@ def _conclude(
     ended = Ended(
         at=AT,
         trial=trial.name,
-        attempt=1,
+        attempt=attempt.number,
         state=found.state,
         code=first.code if first else "",
         message=first.message if first else "",

@@ -12,8 +12,9 @@ import pytest
 
 from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
+from orchestrator.report import Language
 from orchestrator.state import contents
-from orchestrator.state.store import Sweep, dumps
+from orchestrator.state.store import Store, Sweep, dumps
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
 
@@ -349,6 +350,28 @@ def a_port(sweep: Sweep) -> None:
     reseal(sweep, ONE, port=22334)
 
 
+@forgery(RESULTS)
+def models_of_gpus(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it.update(gpus=["NVIDIA H200"]))
+
+
+@forgery(RESULTS)
+def nodes_that_are_one_machine(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it.update(shared_machine=True))
+
+
+@forgery(RESULTS)
+def a_log_that_belongs_to_no_case(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it["logs"].append({"log": "logs/new.log"}))
+
+
+@forgery("logs/2n8g/r50_b256_amp_1.json")
+def when_a_gate_opened(sweep: Sweep) -> None:
+    path = sweep.folder / "logs/2n8g/r50_b256_amp_1.json"
+    edit(path, lambda it: it["tasks"][1].update(went_at=9.0))
+    reseal(sweep, "2n8g/r50_b256_amp_1")
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found(pytorch: Sweep, name: str) -> None:
     """In the file that was forged, or that no longer fits it."""
@@ -453,6 +476,46 @@ def test_a_forged_mark_or_state_is_found(
     contents.keep_sums(sweep)
     found = verified(sweep.folder).differences
     assert file in {difference.file for difference in found}, found
+
+
+def a_clock_drawn(content: str) -> str:
+    """The mean clock of one node's GPUs in the first piece of a figure."""
+    return re.sub(r"(>0-4</td><td[^>]*>)1979<", r"\g<1>1981<", content, count=1)
+
+
+def a_piece_left_out(content: str) -> str:
+    """The first one of a figure's first node."""
+    return re.sub(
+        r"<tr><th[^>]*>[^<]*</th><td[^>]*>vs1</td><td[^>]*>0-4</td>.*?</tr>", "", content, count=1
+    )
+
+
+def no_more_heat_drawn(content: str) -> str:
+    """What held a clock down, in every piece of a figure."""
+    return re.sub(r"(<td[^>]*>)sw_thermal_slowdown(</td>)", r"\1\2", content)
+
+
+def another_trial_drawn(content: str) -> str:
+    """One of which a figure would say the same, but for its number."""
+    return re.sub(r"(?:trial|试验) 2(?=</th><td[^>]*>vs2</td>)", "trial 99", content)
+
+
+@pytest.mark.parametrize(
+    "change", [a_clock_drawn, a_piece_left_out, no_more_heat_drawn, another_trial_drawn]
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_forged_figure_of_machines_is_found(
+    tmp_path: Path, language: Language, change: Callable[[str], str]
+) -> None:
+    """In the table of its data, in both languages; all sums are made anew."""
+    sweep = sweeps.collected(Store(tmp_path), sweeps.marked(), language)
+    path = sweep.folder / "report.html"
+    content = path.read_text()
+    path.write_text(change(content))
+    assert path.read_text() != content
+    contents.keep_sums(sweep)
+    found = verified(sweep.folder).differences
+    assert {difference.file for difference in found} == {"report.html"}, found
 
 
 def test_a_file_that_came_or_went_is_found(pytorch: Sweep) -> None:

@@ -1,0 +1,123 @@
+"""Numbers behind figures: the tables of their data, and what points say of themselves."""
+
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator.verifying import columns, shown
+from orchestrator.verifying.columns import Document, Value
+from orchestrator.verifying.courses import OF_HOSTS
+from orchestrator.verifying.differences import Findings, at, number, text
+from orchestrator.verifying.pages import Row
+from orchestrator.verifying.shown import Report
+
+NODES = 4
+"""Of a trial, that a figure draws."""
+TOLD = ("sm_mhz", "power_w", "utilisation_pct")
+"""Without these, processors are drawn instead."""
+_POINT = re.compile(r"(?P<name>[^:]+): (?P<values>-?\d+(?:\.\d+)? .*)")
+
+
+def check_by_gpus(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
+    """A row for each number of GPUs, a column for each series: throughputs, then speedups."""
+    for row in rows:
+        gpus, *cells = row.cells
+        key = "median" if row.head is rows[0].head else "speedup"
+        for group, cell in zip(report.series, cells, strict=False):
+            own = [case for case in group if _is_of(gpus, case)]
+            value = number(own[0].get(key)) if own else None
+            findings.numbers += 1
+            if not columns.fits(cell, [value]):
+                findings.differs(file, f"line {row.line}", cell, value)
+
+
+def _is_of(gpus: str, case: Document) -> bool:
+    """Whether a row such as ``8`` or ``8 (2x4)`` is of a case."""
+    size, _, placement = gpus.partition(" ")
+    if placement:
+        return placement == f"({at(case, 'case', 'placement')})"
+    return size == str(at(case, "case", "world_size"))
+
+
+def check_traces(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
+    """The mean of the rates that each log prints between two iterations."""
+    left = {(label, *span) for (label, _), trace in report.traces.items() for span in trace}
+    for row in rows:
+        label, span, *cells = row.cells
+        first, _, last = span.partition("-")
+        ends = tuple(int(end) for end in (first, last or first) if end.isdecimal())
+        left.discard((label, *ends))
+        for repeat, cell in enumerate(cells, 1):
+            trace = report.traces.get((label, repeat))
+            if trace is None:  # it does not count
+                continue
+            findings.numbers += 1
+            value = trace.get(ends)
+            if not columns.fits(cell, [value]):
+                findings.differs(file, f"line {row.line}, trial {repeat}", cell, value)
+    if left and rows:
+        lacking = ", ".join(map(str, min(left)))
+        findings.differs(file, "iterations", f"no row of {lacking}", f"{len(left)} rows more")
+
+
+def check_courses(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
+    """What was seen of the nodes of trials, piece by piece; of every case one trial at least."""
+    by_trial: dict[str, list[Row]] = {}
+    for row in rows:
+        by_trial.setdefault(row.cells[0], []).append(row)
+    lacking = {label for label, _ in report.courses}
+    for (label, repeat), nodes in report.courses.items():
+        for name in (f"{label}, trial {repeat}", f"{label}，试验 {repeat}"):
+            if own := by_trial.pop(name, None):
+                lacking.discard(label)
+                _check_course(findings, file, own, nodes)
+    for name in (*by_trial, *lacking):
+        findings.differs(file, name, "rows" if name in by_trial else "no row", "others were seen")
+
+
+def _check_course(
+    findings: Findings, file: str, rows: Sequence[Row], nodes: Mapping[str, Sequence[Document]]
+) -> None:
+    names = dict.fromkeys(row.cells[1] for row in rows)
+    pieces = [(name, piece) for name in names for piece in nodes.get(name, ())]
+    if len(names) != min(NODES, len(nodes)) or len(rows) != len(pieces):
+        seen = f"{len(rows)} rows of {len(names)} nodes"
+        findings.differs(file, rows[0].cells[0], seen, f"{len(pieces)} of {len(nodes)}")
+        return
+    has_gpus = any(piece[key] is not None for _, piece in pieces for key in TOLD)
+    blank = dict.fromkeys(OF_HOSTS if has_gpus else ())
+    for row, (name, piece) in zip(rows, pieces, strict=True):
+        columns.check_row(findings, file, row, {**piece, **blank, "node": name}, columns.of_piece)
+
+
+def check_points(findings: Findings, file: str, titles: Sequence[str], report: Report) -> None:
+    """Compare what points of figures say of themselves: a trial, or a case, with its number."""
+    points: dict[str, list[Value]] = {}
+    for trial in shown.trials(report.cases):
+        values = [number(trial.get(key)) for key in ("throughput", "from_median")]
+        points.setdefault(text(trial.get("trial")), []).append(values)
+    for case in report.cases:
+        placement = str(at(case, "case", "placement"))
+        points.setdefault(placement, []).append([number(case.get("median"))])
+    if file.endswith("iterations.svg"):  # a line for each trial
+        for title in titles[1:]:
+            if title not in points:
+                findings.differs(file, title, "a line", "no such trial")
+    for found in filter(None, map(_POINT.fullmatch, titles)):
+        findings.numbers += 1
+        own = points.get(found["name"], [])
+        if not any(columns.fits(found["values"], values) for values in own):
+            derived = " or ".join(map(columns.words, own)) or "no such point"
+            findings.differs(file, found["name"], found["values"], derived)
+
+
+def scaled(group: Sequence[Document]) -> list[Document]:
+    """The cases of a figure's line, with what the smallest one promises."""
+    sized = [(number(at(case, "case", "world_size")) or 1, case) for case in group]
+    known = sorted((it for it in sized if it[1].get("median")), key=lambda it: it[0])
+    if len({size for size, _ in known}) < 2:
+        return []
+    least, smallest = known[0]
+    of_one = (number(smallest.get("median")) or 0) / least
+    return [{**case, "ideal": of_one * size} for size, case in known]
