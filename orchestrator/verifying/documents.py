@@ -93,7 +93,7 @@ def _of_trial(trial: CaseTrial) -> dict[str, object]:
     found: dict[str, object] = {
         "trial": trial.name,
         "repeat": trial.plan.get("repeat"),
-        "attempt": trial.outcome.get("attempt", 0),
+        "attempt": 0 if trial.state == "not-needed" else trial.outcome.get("attempt", 0),
         "state": trial.state,
     }
     if trial.state in ("valid", "invalid"):

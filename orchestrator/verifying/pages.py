@@ -11,7 +11,7 @@ _SECTIONS = {
     "Marks on what counts": "marks",
     "计入结果但需注意的事项": "marks",
 }
-_KEPT = frozenset({"h2", "p", "li", "th", "td", "code", "title"})
+_KEPT = frozenset({"h2", "p", "li", "dd", "th", "td", "code", "title"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class _Reader(HTMLParser):
             self._row.append(text)
         elif tag == "h2":
             self._section = name
-        elif tag == "li":
-            self.page.items.append((self._section, text))
+        elif tag in ("li", "dd"):
+            self.page.items.append((self._section if tag == "li" else "facts", text))
         elif tag == "title":
             self.page.titles.append(text)
         elif tag == "p":

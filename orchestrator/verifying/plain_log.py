@@ -16,11 +16,13 @@ _TAG = re.compile(
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)"
 _NUMBER = r"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
 _STEP = r"(?P<iteration>\d{1,15})"
-_SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:]+)?|None) +"
+_SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:\0]+)?|None) +"
 _LOSSES = rf"(?:\w+: {_NUMBER}, )*"
 _NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
 NO_CLOCK = -(1 << 63)
 """In the place of a time that is not printed."""
+CUT = "\N{HORIZONTAL ELLIPSIS}"
+"""Behind the last line of a log that was cut, where the program may have gone on."""
 LONGEST = 64 << 10
 """Bytes of a line; a longer one is no step of a program."""
 
@@ -36,7 +38,7 @@ class Kind:
 
     name: str
     mark: str
-    alone: str
+    alone: re.Pattern[str]
     pattern: re.Pattern[str]
 
 
@@ -45,17 +47,17 @@ KINDS = (
     Kind(
         "dllogger",
         " Iteration: ",
-        "DLL ",
+        re.compile("DLL "),
         re.compile(
             rf"DLL {_STAMP} - Epoch: (?P<epoch>\d{{1,15}}) Iteration: {_STEP} +(?:{_SAID})*?"
-            rf"train\.total_ips : (?P<rate>{_NUMBER}) im"
+            rf"train\.total_ips : (?P<rate>{_NUMBER}) im(?:g|ages)/s"
         ),
     ),
     # NVIDIA's TensorFlow program
     Kind(
         "tensorflow",
         "_",
-        "DLL ",
+        re.compile("DLL "),
         re.compile(
             rf"DLL {_STAMP} - \(\d+, {_STEP}\) (?P<series>imgs_per_sec|total_ips) ?:"
             rf" (?P<rate>{_NUMBER})(?!\S)"
@@ -65,7 +67,7 @@ KINDS = (
     Kind(
         "cnn",
         "train: epoch ",
-        "train:",
+        re.compile(r"(?<!\w)train:"),
         re.compile(
             rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, {_LOSSES}samples/s:"
             r" (?P<rate>\d{1,30}\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
@@ -74,7 +76,7 @@ KINDS = (
     Kind(
         "bert",
         "step: ",
-        "step:",
+        re.compile(r"(?<!\w)step:"),
         re.compile(
             rf"(?<!\w)step: {_STEP}, {_LOSSES}throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
             r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
@@ -84,7 +86,7 @@ KINDS = (
     Kind(
         "gpt",
         "|",
-        "\n",
+        re.compile("\n"),
         re.compile(
             rf"^[^|]*\| *{_STEP} *\| *\d+ *\| *\d+ *\| *(?P<rate>\d{{1,30}}\.\d{{5}}) *\|"
             r" *(?P<latency>\d{1,30}\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$"
@@ -94,7 +96,7 @@ KINDS = (
     Kind(
         "all_reduce",
         "busbw=",
-        "iteration=",
+        re.compile("iteration="),
         re.compile(rf"iteration={_STEP} us={_NUMBER} busbw=(?P<rate>{_NUMBER}) GB/s"),
     ),
 )
@@ -201,7 +203,7 @@ class PlainLog:
 
 
 def read(path: Path) -> PlainLog:
-    """The log in a file; a step in its last line counts only if a line feed ends it.
+    """The log in a file; in a last line that nothing ends counts what cannot go on.
 
     Raises:
         OSError: it cannot be read.
@@ -215,7 +217,7 @@ def read(path: Path) -> PlainLog:
         else:
             half = _beside(log, count, line, half)
             continue
-        if line.count(kind.alone) > 1:
+        if len(kind.alone.findall(line)) > 1:
             log.garbled = log.garbled or count
         else:
             log.steps.take(count, kind.name, found)
@@ -245,9 +247,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             number, begun = count, whole
             whole = raw.endswith(b"\n")
             count += whole
-            if not (whole and begun):
+            if not begun or (len(raw) == LONGEST and not whole):
                 continue
-            text = raw.lstrip(b"\0").decode("utf-8", "replace")
+            text = raw.lstrip(b"\0").decode("utf-8", "replace") + ("" if whole else CUT)
             parts = _TAG.split(text) if _TAGGED in text else [text]
             if len(parts) == 1:
                 yield number, text

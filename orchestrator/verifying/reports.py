@@ -74,7 +74,7 @@ def check(
         zip(items(written.get("cases")), cases, strict=False)
     ):
         _check_case(place.findings, f"cases[{count}]", case, derived_case)
-    _check_beside(place, written, derived, cases)
+    _check_beside(place, {**written, "headline": _headline(record)}, derived, cases)
 
 
 def _check_beside(
@@ -100,7 +100,7 @@ def _check_beside(
             tables.check(place.findings, name, page.rows, report)
             texts.check(place.findings, name, page, whole, known)
             if name == HTML:
-                texts.check_proofs(place, name, page, report.cases)
+                texts.check_proofs(place, name, page, [*shown.trials(report.cases), *report.canary])
     for path in (HTML, *sorted(path.name for path in (place.path / FIGURES).glob("*.svg"))):
         name = path if path == HTML else f"{FIGURES}/{path}"
         if (page := _page(place, name)) is not None:
@@ -146,6 +146,15 @@ def _document(record: Mapping[str, object]) -> dict[str, object]:
     found |= {"window": own.get("window")}
     found |= {"method": {key: it for key, it in own.items() if key != "repeats"}, "logs": []}
     return found | _facts(record) | ({"rule": own["rule"]} if own.get("rule") else {})
+
+
+def _headline(record: Mapping[str, object]) -> list[str]:
+    """What the first lines of a page must say of a sweep."""
+    keys = ("id", "created", "cluster", "experiment", "written_by")
+    image = [text(at(record, "plan", key)) for key in ("image", "image_digest")]
+    commands = record.get("commands")
+    said = [*map(text, map(record.get, keys)), ", ".join(filter(None, image))]
+    return [*filter(None, said), *(commands if isinstance(commands, list) else [])]
 
 
 def _facts(record: Mapping[str, object]) -> dict[str, object]:

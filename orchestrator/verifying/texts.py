@@ -17,6 +17,7 @@ NAMED = 3
 """Trials that are named beside a code; of others their number is told."""
 _COUNTS = ("trials_valid", "trials", "cases_with_result", "cases")
 _NUMBER = re.compile(r"\d+")
+_DIGEST = re.compile(r"sha256:\w+")
 _PROOF = re.compile(r"(?s)(\d+): (.*)")
 
 
@@ -97,7 +98,8 @@ def check(
     """Compare the first sentence of a page, and all lists of what is out and what is marked.
 
     Args:
-        written: with the derived ``verdict``, ``cases`` and ``canary``.
+        written: with the derived ``verdict``, ``cases`` and ``canary``; ``headline`` has what a
+            page must say of where it all comes from.
     """
     said = written["verdict"]
     numbers = {str(at(said, key)) for key in _COUNTS}
@@ -118,6 +120,15 @@ def check(
         lists["marks"] = (_of(page, "marks"), [*_marked(written)])
     for name, (listed, expected) in lists.items():
         _check_list(findings, (file, name), listed, expected)
+    facts = _of(page, "facts") or first[len(known) :]
+    for fact in written["headline"] if isinstance(written["headline"], list) else []:
+        findings.numbers += 1
+        if not any(fact in line for line in facts):
+            findings.differs(file, "what was measured", "; ".join(facts), fact)
+    image = text(written.get("image_digest"))
+    for digest in (digest for _, item in page.items for digest in _DIGEST.findall(item)):
+        if digest != image:
+            findings.differs(file, "image", digest, image)
 
 
 def _of(page: Page, section: str) -> list[str]:
@@ -175,22 +186,22 @@ def _check_list(
             findings.differs(*where, line, ": ".join(parts))
 
 
-def check_proofs(place: Folder, file: str, page: Page, cases: Sequence[Document]) -> None:
+def check_proofs(place: Folder, file: str, page: Page, trials: Sequence[Document]) -> None:
     """Compare the sha256 and the lines of each log that a page shows with the log."""
-    for case in cases:
-        for trial in items(case.get("trials")):
-            log, digest = text(trial.get("log")), text(trial.get("sha256"))
-            if not log:
-                continue
-            own = [(above, line) for above, line in page.proofs if above.startswith(log)]
-            if not any(above.endswith(digest) for above, _ in own):
-                place.findings.differs(file, log, "no such sha256", digest)
-            shown = {int(it[1]): it[2] for _, line in own if (it := _PROOF.fullmatch(line))}
-            for number, line in _lines(place.path / log, shown):
-                place.findings.numbers += 1
-                if not _plain(line).startswith(_plain(shown[number])):
-                    where = f"line {number} of {log}"
-                    place.findings.differs(file, where, shown[number], line.rstrip())
+    for trial in trials:
+        log, digest = text(trial.get("log")), text(trial.get("sha256"))
+        own = [(above, line) for above, line in page.proofs if log and above.startswith(log)]
+        said = {above.removeprefix(log) for above, _ in own}
+        shown = {int(it[1]): it[2] for _, line in own if (it := _PROOF.fullmatch(line))}
+        numbers = {int(it) for words in said for it in _NUMBER.findall(words.rpartition("sha")[0])}
+        if log and (not any(words.endswith(digest) for words in said) or numbers != {*shown}):
+            derived = f"lines {', '.join(map(str, shown))}, sha256 {digest}"
+            place.findings.differs(file, log, "; ".join(said), derived)
+        for number, line in _lines(place.path / log, shown):
+            place.findings.numbers += 1
+            if not _plain(line).startswith(_plain(shown[number])):
+                where = f"line {number} of {log}"
+                place.findings.differs(file, where, shown[number], line.rstrip())
 
 
 def _lines(path: Path, numbers: Mapping[int, str]) -> Iterator[tuple[int, str]]:

@@ -51,18 +51,18 @@ def main(argv: list[str]) -> None:
 
     gpus = (0,) if device.type == "cuda" else ()
     rate(FEW)
-    count = max(FEW, round(WINDOW_S * rate(FEW) / options.batch_size))
-    print(f"{count} iterations a window", flush=True)
-    ratios = []
+    usual, ratios = rate(FEW), []
     with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as folder:
         for number in range(PAIRS):
             found: dict[bool, float] = {}
+            count = max(FEW, round(WINDOW_S * usual / options.batch_size))
             for watched in (True, False) if number % 2 else (False, True):
                 with observed(Path(folder) / str(number), gpus) if watched else nothing():
                     found[watched] = rate(count)
             ratios.append(found[True] / found[False])
+            usual = sum(found.values()) / 2
             pair = f"with {found[True]:.3f}  without {found[False]:.3f} img/s"
-            print(f"{pair}  ratio {ratios[-1]:.4f}", flush=True)
+            print(f"{pair}  ratio {ratios[-1]:.4f}  {count} iterations each", flush=True)
     print(f"the observer itself used {median(SHARES):.2%} of one CPU; here are {os.cpu_count()}")
     print(f"load of the machine in the last minute: {os.getloadavg()[0]:.1f}")
     print(f"rate with / without: {told(ratios, '.4f')}")

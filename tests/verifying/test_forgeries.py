@@ -365,6 +365,24 @@ def a_log_that_belongs_to_no_case(sweep: Sweep) -> None:
     edit(sweep.folder / RESULTS, lambda it: it["logs"].append({"log": "logs/new.log"}))
 
 
+@forgery("report.html")
+def when_it_was_measured(sweep: Sweep) -> None:
+    created = json.loads((sweep.folder / "sweep.json").read_text())["created"]
+    replaced(sweep.folder / "report.html", f"<dd>{created}", f"<dd>1{created[1:]}")
+
+
+@forgery("report.md")
+def the_image_in_the_method(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", f"sha256:{'0' * 64};", f"sha256:{'1' * 64};")
+
+
+@forgery("report.html")
+def numbers_of_lines_on_the_page(sweep: Sweep) -> None:
+    replaced(
+        sweep.folder / "report.html", "lines in the log: 39, 139<", "lines in the log: 40, 140<"
+    )
+
+
 @forgery("logs/2n8g/r50_b256_amp_1.json")
 def when_a_gate_opened(sweep: Sweep) -> None:
     path = sweep.folder / "logs/2n8g/r50_b256_amp_1.json"
