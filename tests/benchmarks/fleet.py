@@ -9,6 +9,7 @@ Needs root.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -49,9 +50,10 @@ grid: {{placement: [{nodes}x1], precision: [fp32], micro_batch_size: [4]}}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one command took of the controller."""
+    """What one command took of the controller; ``processor_s`` is its own, without the sshd's."""
 
     seconds: float
+    processor_s: float
     memory_mib: float
     threads: int
     exit_code: int
@@ -71,7 +73,8 @@ def inside(count: int, folder: Path) -> None:
     """Measure one fleet, in its own network."""
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     place = made(folder, count)
-    print(f"\n{count} nodes {'':22} {'s':>7} {'MiB':>6} {'threads':>7} {'exit':>4} {'lines':>5}")
+    heads = f"{'s':>7} {'own CPU s':>9} {'MiB':>6} {'threads':>7} {'exit':>4} {'lines':>5}"
+    print(f"\n{count} nodes {'':22} {heads}")
     at = addresses(count)
     machines = [machine(folder / "nodes" / address) for address in at]
     sshd = begun(folder, at)
@@ -90,8 +93,8 @@ def inside(count: int, folder: Path) -> None:
         ):
             cost = cost_of(place, words)
             print(
-                f"{' '.join(words):33} {cost.seconds:7.2f} {cost.memory_mib:6.0f}"
-                f" {cost.threads:7} {cost.exit_code:4} {cost.lines:5}",
+                f"{' '.join(words):33} {cost.seconds:7.2f} {cost.processor_s:9.2f}"
+                f" {cost.memory_mib:6.0f} {cost.threads:7} {cost.exit_code:4} {cost.lines:5}",
                 flush=True,
             )
     finally:
@@ -159,7 +162,7 @@ def begun(folder: Path, at: list[str]) -> Sshd:
 def cost_of(place: Path, words: tuple[str, ...]) -> Cost:
     """Run a command of ours and watch its process."""
     env = {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}:{HERE / 'instant'}"}
-    began = time.perf_counter()
+    began, used_before_s = time.perf_counter(), children_s()
     process = subprocess.Popen(
         (sys.executable, "-c", MAIN, *words),
         cwd=place,
@@ -178,7 +181,14 @@ def cost_of(place: Path, words: tuple[str, ...]) -> Cost:
         print(said[-4000:])
     memory_mib = most.get("VmHWM", 0) / 1024
     lines = len(said.splitlines())
-    return Cost(lasted_s, memory_mib, most.get("Threads", 0), process.returncode, lines)
+    used_s = children_s() - used_before_s
+    return Cost(lasted_s, used_s, memory_mib, most.get("Threads", 0), process.returncode, lines)
+
+
+def children_s() -> float:
+    """Processor seconds of all children that have ended and were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def watched(process: "subprocess.Popen[str]", most: dict[str, int]) -> None:
