@@ -1,8 +1,9 @@
-"""The speeds of nodes, and which of them are slow, where cases ran on several single nodes."""
+"""The speeds of nodes, and which of them are slow, where cases ran on several nodes or pairs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import fmean, median
@@ -15,6 +16,7 @@ from orchestrator.model.result import Result
 LEAST_GAP = 0.01  # a node that is less than 1 % slower is not named
 ROUNDS = 100  # of the fit; it converges by a factor a round, faster the fuller the table is
 CLOSE = 1e-12
+BEST = 2  # trials of a node in pairs: one alone is chance, and of more some had a slow partner
 # Student's t, 97.5 %, of 1 to 10 degrees of freedom. Source: any table of it.
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
@@ -29,36 +31,53 @@ class _Point:
 
 
 @dataclass(frozen=True, slots=True)
+class _Pair:
+    """A valid trial on two nodes: the logarithm of its throughput over the median of its case."""
+
+    nodes: tuple[str, ...]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Fit:
-    """What nodes and cases add to the logarithm, by least squares.
+    """What nodes add to the logarithm.
 
     Args:
+        trials: of each node.
+        weight: how much one of them tells of a node.
         deviation: of a single trial from the fit; None where nothing is left to tell it.
         freedom: degrees of it.
     """
 
     effects: Mapping[str, float]
+    trials: Mapping[str, int]
+    weight: float
     deviation: float | None
     freedom: int
 
 
 def speeds(results: Sequence[Result]) -> NodeSpeeds:
-    """The speeds of the nodes on which cases of a single node ran.
+    """The speeds of the nodes on which cases of one node ran; else of those that ran in pairs.
 
-    Each trial is taken as the product of what its case and what its node can do. The nodes are
+    A trial of one node is taken as the product of what its case and what its node can do. The
+    slower of a pair sets the pace: a node can do what it did in its two best trials. The nodes are
     slow below a gap that is wider than 1 % and than chance: Student's t at 97.5 % for the two nodes
     beside it, with the deviation of all trials. So also half of the nodes may be slow.
     """
     points = _comparable(list(_points(results)))
-    counts = {node: sum(point.node == node for point in points) for node in _nodes(points)}
-    if len(counts) < 2:
-        return NodeSpeeds()
-    fit = _fitted(points)
+    if len({point.node for point in points}) >= 2:
+        return _named(_fitted(points))
+    pairs = _of_several_partners(list(_pairs(results)))
+    return _named(_best(pairs)) if pairs else NodeSpeeds()
+
+
+def _named(fit: _Fit) -> NodeSpeeds:
     middle = median(fit.effects.values())
     nodes = tuple(
-        NodeSpeed(node, counts[node], exp(fit.effects[node] - middle)) for node in sorted(counts)
+        NodeSpeed(node, fit.trials[node], exp(fit.effects[node] - middle))
+        for node in sorted(fit.effects)
     )
-    slow = _slow(fit, counts)
+    slow = _slow(fit)
     if not slow:
         return NodeSpeeds(nodes)
     fast = fmean(effect for node, effect in fit.effects.items() if node not in slow)
@@ -83,8 +102,43 @@ def _points(results: Iterable[Result]) -> Iterable[_Point]:
                 yield _Point(index, trial.nodes[0], log(trial.throughput))
 
 
-def _nodes(points: Iterable[_Point]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(point.node for point in points))
+def _pairs(results: Iterable[Result]) -> Iterable[_Pair]:
+    for result in results:
+        valid = [trial for trial in result.trials if trial.state == "valid"]
+        rates = [
+            (trial.nodes, log(trial.throughput))
+            for trial in valid
+            if trial.throughput and len(trial.nodes) == 2
+        ]
+        for nodes, rate in rates:
+            yield _Pair(nodes, rate - median(value for _, value in rates))
+
+
+def _of_several_partners(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Without nodes that met one other node only: which of both is slow, nothing tells."""
+    while True:
+        partners: dict[str, set[str]] = defaultdict(set)
+        for pair in pairs:
+            for node in pair.nodes:
+                partners[node].update(pair.nodes)
+        told = [pair for pair in pairs if all(len(partners[node]) > 2 for node in pair.nodes)]
+        if len(told) == len(pairs):
+            return told
+        pairs = told
+
+
+def _best(pairs: Sequence[_Pair]) -> _Fit:
+    values: dict[str, list[float]] = defaultdict(list)
+    for pair in pairs:
+        for node in pair.nodes:
+            values[node].append(pair.value)
+    best = {node: fmean(nlargest(BEST, own)) for node, own in values.items()}
+    trials = {node: len(own) for node, own in values.items()}
+    rest = [pair.value - min(best[node] for node in pair.nodes) for pair in pairs]
+    freedom = len(pairs) - len(best)
+    squares = sum((value - fmean(rest)) ** 2 for value in rest)
+    deviation = sqrt(squares / freedom) if freedom > 0 else None
+    return _Fit(best, trials, 0.5, deviation, freedom)
 
 
 def _comparable(points: Sequence[_Point]) -> list[_Point]:
@@ -122,20 +176,22 @@ def _fitted(points: Sequence[_Point]) -> _Fit:
             break
     freedom = len(points) - len(by_node) - len(by_case) + 1
     left = sum((point.value - bases[point.case] - effects[point.node]) ** 2 for point in points)
-    return _Fit(effects, sqrt(left / freedom) if freedom else None, freedom)
+    trials = {node: len(those) for node, those in by_node.items()}
+    return _Fit(effects, trials, 1, sqrt(left / freedom) if freedom else None, freedom)
 
 
-def _slow(fit: _Fit, counts: Mapping[str, int]) -> tuple[str, ...]:
+def _slow(fit: _Fit) -> tuple[str, ...]:
     """The nodes below the highest such gap that has half of the nodes above it, else any."""
     if fit.deviation is None:
         return ()
     order = sorted(fit.effects, key=lambda node: fit.effects[node])
+    told = {node: fit.weight * count for node, count in fit.trials.items()}
     chance = _student(fit.freedom) * fit.deviation
     below = [
         place
         for place, (low, high) in enumerate(pairwise(order), 1)
         if fit.effects[high] - fit.effects[low]
-        > max(LEAST_GAP, chance * sqrt(1 / counts[low] + 1 / counts[high]))
+        > max(LEAST_GAP, chance * sqrt(1 / told[low] + 1 / told[high]))
     ]
     of_few = [place for place in below if 2 * place <= len(order)]
     slow = order[: max(of_few or below, default=0)]

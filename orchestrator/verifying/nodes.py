@@ -1,7 +1,7 @@
-"""How fast single nodes are beside one another, from cases that ran on several of them.
+"""How fast nodes are beside one another, from cases that ran on several of them, or on pairs.
 
-Source: ``docs/measuring.md``: least squares over logarithms, a gap of more than 1 % and more than
-chance by Student's t.
+Source: ``docs/measuring.md``: least squares over logarithms, of pairs the two best trials; a gap of
+more than 1 % and more than chance by Student's t.
 """
 
 from collections.abc import Sequence
@@ -43,13 +43,53 @@ def compared(cases: Sequence[DerivedCase]) -> NodeSpeeds:
     )
     nodes = sorted({node for _, node, _ in points})
     if len(nodes) < 2:
-        return NodeSpeeds({}, [])
+        return _of_pairs(cases)
     counts = {node: sum(of == node for _, of, _ in points) for node in nodes}
     effects, left = _fitted(points, nodes)
-    middle = median(effects.values())
-    speeds = {node: (counts[node], exp(effects[node] - middle)) for node in nodes}
     freedom = len(points) - len(nodes) - len({number for number, _, _ in points}) + 1
-    slow = _slow(effects, counts, sqrt(left / freedom), freedom) if freedom else []
+    slow = _slow(effects, {**counts}, sqrt(left / freedom), freedom) if freedom else []
+    return _told(effects, counts, slow)
+
+
+def _of_pairs(cases: Sequence[DerivedCase]) -> NodeSpeeds:
+    """The slower of a pair sets the pace; nodes that met one other only are not compared."""
+    pairs = [pair for case in cases for pair in _over_median(case)]
+    lone = {""}
+    while lone:
+        met: dict[str, set[str]] = {}
+        for pair, _ in pairs:
+            for node in pair:
+                met.setdefault(node, set()).update(pair)
+        lone = {node for node, others in met.items() if len(others) < 3}
+        pairs = [(pair, value) for pair, value in pairs if not lone.intersection(pair)]
+    if not pairs:
+        return NodeSpeeds({}, [])
+    best = {
+        node: fmean(sorted(value for pair, value in pairs if node in pair)[-2:]) for node in met
+    }
+    counts = {node: sum(node in pair for pair, _ in pairs) for node in met}
+    rest = [value - min(best[node] for node in pair) for pair, value in pairs]
+    freedom = len(pairs) - len(best)
+    slow = []
+    if freedom > 0:
+        left = sum((value - fmean(rest)) ** 2 for value in rest)
+        halves = {node: count / 2 for node, count in counts.items()}
+        slow = _slow(best, halves, sqrt(left / freedom), freedom)
+    return _told(best, counts, slow)
+
+
+def _over_median(case: DerivedCase) -> list[tuple[tuple[str, ...], float]]:
+    rates = [
+        (tuple(trial.nodes), log(trial.derived.throughput))
+        for trial in case.valid
+        if trial.derived.throughput and len(trial.nodes) == 2
+    ]
+    return [(pair, rate - median(value for _, value in rates)) for pair, rate in rates]
+
+
+def _told(effects: dict[str, float], counts: dict[str, int], slow: Sequence[str]) -> NodeSpeeds:
+    middle = median(effects.values())
+    speeds = {node: (counts[node], exp(effects[node] - middle)) for node in sorted(effects)}
     return NodeSpeeds(speeds, _marks(slow, effects))
 
 
@@ -100,7 +140,7 @@ def _solved(rows: list[list[float]]) -> list[float]:
 
 
 def _slow(
-    effects: dict[str, float], counts: dict[str, int], deviation: float, freedom: int
+    effects: dict[str, float], told: dict[str, float], deviation: float, freedom: int
 ) -> list[str]:
     """The nodes below the widest-reaching gap that is no chance."""
     order = sorted(effects, key=lambda node: effects[node])
@@ -109,7 +149,7 @@ def _slow(
         place
         for place, (low, high) in enumerate(pairwise(order), 1)
         if effects[high] - effects[low]
-        > max(LEAST_GAP, chance * sqrt(1 / counts[low] + 1 / counts[high]))
+        > max(LEAST_GAP, chance * sqrt(1 / told[low] + 1 / told[high]))
     ]
     few = [place for place in gaps if 2 * place <= len(order)]
     return sorted(order[: max(few or gaps, default=0)])

@@ -1,10 +1,13 @@
 """The repeats of a case go round the nodes."""
 
+from collections import Counter
 from dataclasses import replace
+
+import pytest
 
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Trial
-from orchestrator.sweeping.rotation import Rotation
+from orchestrator.sweeping.rotation import Rotation, pair
 
 
 def trial(batch: int) -> Trial:
@@ -22,3 +25,26 @@ def test_nodes_on_which_a_case_ran_least_come_first() -> None:
     rotation.add(one, ["c", "b"])
     assert rotation.order(one) == rotation.order(other) == ("a", "b", "c")
     assert rotation.order(replace(one, canary="start")) == ()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 10])
+def test_repeats_of_two_nodes_go_round_the_pairs(count: int) -> None:
+    """In each round no node is there twice; in as many rounds as there are partners, many meet."""
+    nodes = [f"n{at}" for at in range(count)]
+    per_round = count // 2
+    pairs = [pair(nodes, repeat) for repeat in range(1, 1 + per_round * (count - 1))]
+    for at in range(0, len(pairs), per_round):
+        used = Counter(node for gang in pairs[at : at + per_round] for node in gang)
+        assert set(used.values()) == {1}
+        assert len(used) == 2 * per_round
+    met = {frozenset(gang) for gang in pairs}
+    assert len(met) >= min(3, count - 1) * per_round
+
+
+def test_a_pair_comes_before_nodes_that_were_used_less() -> None:
+    """The pair of its repeat, in the order of nodes; of one node there is none."""
+    rotation, two = Rotation(), replace(trial(1), case=replace(trial(1).case, nodes=2))
+    rotation.begin(["a", "b", "c", "d"])
+    rotation.add(two, ["a", "d"])
+    assert rotation.order(two) == ("a", "d", "b", "c")
+    assert pair(["a"], 1) == ()

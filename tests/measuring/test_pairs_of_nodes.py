@@ -1,0 +1,122 @@
+"""The speed of nodes by trials of two: a slow one is told from the partners that it held up."""
+
+import random
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from orchestrator.measuring import node_speeds
+from orchestrator.model.node_speeds import NodeSpeeds
+from orchestrator.sweeping.rotation import pair
+from orchestrator.verifying import nodes as second_reader
+from orchestrator.verifying.cases import CaseTrial, DerivedCase
+from orchestrator.verifying.trials import DerivedTrial
+from tests.measuring.test_node_speeds import result, trial
+
+DRAWS = 200
+ROUNDS = 6
+Rates = list[tuple[tuple[str, ...], float]]
+
+
+def names(count: int) -> tuple[str, ...]:
+    return tuple(f"n{at}" for at in range(1, count + 1))
+
+
+def drawn(dice: random.Random, count: int, slow: Collection[str]) -> Rates:
+    """Rounds of an all-reduce over pairs: the slower of both sets the pace; 0.5 % of spread."""
+    gangs = [pair(names(count), repeat + 1) for repeat in range(ROUNDS * (count // 2))]
+    return [
+        (gang, 40.0 * (0.95 if {*gang} & {*slow} else 1) * dice.gauss(1, 0.005)) for gang in gangs
+    ]
+
+
+def speeds(*cases: Iterable[tuple[tuple[str, ...], float]]) -> NodeSpeeds:
+    return node_speeds.speeds(
+        [
+            result(at, *(trial(" ".join(gang), rate) for gang, rate in case))
+            for at, case in enumerate(cases, 1)
+        ]
+    )
+
+
+def by_second_reader(*cases: Rates) -> second_reader.NodeSpeeds:
+    return second_reader.compared(
+        [
+            DerivedCase(
+                {},
+                [
+                    CaseTrial({}, "t", "valid", DerivedTrial(rate), {}, "-", [*gang], None)
+                    for gang, rate in case
+                ],
+            )
+            for case in cases
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "slow"),
+    [
+        (3, ["n3"]),
+        (4, ["n3"]),
+        (4, ["n1", "n3"]),
+        (5, ["n1", "n3"]),
+        (8, ["n1", "n3"]),
+        (32, ["n3"]),
+    ],
+)
+def test_slow_nodes_are_named_in_nearly_all_draws(count: int, slow: list[str]) -> None:
+    """5 % slower, at a spread of 0.5 %."""
+    dice = random.Random(f"{count}{slow}")
+    found = [speeds(drawn(dice, count, slow)) for _ in range(DRAWS // 4)]
+    assert sum(one.slow == tuple(slow) for one in found) >= 0.95 * len(found)
+
+
+@pytest.mark.parametrize("count", [3, 4, 8])
+def test_equal_nodes_are_named_in_few_draws(count: int) -> None:
+    """At most 5 %."""
+    dice = random.Random(count)
+    named = sum(bool(speeds(drawn(dice, count, ())).slow) for _ in range(DRAWS))
+    assert named <= 0.05 * DRAWS
+
+
+@pytest.mark.parametrize("gangs", [["a b"], ["a b", "c d"], ["a b", "b c"]])
+def test_a_node_that_met_one_other_only_is_not_compared(gangs: list[str]) -> None:
+    """One pair, two pairs, a chain: a lack could be either's."""
+    rates: Rates = [(tuple(gang.split()), 40.0 + at) for at, gang in enumerate(gangs)] * 3
+    assert speeds(rates) == NodeSpeeds()
+    assert by_second_reader(rates).speeds == {}
+
+
+def test_a_node_can_do_what_it_did_in_its_two_best_trials() -> None:
+    """Of three pairs the two with b are at 36: b is 10 % slower than a and c."""
+    once: Rates = [(("a", "b"), 36.0), (("b", "c"), 36.0), (("c", "a"), 40.0)]
+    found = speeds([*once, *once])
+    assert [speed.speed for speed in found.nodes] == pytest.approx([1, 0.9, 1])
+    assert [speed.trials for speed in found.nodes] == [4, 4, 4]
+    assert found.slow == ("b",)
+    assert found.by == pytest.approx(0.1)
+    assert speeds(once).slow == ()  # three trials of three nodes: nothing tells chance
+
+
+def test_trials_of_single_nodes_count_before_those_of_pairs() -> None:
+    """What two nodes do together is another thing than what one can do."""
+    singles = [(("a",), 10.0), (("b",), 9.0)] * 2
+    pairs = [(("a", "b"), 5.0), (("b", "c"), 5.0), (("c", "a"), 3.0)] * 2
+    assert [speed.node for speed in speeds(singles, pairs).nodes] == ["a", "b"]
+
+
+@pytest.mark.parametrize("count", [3, 4, 7, 9, 10, 64])
+def test_two_readers_that_share_no_code_agree(count: int) -> None:
+    """Speeds, and whether any is slow."""
+    dice = random.Random(count)
+    for slow in ((), ("n3",)):
+        rates = drawn(dice, count, slow)
+        ours, theirs = speeds(rates), by_second_reader(rates)
+        assert len(ours.nodes) == count
+        assert [*theirs.speeds] == [speed.node for speed in ours.nodes]
+        for speed in ours.nodes:
+            trials, over_median = theirs.speeds[speed.node]
+            assert trials == speed.trials
+            assert over_median == pytest.approx(speed.speed, 1e-12)
+        assert bool(ours.slow) == bool(theirs.marks)
