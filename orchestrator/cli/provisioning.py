@@ -65,22 +65,25 @@ def provision(
         bool, typer.Option("--recount", help="Count files of data sets again.")
     ] = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Then measure the speed of every node at once.")
+        bool,
+        typer.Option("--measure", help="Then measure the speed of nodes alone, in pairs and all."),
     ] = False,
     by: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="With --measure: a playbook with `pack: one-node`.", autocompletion=PLAYBOOKS
+            help="With --measure: a playbook that packs; default: node-speed and all-reduce.",
+            autocompletion=PLAYBOOKS,
         ),
-    ] = "node-speed",
+    ] = None,
     nodes: Nodes = None,
 ) -> int:
     """Prepare images on the nodes, and check whether the nodes are fit to measure."""
     from orchestrator.sweeping.campaign import Caller
     from orchestrator.verbs import provision as verb
 
+    playbooks = tuple(by or ()) if measure else None
     options = verb.ProvisionOptions(
-        inventory, tuple(image or ()), nodes, bundle, lock, recount, by if measure else None
+        inventory, tuple(image or ()), nodes, bundle, lock, recount, playbooks
     )
     if dry_run:
         return verb.dry_run(face.store, options, face.voice)

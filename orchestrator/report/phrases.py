@@ -156,8 +156,8 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "（取 2 % 与该用例自身离散度中的较大者）时标记为 DRIFT。",
     ),
     "node_speeds": (
-        "By the cases of a single node that ran on several of them; 1 is the median node.",
-        "依据在多个节点上运行过的单节点用例；1 为中位节点。",
+        "By the cases of one node, else of two, that ran on several; 1 is the median node.",
+        "依据在多个节点上运行过的单节点用例（没有时为双节点用例）；1 为中位节点。",
     ),
     "not_run": ("- not run: {names}", "- 未运行：{names}"),
 }

@@ -1,10 +1,13 @@
-"""How fast nodes are: a short run of a case of a single node, on every node at once."""
+"""How fast nodes are: short runs on every node at once, in pairs, and on all nodes together."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.collecting import show
 from orchestrator.inputs import sites, user_files
+from orchestrator.measuring import node_groups
+from orchestrator.measuring.node_groups import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.report import Report
@@ -14,8 +17,9 @@ from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import SweepOptions
 
-PLAYBOOK = "node-speed"
+PLAYBOOKS = ("node-speed", "all-reduce")
 TURNS = 3  # trials of each node: what varies between them tells a slow node from chance
+ROUNDS = 6  # of pairs: each node has as many partners, where there are so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,53 +30,146 @@ class Whose:
     nodes: str | None
 
 
-def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Report:
-    """What a new sweep of the playbook's largest fitting case of one node found on every node.
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """What a playbook found.
+
+    Args:
+        nodes: a report of the nodes alone, and one of them in pairs; of those that the playbook has
+            cases for.
+        together: reports of more nodes, the most first; of halves only where a group is slow.
+    """
+
+    nodes: tuple[Report, ...]
+    together: tuple[Report, ...] = ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of all that ran together, beside the pairs."""
+        together = (result for report in self.together for result in report.results)
+        return node_groups.groups(self.nodes[-1].results[0], together)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether any node or group is."""
+        slow = any(report.node_speeds.slow for report in self.nodes)
+        return slow or any(group.is_slow for group in self.groups)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every trial is valid."""
+        reports = (*self.nodes, *self.together)
+        return all(trial.state == "valid" for report in reports for trial in report.trials)
+
+
+def shipped(whose: Whose) -> tuple[str, ...]:
+    """The shipped playbooks that can measure these nodes: one GPU alone has no fabric."""
+    cluster = _cluster(whose)
+    return tuple(name for name in PLAYBOOKS if _cases(user_files.playbook(name), cluster))
+
+
+def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speeds:
+    """What new sweeps of the playbook found.
+
+    Nodes alone run a case with as many GPUs as every node has. Where the playbook packs
+    ``disjoint``, pairs follow, in rounds of new partners; and where it measures a bus bandwidth,
+    which is the same for any number of nodes, all of them together. Groups that are slow beside the
+    pairs are halved.
 
     Raises:
-        UsageError: NO-PACK, NO-CASE; the playbook cannot measure nodes side by side.
+        UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
         DlperfError: as of any sweep.
     """
-    cluster = sites.narrowed(user_files.cluster(whose.inventory)[0], whose.nodes)
-    case = _case(user_files.playbook(playbook), cluster)
-    turns = TURNS * len(cluster.members)
-    options = SweepOptions(
-        playbook=playbook,
-        inventory=whose.inventory,
-        cases=(case.placement,),
-        repeats=turns,
-        new=True,
-        max_fail=None,
-        nodes=whose.nodes,
-        strict=False,
-    )
+    cluster, found = _cluster(whose), user_files.playbook(playbook)
+    cases = _cases(found, cluster)
+    if not cases:
+        raise errors.UsageError(
+            f"playbook {playbook} has no case that measures"
+            f" {words.count(len(cluster.members), 'node')} with at most {_gpus(cluster)} GPUs each",
+            code="NO-CASE",
+            fix="give a playbook with a case of one node, or `pack: disjoint` and one of two",
+        )
+    runs, reports = _Runs(store, whose, playbook, caller), []
+    if 1 in cases:
+        reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
+    if 2 not in cases:
+        return Speeds(tuple(reports))
+    at_once = len(cluster.members) // 2
+    for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
+        pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
+    together = _together(runs, cases, pairs) if found.workload.unit == "GB/s" else ()
+    return Speeds((*reports, pairs), tuple(together))
 
-    def written(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-        show.write(opened, found, show.Out(opened.folder))
-        return found
 
-    return run.run(store, options, caller, run.Ways(written))
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    store: Store
+    whose: Whose
+    playbook: str
+    caller: Caller
+
+    def sweep(
+        self, case: Case, repeats: int, *, new: bool = True, nodes: Sequence[str] = ()
+    ) -> Report:
+        """The report of a case; of these nodes, if any are named."""
+        options = SweepOptions(
+            playbook=self.playbook,
+            inventory=self.whose.inventory,
+            cases=(case.placement,),
+            repeats=repeats,
+            new=new,
+            max_fail=None,
+            nodes=",".join(nodes) or self.whose.nodes,
+            strict=False,
+        )
+
+        def written(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
+            show.write(opened, found, show.Out(opened.folder))
+            return found
+
+        return run.run(self.store, options, self.caller, run.Ways(written))
 
 
-def _case(playbook: user_files.Playbook, cluster: Cluster) -> Case:
-    """The case of one node with the most GPUs that every node has."""
+def _together(runs: _Runs, cases: Mapping[int, Case], pairs: Report) -> Iterator[Report]:
+    """The most nodes that there is a case of; then the halves of slow groups, down to pairs."""
+    most = max(cases)
+    todo: list[tuple[int, Sequence[str]]] = [(most, ())] if most > 2 else []
+    for count, nodes in todo:
+        report = runs.sweep(cases[count], 2 if nodes else 1, nodes=nodes)
+        yield report
+        half = count // 2
+        if half > 2 and half in cases:
+            found = node_groups.groups(pairs.results[0], report.results)
+            todo += [(half, group.nodes) for group in found if group.is_slow]
+
+
+def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:
+    """By number of nodes the case with the most GPUs that every node has; maybe none.
+
+    Raises:
+        UsageError: NO-PACK.
+    """
     experiment = playbook.experiment
     if experiment.method.pack == "none":
         raise errors.UsageError(
             f"playbook {playbook.name} runs one trial at a time",
             code="NO-PACK",
-            fix="give one with `pack: one-node` in its method, such as the shipped node-speed",
+            fix="give one with `pack: one-node` or `disjoint` in its method, such as the shipped"
+            f" {' and '.join(PLAYBOOKS)}",
         )
-    least = min(len(node.usable_gpus) for node in cluster.members)
-    fitting = [
-        case
-        for case in matrix.cases(experiment)
-        if case.nodes == 1 and (case.device != "cuda" or case.gpus_per_node <= least)
-    ]
-    if not fitting:
-        raise errors.UsageError(
-            f"playbook {playbook.name} has no case of one node with at most {least} GPUs",
-            code="NO-CASE",
-            fix="give a playbook that has one",
-        )
-    return max(fitting, key=lambda case: case.gpus_per_node)
+    most = len(cluster.members) if experiment.method.pack == "disjoint" else 1
+    found = {
+        case.nodes: case
+        for case in sorted(matrix.cases(experiment), key=lambda case: case.gpus_per_node)
+        if case.nodes <= most and (case.device != "cuda" or case.gpus_per_node <= _gpus(cluster))
+    }
+    return found if {1, 2} & {*found} else {}
+
+
+def _cluster(whose: Whose) -> Cluster:
+    return sites.narrowed(user_files.cluster(whose.inventory)[0], whose.nodes)
+
+
+def _gpus(cluster: Cluster) -> int:
+    """How many every node has."""
+    return min(len(node.usable_gpus) for node in cluster.members)

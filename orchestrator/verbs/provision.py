@@ -4,15 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, images, nodeset, report, words
+from orchestrator import errors, images, nodeset, words
 from orchestrator.checks import provisioned
-from orchestrator.collecting import show
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action, ImageRecipe
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.report import Report
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.probes import node as node_probe
@@ -30,7 +28,7 @@ from orchestrator.provisioning import (
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
-from orchestrator.sweeping import node_speed
+from orchestrator.sweeping import node_speed, speeds_shown
 from orchestrator.sweeping.campaign import Caller
 
 
@@ -44,7 +42,8 @@ class ProvisionOptions:
         bundle: a folder to take images and downloads from.
         lock: resolve base tags and hash downloads anew, and write both into the lock.
         recount: count the files of data sets anew.
-        measure: a playbook to measure the speed of every node by, at last; None for not at all.
+        measure: playbooks to measure the speed of nodes by, at last; empty for those that are
+            shipped, None for not at all.
     """
 
     inventory: str
@@ -53,7 +52,7 @@ class ProvisionOptions:
     bundle: Path | None
     lock: bool
     recount: bool
-    measure: str | None
+    measure: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +132,7 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
     code = _exit_code(site, failures)
     document = {**_document(site, failures_shown), "actions": shown.actions_json(done)}
     if code == 0 and options.measure is not None:
-        found = node_speed.measured(
-            store, node_speed.Whose(options.inventory, options.nodes), options.measure, caller
-        )
-        code, document["measured"] = _show_speeds(voice, found), report.document(found)
+        code, document["measured"] = _measured(store, options, options.measure, caller)
     voice.document({"exit_code": code, **document})
     _say_verdict(voice, code, failures_shown, f"{words.count(len(names), 'node')}", kept)
     return code
@@ -231,19 +227,18 @@ def _imported(
     return replace(site, images={**site.images, **records}, provisioned=()), done
 
 
-def _show_speeds(voice: Voice, found: Report) -> int:
-    """The table of nodes beside one another, and what a reader must know of it; exit code."""
-    rows = [
-        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" * (speed.node in slow))
-        for slow in (found.node_speeds.slow,)
-        for speed in found.node_speeds.nodes
-    ]
-    head = ("node", "trials", "speed over the median node", "")
-    voice.table(f"Speed of every node, by {found.source}", head, rows)
-    show.say_reasons(found, voice)
-    if any(trial.state != "valid" for trial in found.trials):
-        return 3
-    return 5 if found.node_speeds.slow else 0
+def _measured(
+    store: Store, options: ProvisionOptions, playbooks: Sequence[str], caller: Caller
+) -> tuple[int, dict[str, object]]:
+    """Exit code, and by playbook what it found."""
+    whose = node_speed.Whose(options.inventory, options.nodes)
+    codes, documents = [0], dict[str, object]()
+    for playbook in playbooks or node_speed.shipped(whose):
+        found = node_speed.measured(store, whose, playbook, caller)
+        speeds_shown.show(caller.voice, playbook, found)
+        codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
+        documents[playbook] = speeds_shown.document(found)
+    return errors.joined(codes), documents
 
 
 def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:

@@ -37,9 +37,9 @@ def rows(said: Any) -> dict[str, Any]:
     ("playbook", "batch", "unit"),
     [
         ("oneflow-rn50-fp32", 128, "images/s"),
-        ("oneflow-rn50-amp", 256, "images/s"),
+        pytest.param("oneflow-rn50-amp", 256, "images/s", marks=pytest.mark.long),
         ("oneflow-bert-fp32", 96, "sentences/s"),
-        ("oneflow-bert-amp", 160, "sentences/s"),
+        pytest.param("oneflow-bert-amp", 160, "sentences/s", marks=pytest.mark.long),
     ],
 )
 def test_oneflow_is_measured_over_four_nodes(

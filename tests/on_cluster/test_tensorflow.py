@@ -33,8 +33,8 @@ def prepared(
     ("playbook", "pattern"),
     [
         ("tf-rn50-fp32", "*_b128_*"),
-        ("tf-rn50-amp", "*_b208_amp-xla_*"),
-        ("tf-rn50-amp-perf", "*_b128_amp-xla-benchmark_*"),
+        pytest.param("tf-rn50-amp", "*_b208_amp-xla_*", marks=pytest.mark.long),
+        pytest.param("tf-rn50-amp-perf", "*_b128_amp-xla-benchmark_*", marks=pytest.mark.long),
     ],
 )
 def test_tensorflow_runs_by_mpi_over_four_nodes(

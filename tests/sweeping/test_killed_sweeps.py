@@ -152,17 +152,18 @@ def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> No
     assert list(place.state.rglob("*.new")) == []
 
 
-def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place) -> None:
-    """SIGKILL of the sweep, 40 times: the same set of trials, each once, and nothing left."""
+@pytest.mark.parametrize("times", [12, pytest.param(40, marks=pytest.mark.long)])
+def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place, times: int) -> None:
+    """SIGKILL of the sweep, often: the same set of trials, each once, and nothing left."""
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201 - shown by pytest when the test fails
     dice = random.Random(seed)
     kills = 0
-    repeats = 30
+    repeats = times
     began = time.monotonic()
     place.run("sweep", "toy", "--dry-run")
     start_s = time.monotonic() - began  # of the program itself: longer where the machine is slow
-    while kills < 40:
+    while kills < times:
         process = place.start("sweep", "toy", "--repeats", str(repeats))
         time.sleep(start_s * dice.uniform(0.5, 2.5))
         if process.poll() is not None:

@@ -23,7 +23,8 @@ def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
     (place.folder / "playbooks" / "speed.yaml").write_text(PLAYBOOK)
     done = place.run("provision", "two", "--measure", "--by", "speed", "--json")
     assert done.returncode == 5, done.stderr
-    speeds = json.loads(done.stdout)["measured"]["node_speeds"]
+    (alone,) = json.loads(done.stdout)["measured"]["speed"]["nodes"]
+    speeds = alone["node_speeds"]
     assert {speed["node"]: speed["trials"] for speed in speeds} == {"left": 3, "right": 3}
     assert speeds[0]["speed"] > 1 > speeds[1]["speed"]
     assert "SLOW-NODE: right is" in done.stderr
@@ -38,6 +39,55 @@ def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
         assert "SLOW-NODE" in first
 
 
+THREE = """\
+name: three
+defaults: {transport: local, runtime: process}
+nodes:
+  - {name: left, address: 127.0.0.1}
+  - {name: right, address: 127.0.0.3}
+  - {name: middle, address: 127.0.0.4}
+"""
+
+
+def test_a_node_that_holds_up_its_partners_is_named(place: Place) -> None:
+    """Pairs in rounds, all of one sweep; the slow one is slow in each, the others in some."""
+    (place.folder / "inventory" / "three.yaml").write_text(THREE)
+    text = PLAYBOOK.replace("one-node", "disjoint").replace("[1x1, 2x1]", "[2x1]")
+    (place.folder / "playbooks" / "pairs.yaml").write_text(text)
+    done = place.run("provision", "three", "--measure", "--by", "pairs", "--json")
+    assert done.returncode == 5, done.stderr
+    found = json.loads(done.stdout)["measured"]["pairs"]
+    (pairs,), groups = found["nodes"], found["groups"]
+    assert {speed["node"]: speed["trials"] for speed in pairs["node_speeds"]} == {
+        "left": 4,
+        "middle": 4,
+        "right": 4,
+    }
+    assert "SLOW-NODE: right is" in done.stderr
+    assert groups == []  # more nodes do not train at the pace of a pair
+    assert len(list(place.state.glob("sweeps/*"))) == 1
+
+
+@pytest.mark.long
+def test_groups_that_are_slow_are_halved(place: Place) -> None:
+    """Eight nodes are slow together though no pair is: of their halves that with n8."""
+    nodes = "".join(f"  - {{name: n{at}, address: 127.0.0.{at}}}\n" for at in range(1, 9))
+    text = f"name: eight\ndefaults: {{transport: local, runtime: process}}\nnodes:\n{nodes}"
+    (place.folder / "inventory" / "eight.yaml").write_text(text)
+    text = PLAYBOOK.replace("one-node", "disjoint").replace("[1x1, 2x1]", "[2x1, 4x1, 8x1]")
+    text = text.replace("workload: toy", "workload: toy_fabric")
+    text = text.replace("slow-right, step_s: 0.05", "slow-fabric, step_s: 0.01")
+    (place.folder / "playbooks" / "fabric.yaml").write_text(text)
+    done = place.run("provision", "eight", "--measure", "--by", "fabric", "--json")
+    assert done.returncode == 5, done.stderr
+    groups = json.loads(done.stdout)["measured"]["fabric"]["groups"]
+    names = [f"n{at}" for at in range(1, 9)]
+    assert [group["nodes"] for group in groups] == [names, names[:4], names[4:]]
+    assert [group["share"] < 2 / 3 for group in groups] == [True, False, True]
+    (line,) = (line for line in done.stderr.splitlines() if "FABRIC-SLOW" in line)
+    assert line.startswith("FABRIC-SLOW: n[5-8] together reach ")
+
+
 def test_nodes_that_are_alike_are_fit(place: Place) -> None:
     """A table of them, and the word."""
     text = PLAYBOOK.replace("behaviour: slow-right, ", "")
@@ -45,6 +95,7 @@ def test_nodes_that_are_alike_are_fit(place: Place) -> None:
     done = place.run("provision", "two", "--measure", "--by", "speed")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "speed over the median node" in done.stdout
+    assert "1x1, median" in done.stdout
     assert "Fit to measure: 2 nodes" in done.stdout
 
 

@@ -28,6 +28,7 @@ Behaviour = Literal[
     "detached",
     "wordy",
     "slow-right",  # three times slower on the node of that name
+    "slow-fabric",  # thirty times slower where more than two nodes run, one of them n8
 ]
 
 
@@ -90,3 +91,6 @@ def last_speaks(case: Case, method: Method, placement: Placement) -> Command:
 
 
 LAST = replace(WORKLOAD, name="toy_last", command=last_speaks, log_node="last")
+
+# It claims a unit that is the same for any number of ranks, which its throughput is not.
+FABRIC = replace(WORKLOAD, name="toy_fabric", unit="GB/s")

@@ -86,8 +86,11 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
         talk(400_000 if asked.behaviour == "wordy" else 0)
         say(f"PARAMETER {header}  amp : False  world_size : {world} ", time.time())
     before, slower = time.time(), 1
-    if asked.behaviour == "slow-right" and b'"right"' in Path("attempt.json").read_bytes():
+    attempt = Path("attempt.json").read_bytes()
+    if asked.behaviour == "slow-right" and b'"right"' in attempt:
         slower = 3
+    if asked.behaviour == "slow-fabric" and asked.nnodes > 2 and b'"n8"' in attempt:
+        slower = 30
     for step in range(1, asked.prof):
         misbehave(asked, rank, step)
         time.sleep(asked.step_s * slower)

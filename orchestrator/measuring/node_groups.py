@@ -1,0 +1,50 @@
+"""The bus bandwidth of many nodes together, beside that of pairs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from orchestrator.model.result import Result
+
+LEAST_SHARE = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes of one trial.
+
+    Args:
+        busbw: in GB/s.
+        share: of the median of pairs.
+    """
+
+    nodes: tuple[str, ...]
+    busbw: float
+    share: float
+
+    @property
+    def is_slow(self) -> bool:
+        """Bus bandwidth does not depend on the number of ranks; a third less is no algorithm's.
+
+        Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
+        """
+        return self.share < LEAST_SHARE
+
+
+def groups(pairs: Result, together: Iterable[Result]) -> tuple[Group, ...]:
+    """The groups of all valid trials; none where no trial of pairs is valid."""
+    if pairs.statistics is None:
+        return ()
+    return tuple(
+        Group(trial.nodes, trial.throughput, trial.throughput / pairs.statistics.median)
+        for result in together
+        for trial in result.trials
+        if trial.state == "valid" and trial.throughput
+    )
+
+
+def smallest_slow(found: Sequence[Group]) -> Iterator[Group]:
+    """The slow groups no part of which is slow too."""
+    slow = [group for group in found if group.is_slow]
+    for group in slow:
+        if not any({*part.nodes} < {*group.nodes} for part in slow):
+            yield group

@@ -1,0 +1,64 @@
+"""What ``provision --measure`` found, as tables and as a document."""
+
+from dataclasses import asdict
+
+from orchestrator import nodeset, report
+from orchestrator.collecting import show as sweep_shown
+from orchestrator.console import Voice
+from orchestrator.measuring import node_groups
+from orchestrator.measuring.node_groups import Group
+from orchestrator.model.problem import Problem
+from orchestrator.model.report import Report
+from orchestrator.sweeping.node_speed import Speeds
+
+
+def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
+    """Tables of nodes and of groups of them, and what a reader must know of both."""
+    for found in speeds.nodes:
+        _show_nodes(voice, found)
+    groups = speeds.groups
+    if not groups:
+        return
+    rows = [
+        (
+            nodeset.fold(group.nodes),
+            f"{group.busbw:.3g}",
+            f"{group.share:.0%}",
+            "slow" * group.is_slow,
+        )
+        for group in groups
+    ]
+    head = ("nodes together", "GB/s", "of the median of pairs", "")
+    voice.table(f"Nodes together, by {playbook}", head, rows)
+    for group in node_groups.smallest_slow(groups):
+        problem = _slow(group)
+        voice.line(f"{problem.code}: {problem.message}")
+
+
+def document(speeds: Speeds) -> dict[str, object]:
+    """As JSON has it."""
+    return {
+        "nodes": [report.document(found) for found in speeds.nodes],
+        "groups": [asdict(group) for group in speeds.groups],
+    }
+
+
+def _slow(group: Group) -> Problem:
+    return Problem(
+        "FABRIC-SLOW",
+        f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
+        f" {group.share:.0%} of what pairs reach; needed {node_groups.LEAST_SHARE:.0%}",
+    )
+
+
+def _show_nodes(voice: Voice, found: Report) -> None:
+    slow, result = found.node_speeds.slow, found.results[0]
+    reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
+    rows = [
+        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" * (speed.node in slow))
+        for speed in found.node_speeds.nodes
+    ]
+    head = ("node", "trials", "speed over the median node", "")
+    title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
+    voice.table(title, head, rows)
+    sweep_shown.say_reasons(found, voice)
