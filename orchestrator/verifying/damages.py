@@ -52,6 +52,8 @@ def doubts(log: PlainLog) -> Iterator[str]:
     steps = log.steps
     if log.garbled:
         yield f"line {log.garbled} has words of a step and is none"
+    if 0 < steps.clocks_ns.count(NO_CLOCK) < len(steps):
+        yield "a step has no time, or one that cannot be"
     if steps.later:
         yield f"{len(steps.later)} steps of other epochs"
     if steps and steps.iterations[0] > _stride(steps):
@@ -107,19 +109,18 @@ def odd(steps: Steps, first: PlainStep, last: PlainStep, inside: range) -> Itera
         seconds = (last.clock_ns - first.clock_ns) // NS
         lines = f"lines {first.line} and {last.line}"
         yield Mark("COARSE-CLOCK", (lines, f"the {seconds} s", "to 1 s"))
-    took = array("d", _took(steps, inside))
-    usual = median(took[-RECENT:]) if took else 0
-    widest = max(took, default=0)
+    recent = array("d", (took for took, _ in _took(steps, inside[-RECENT - 1 :])))
+    usual = median(recent) if recent else 0
+    widest, place = max(_took(steps, inside), default=(0, 0))
     if 0 < GAP_TIMES * usual < widest:
-        place = inside[len(took) - took[::-1].index(widest)]
         iteration, line = steps.iterations[place], steps.lines[place]
         shown = (f"{widest / NS:.3f} s", f"{usual / NS:.3f} s")
         yield Mark("GAP", (f"line {line}:", f"iteration {iteration},", *shown))
 
 
-def _took(steps: Steps, inside: range) -> Iterator[float]:
-    """Nanoseconds of an iteration, from step to step."""
+def _took(steps: Steps, inside: range) -> Iterator[tuple[float, int]]:
+    """Nanoseconds of an iteration, from step to step, and the place of the later one."""
     for place in inside[1:]:
         ahead = steps.iterations[place] - steps.iterations[place - 1]
         if ahead > 0:
-            yield (steps.clocks_ns[place] - steps.clocks_ns[place - 1]) / ahead
+            yield (steps.clocks_ns[place] - steps.clocks_ns[place - 1]) / ahead, place

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.verifying import machines, records, trials
+from orchestrator.verifying import machines, plain_nccl, records, trials
 from orchestrator.verifying.cases import CaseTrial
 from orchestrator.verifying.differences import Findings, at, codes, items, number, text
 from orchestrator.verifying.marks import Mark, compare
@@ -40,18 +40,24 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
     if state in ENDED_OTHERWISE or not isinstance(case, Mapping):
         place.findings.leave("how gangs ended", f"{name}: {state}: it was seen while it ran")
         return found
+    _derive(place, plan, case, found)
+    _check_attempt(place, planned, found)
+    _judge(place, record, found)
+    return found
+
+
+def _derive(place: Folder, plan: Object, case: Object, found: CaseTrial) -> None:
+    """Read its log, and what was seen of its machines."""
+    log = f"logs/{text(found.plan.get('log'))}"
     try:
         found.derived = trials.derived(place.path / log, plan, case)
     except OSError:
         place.findings.differs(log, "", "no such file", "the log of a trial that counts")
         found.derived.reasons.append(("MISSING", "its log is gone"))
-    folder = place.path / f"attempts/{name}/a{outcome.get('attempt')}"
-    if outcome.get("observed"):
-        found.machines = machines.derived(folder, outcome, found.derived)
+    folder = place.path / f"attempts/{found.name}/a{found.outcome.get('attempt')}"
+    if found.outcome.get("observed"):
+        found.machines = machines.derived(folder, found.outcome, found.derived)
     found.marks = [*found.derived.marks, *found.machines.marks]
-    _check_attempt(place, planned, found)
-    _judge(place, record, found)
-    return found
 
 
 def _check_outcome(place: Folder, record: str, outcome: Object, ends: Sequence[Object]) -> None:
@@ -105,7 +111,7 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     digest = place.sha256(raw)
     if digest != found.sha256:
         place.findings.differs(log, "sha256", found.sha256, f"{digest}, of {raw}")
-    found.transport, reasons = trials.transport(place.path / folder, document)
+    found.transport, reasons = plain_nccl.transport(place.path / folder, document)
     found.derived.reasons += reasons
     if found.outcome.get("transport") is not None:
         said = found.outcome.get("transport")

@@ -2,110 +2,18 @@
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
-_TAGGED = "]<std"
-_TAG = re.compile(
-    r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})?\[\d+,(\d+)\]<std(?:out|err|diag)>:"
-)
-_STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)"
-_NUMBER = r"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
-_STEP = r"(?P<iteration>\d{1,15})"
-_SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:\0]+)?|None) +"
-_LOSSES = rf"(?:\w+: {_NUMBER}, )*"
-_NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
+from orchestrator.verifying import plain_kinds, plain_lines
+from orchestrator.verifying.plain_kinds import Kind
+
 NO_CLOCK = -(1 << 63)
 """In the place of a time that is not printed."""
-CUT = "\N{HORIZONTAL ELLIPSIS}"
-"""Behind the last line of a log that was cut, where the program may have gone on."""
-LONGEST = 64 << 10
-"""Bytes of a line; a longer one is no step of a program."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How one program prints a step.
-
-    Args:
-        mark: what such a line has, since that is found sooner than the pattern.
-        alone: what it has once; twice, it holds pieces of two lines.
-    """
-
-    name: str
-    mark: str
-    alone: re.Pattern[str]
-    pattern: re.Pattern[str]
-
-
-KINDS = (
-    # NVIDIA's PyTorch programs
-    Kind(
-        "dllogger",
-        " Iteration: ",
-        re.compile("DLL "),
-        re.compile(
-            rf"DLL {_STAMP} - Epoch: (?P<epoch>\d{{1,15}}) Iteration: {_STEP} +(?:{_SAID})*?"
-            rf"train\.total_ips : (?P<rate>{_NUMBER}) im(?:g|ages)/s"
-        ),
-    ),
-    # NVIDIA's TensorFlow program
-    Kind(
-        "tensorflow",
-        "_",
-        re.compile("DLL "),
-        re.compile(
-            rf"DLL {_STAMP} - \(\d+, {_STEP}\) (?P<series>imgs_per_sec|total_ips) ?:"
-            rf" (?P<rate>{_NUMBER})(?!\S)"
-        ),
-    ),
-    # OneFlow's ResNet-50 and BERT
-    Kind(
-        "cnn",
-        "train: epoch ",
-        re.compile(r"(?<!\w)train:"),
-        re.compile(
-            rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, {_LOSSES}samples/s:"
-            r" (?P<rate>\d{1,30}\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
-        ),
-    ),
-    Kind(
-        "bert",
-        "step: ",
-        re.compile(r"(?<!\w)step:"),
-        re.compile(
-            rf"(?<!\w)step: {_STEP}, {_LOSSES}throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
-            r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
-        ),
-    ),
-    # OneFlow's GPT
-    Kind(
-        "gpt",
-        "|",
-        re.compile("\n"),
-        re.compile(
-            rf"^[^|]*\| *{_STEP} *\| *\d+ *\| *\d+ *\| *(?P<rate>\d{{1,30}}\.\d{{5}}) *\|"
-            r" *(?P<latency>\d{1,30}\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$"
-        ),
-    ),
-    # our all-reduce
-    Kind(
-        "all_reduce",
-        "busbw=",
-        re.compile("iteration="),
-        re.compile(rf"iteration={_STEP} us={_NUMBER} busbw=(?P<rate>{_NUMBER}) GB/s"),
-    ),
-)
-_HALF = re.compile(rf"{_NVLOG}iteration: {_STEP}\s*$")
-_OTHER_HALF = re.compile(_NVLOG + rf"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>{_NUMBER})\s*$")
-_REPORTED = re.compile(
-    rf"DLL {_STAMP} - \(\) train_throughput : ({_NUMBER})(?!\S)"
-    rf"|:::NVLOG\S+ \S+ [\d.]+ \([^)]*\) Average total_ips: ({_NUMBER})\s*$"
-)
 _FACT = re.compile(
     r"(?<![\w.])(batch_size|world_size|prof|num_iter|mode|Num GPUs|Per-GPU Batch Size"
     r"|batch_size_per_device|gpu_num_per_node|num_gpus_per_node|num_nodes|iter_num"
@@ -209,8 +117,8 @@ def read(path: Path) -> PlainLog:
         OSError: it cannot be read.
     """
     log, half, count = PlainLog(), "", 0
-    kinds: Sequence[Kind] = KINDS
-    for count, line in lines(path):
+    kinds: Sequence[Kind] = plain_kinds.KINDS
+    for count, line in plain_lines.lines(path):
         for kind in kinds:
             if kind.mark in line and (found := kind.pattern.search(line)):
                 break
@@ -221,57 +129,24 @@ def read(path: Path) -> PlainLog:
             log.garbled = log.garbled or count
         else:
             log.steps.take(count, kind.name, found)
-            if kind is not kinds[0]:
-                kinds = (kind, *(other for other in KINDS if other is not kind))
-    if not log.garbled and _is_cut(path):
+            kinds = (kind,)  # a program prints steps in one way
+    if not log.garbled and plain_lines.is_cut(path):
         log.garbled = count + 1
     return log
 
 
-def _is_cut(path: Path) -> bool:
-    with open(path, "rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(size - 1, 0))
-        return file.read() not in (b"", b"\n")
-
-
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbers and texts of whole lines; pieces that mpirun tagged are put together by rank.
-
-    A line that is longer than any record is passed over.
-    """
-    pieces: dict[str, str] = {}
-    count, whole = 1, True
-    with open(path, "rb") as file:
-        while raw := file.readline(LONGEST):
-            number, begun = count, whole
-            whole = raw.endswith(b"\n")
-            count += whole
-            if not begun or (len(raw) == LONGEST and not whole):
-                continue
-            text = raw.lstrip(b"\0").decode("utf-8", "replace") + ("" if whole else CUT)
-            parts = _TAG.split(text) if _TAGGED in text else [text]
-            if len(parts) == 1:
-                yield number, text
-                continue
-            ranks, said = parts[1::2], parts[2::2]
-            for rank, piece in zip(ranks[:-1], said[:-1], strict=True):
-                pieces[rank] = pieces.get(rank, "") + piece
-            yield number, f"[1,{ranks[-1]}]<stdout>:{pieces.pop(ranks[-1], '')}{said[-1]}"
-
-
 def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
     """Take a line that is no whole step; the first half of one, for the next line."""
-    if " iteration: " in line and _HALF.search(line):
+    if " iteration: " in line and plain_kinds.HALF.search(line):
         return line
-    if half and _OTHER_HALF.search(line):
-        both = _BOTH.search(f"{half.rstrip()}\n{line}")
+    if half and plain_kinds.OTHER_HALF.search(line):
+        both = plain_kinds.BOTH.search(f"{half.rstrip()}\n{line}")
         if both:
             log.steps.take(count, "tensorflow", both)
         return ""
     if any(word in line for word in _WORDS):
         log.garbled = log.garbled or count
-    if found := _REPORTED.search(line):
+    if found := plain_kinds.REPORTED.search(line):
         log.reported.append(float(found[2] or found[3]))
     elif found := _MEMORY.search(line):
         log.memory_mib = max(log.memory_mib or 0, int(found[1]))
@@ -286,11 +161,6 @@ def _take_facts(log: PlainLog, count: int, line: str) -> None:
         log.facts.setdefault(name, value)
         if log.steps:
             log.garbled = log.garbled or count
-
-
-_BOTH = re.compile(
-    _HALF.pattern.removesuffix(r"\s*$") + r"\n.*?" + _OTHER_HALF.pattern.replace("?P<seconds>", "")
-)
 
 
 def _clock(stamp: str | None, seconds: str | None) -> int:

@@ -1,8 +1,13 @@
 """What NCCL prints of the way between nodes, read line by line."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.verifying import plain_lines
+from orchestrator.verifying.damages import Reason
+from orchestrator.verifying.differences import at, items, number, text
 
 _NETWORKS = (
     re.compile(r"NCCL INFO Using network (\w+(?: \w+)?)\s*$"),
@@ -79,3 +84,38 @@ def said(lines: Iterable[str]) -> PlainTransport:
         for listed in _SOCKETS.findall(line):
             found.interfaces.update(_INTERFACE.findall(listed))
     return found
+
+
+def transport(folder: Path, attempt: Mapping[str, object]) -> tuple[str, list[Reason]]:
+    """What a gang used between its nodes, and which nodes do not prove what was requested."""
+    tasks = items(attempt.get("tasks"))
+    if len(tasks) < 2:
+        return "-", []
+    labels, reasons = {}, []
+    serving = any(task.get("service") for task in tasks)
+    for task in tasks:
+        node, rank = text(task.get("node")), task.get("node_rank")
+        path = folder / f"r{0 if serving else rank}.log"
+        heard = said(_lines_of(path, task if serving else None))
+        if path.is_file():
+            labels[node] = heard.label
+        wanted = text(at(task, "env", "NCCL_IB_HCA")).lstrip("=")
+        if wanted and not heard.proves(set(wanted.split(","))):
+            seen = f"{path.name}: NCCL's lines do not prove {wanted}: {heard.label}"
+            reasons.append(("TRANSPORT", seen))
+    if len(set(labels.values())) == 1:
+        return next(iter(labels.values())), reasons
+    return "; ".join(f"{node}: {label}" for node, label in labels.items()) or "-", reasons
+
+
+def _lines_of(path: Path, task: Mapping[str, object] | None) -> Iterator[str]:
+    """The lines of a node's ranks: all of its own log, or those that mpirun tagged so."""
+    gpus = at(task, "gpus")
+    count = len(gpus) if isinstance(gpus, list) else 0
+    first = int(number(at(task, "node_rank")) or 0) * count
+    ours = {f"[1,{rank}]" for rank in range(first, first + count)}
+    if not path.is_file():
+        return
+    for _, line in plain_lines.lines(path):
+        if task is None or line.partition("<std")[0] in ours:
+            yield line

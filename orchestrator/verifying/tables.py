@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.verifying import columns, figures, shown
+from orchestrator.verifying import columns, figures, heads, shown
 from orchestrator.verifying.columns import Document, Rule
 from orchestrator.verifying.differences import Findings, items, text
 from orchestrator.verifying.pages import Row
@@ -41,7 +41,7 @@ def check(findings: Findings, file: str, rows: Sequence[Row], report: Report) ->
     by_kind: dict[str, list[Row]] = {kind: [] for kind, _ in _KINDS if kind not in beside}
     for row in rows:
         if any(row.cells[1:]):  # else the title of a group
-            by_kind.setdefault(_kind(row.head), []).append(row)
+            by_kind.setdefault(_kind(row), []).append(row)
     for kind, own in by_kind.items():
         if other := _OTHERS.get(kind):
             other(findings, file, own, report)
@@ -49,8 +49,8 @@ def check(findings: Findings, file: str, rows: Sequence[Row], report: Report) ->
             _check_rows(findings, file, own, _subjects(kind, file, own, report))
 
 
-def _kind(heads: Sequence[str]) -> str:
-    keys = [columns.key(head) for head in heads]
+def _kind(row: Row) -> str:
+    keys = [heads.key(head) for head in row.head]
     known = (kind for kind, needed in _KINDS if needed <= {*keys})
     return next(known, "gpus" if keys[:1] == ["gpus"] else "")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from orchestrator.verifying import columns
+from orchestrator.verifying import heads
 from orchestrator.verifying.columns import Document
 from orchestrator.verifying.differences import Findings, at, items, text
 from orchestrator.verifying.marks import Mark
@@ -120,7 +120,15 @@ def check(
         lists["marks"] = (_of(page, "marks"), [*_marked(written)])
     for name, (listed, expected) in lists.items():
         _check_list(findings, (file, name), listed, expected)
-    facts = _of(page, "facts") or first[len(known) :]
+    _check_headline(findings, file, page, (written, first[len(known) :]))
+
+
+def _check_headline(
+    findings: Findings, file: str, page: Page, said: tuple[Document, Sequence[str]]
+) -> None:
+    """Where it all comes from, in the first lines; and the image, wherever it is named."""
+    written, rest = said
+    facts = _of(page, "facts") or rest
     for fact in written["headline"] if isinstance(written["headline"], list) else []:
         findings.numbers += 1
         if not any(fact in line for line in facts):
@@ -181,7 +189,7 @@ def _check_list(
     for line, parts in zip(listed, expected, strict=True):
         facts = tuple(part for part in parts if part.isprintable())
         findings.numbers += 1
-        said = Mark("", facts).is_said_by(columns.without_meanings(line))
+        said = Mark("", facts).is_said_by(heads.without_meanings(line))
         if len(facts) == len(parts) and not said:
             findings.differs(*where, line, ": ".join(parts))
 

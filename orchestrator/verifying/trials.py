@@ -1,16 +1,17 @@
 """States and throughputs of trials, from their raw logs."""
 
 import hashlib
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from math import fsum, isfinite
 from pathlib import Path
 
-from orchestrator.verifying import damages, plain_log, plain_nccl
+from orchestrator.verifying import damages, plain_log
 from orchestrator.verifying.damages import NS, Reason
-from orchestrator.verifying.differences import at, items, number, text
+from orchestrator.verifying.differences import at, number, text
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.plain_log import PlainLog, PlainStep, Steps
 
@@ -25,6 +26,8 @@ WINDOWS = {
 """Between which iterations a log is measured where a method says nothing."""
 LAST_ROWS = 5
 TRACE_POINTS = 120
+HELD = 2_000_000
+"""Steps of a log that is drawn; of a longer one the rates are not held at once."""
 RATE_TOLERANCE = 0.03
 
 
@@ -85,12 +88,19 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     found.reasons += [*damages.damages(log, method), *damages.foreign(log, case, batch)]
     steps = log.steps
     if steps and "NOT-FINITE" not in dict(found.reasons):
-        found.rate_mean = fsum(chain(steps.rates, steps.later)) / (len(steps) + len(steps.later))
-        found.trace = _trace(steps)
+        count = len(steps) + len(steps.later)
+        found.rate_mean = fsum(_sums(chain(steps.rates, steps.later))) / count
+        found.trace = _trace(steps) if count <= HELD else {}
     if steps:
         found.begun_ns = steps[0].clock_ns
     _measure(found, log, _window(workload, method, found.rule), batch)
     return found
+
+
+def _sums(rates: Iterator[float]) -> Iterator[float]:
+    """Of so many at a time, as longer logs are summed up."""
+    while held := array("d", islice(rates, HELD)):
+        yield fsum(held)
 
 
 def _trace(steps: Steps) -> dict[tuple[int, ...], float]:
@@ -104,41 +114,6 @@ def _trace(steps: Steps) -> dict[tuple[int, ...], float]:
         / len(piece)
         for piece in pieces
     }
-
-
-def transport(folder: Path, attempt: Mapping[str, object]) -> tuple[str, list[Reason]]:
-    """What a gang used between its nodes, and which nodes do not prove what was requested."""
-    tasks = items(attempt.get("tasks"))
-    if len(tasks) < 2:
-        return "-", []
-    labels, reasons = {}, []
-    serving = any(task.get("service") for task in tasks)
-    for task in tasks:
-        node, rank = text(task.get("node")), task.get("node_rank")
-        path = folder / f"r{0 if serving else rank}.log"
-        said = plain_nccl.said(_lines_of(path, task if serving else None))
-        if path.is_file():
-            labels[node] = said.label
-        wanted = text(at(task, "env", "NCCL_IB_HCA")).lstrip("=")
-        if wanted and not said.proves(set(wanted.split(","))):
-            seen = f"{path.name}: NCCL's lines do not prove {wanted}: {said.label}"
-            reasons.append(("TRANSPORT", seen))
-    if len(set(labels.values())) == 1:
-        return next(iter(labels.values())), reasons
-    return "; ".join(f"{node}: {label}" for node, label in labels.items()) or "-", reasons
-
-
-def _lines_of(path: Path, task: Mapping[str, object] | None) -> Iterator[str]:
-    """The lines of a node's ranks: all of its own log, or those that mpirun tagged so."""
-    gpus = at(task, "gpus")
-    count = len(gpus) if isinstance(gpus, list) else 0
-    first = int(number(at(task, "node_rank")) or 0) * count
-    ours = {f"[1,{rank}]" for rank in range(first, first + count)}
-    if not path.is_file():
-        return
-    for _, line in plain_log.lines(path):
-        if task is None or line.partition("<std")[0] in ours:
-            yield line
 
 
 def _rule(log: PlainLog, workload: str, method: object) -> str:
@@ -174,7 +149,7 @@ def _measure(
     if inside and steps.latencies:
         latencies = steps.latencies[inside.start : inside.stop]
         found.latency_s = float(sum(latencies) / len(latencies))
-    _apply(found, log, steps.rates[inside.start : inside.stop], batch)
+    _apply(found, log, inside, batch)
     if found.span and found.span[0].clock_ns is None and found.rule != "latency":
         found.span = None  # where nothing tells a time, no line does
 
@@ -200,18 +175,20 @@ def _lacking(rule: str, steps: Steps, inside: range, window: tuple[int, int] | N
 
 def _hashed(steps: Steps, inside: range) -> str:
     """What no other trial may have; empty where there is nothing."""
-    columns = (steps.iterations, steps.clocks_ns, steps.rates)
-    content = b"".join(column[inside.start : inside.stop].tobytes() for column in columns)
-    return hashlib.sha256(content).hexdigest() if content else ""
+    hashed = hashlib.sha256()
+    for column in (steps.iterations, steps.clocks_ns, steps.rates):
+        hashed.update(memoryview(column)[inside.start : inside.stop])
+    return hashed.hexdigest() if inside else ""
 
 
-def _apply(found: DerivedTrial, log: PlainLog, rates: Sequence[float], batch: int) -> None:
+def _apply(found: DerivedTrial, log: PlainLog, inside: range, batch: int) -> None:
     """Take the throughput by the rule, and compare it with the rates that the log prints."""
+    rates = log.steps.rates
     reported = {value for value in log.reported if isfinite(value)}
     by_clock = _by_clock(found, batch)
     values = {
         "clock": by_clock,
-        "rates": fsum(rates) / len(rates) if rates else None,
+        "rates": fsum(rates[place] for place in inside) / len(inside) if inside else None,
         "latency": batch / found.latency_s if found.latency_s else None,
         "reported": reported.pop() if len(reported) == 1 else None,
     }
@@ -222,9 +199,9 @@ def _apply(found: DerivedTrial, log: PlainLog, rates: Sequence[float], batch: in
     elif found.rule == "reported":
         _against(found, found.throughput, found.rate_mean)
     elif found.rule == "latency":
-        _against(found, found.throughput, _harmonic(rates))
+        _against(found, found.throughput, _harmonic(rates, inside))
     else:
-        _against(found, by_clock, _harmonic(rates[1:]))
+        _against(found, by_clock, _harmonic(rates, inside[1:]))
 
 
 def _by_clock(found: DerivedTrial, batch: int) -> float | None:
@@ -243,10 +220,10 @@ def _against(found: DerivedTrial, value: float | None, rate: float | None) -> No
         found.reasons.append(("RATE-MISMATCH", seen))
 
 
-def _harmonic(rates: Sequence[float]) -> float | None:
-    if not rates or not all(isfinite(it) and it > 0 for it in rates):
+def _harmonic(rates: Sequence[float], inside: range) -> float | None:
+    if not inside or not all(isfinite(rates[place]) and rates[place] > 0 for place in inside):
         return None
-    return len(rates) / fsum(1 / rate for rate in rates)
+    return len(inside) / fsum(1 / rates[place] for place in inside)
 
 
 def _whole(case: Mapping[str, object], key: str, otherwise: int = 0) -> int:

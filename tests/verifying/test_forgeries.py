@@ -365,6 +365,11 @@ def a_log_that_belongs_to_no_case(sweep: Sweep) -> None:
     edit(sweep.folder / RESULTS, lambda it: it["logs"].append({"log": "logs/new.log"}))
 
 
+@forgery("report.md")
+def the_number_of_a_trial(sweep: Sweep) -> None:
+    replaced(sweep.folder / "report.md", "| 6130.69 | 2 |", "| 6130.69 | 7 |")
+
+
 @forgery("report.html")
 def when_it_was_measured(sweep: Sweep) -> None:
     created = json.loads((sweep.folder / "sweep.json").read_text())["created"]
