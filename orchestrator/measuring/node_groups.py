@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 
 LEAST_SHARE = 2 / 3
+LEAST_OF_PUBLISHED = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,13 @@ def smallest_slow(found: Sequence[Group]) -> Iterator[Group]:
     for group in slow:
         if not any({*part.nodes} < {*group.nodes} for part in slow):
             yield group
+
+
+def below_published(report: Report) -> PublishedResult | None:
+    """The lowest bandwidth that is published of such machines, if a tenth of it is missing."""
+    (result,) = report.results
+    known = report.published.get(result.case, ())
+    lowest = min(known, key=lambda row: row.throughput, default=None)
+    if lowest is None or result.statistics is None:
+        return None
+    return lowest if result.statistics.median < LEAST_OF_PUBLISHED * lowest.throughput else None

@@ -10,7 +10,7 @@ from orchestrator.measuring import node_groups
 from orchestrator.measuring.node_groups import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.report import Report
+from orchestrator.model.report import PublishedResult, Report
 from orchestrator.planning import matrix
 from orchestrator.state.store import Store, Sweep
 from orchestrator.sweeping import run
@@ -18,6 +18,7 @@ from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import SweepOptions
 
 PLAYBOOKS = ("node-speed", "all-reduce")
+BANDWIDTH = "GB/s"
 TURNS = 3  # trials of each node: what varies between them tells a slow node from chance
 ROUNDS = 6  # of pairs: each node has as many partners, where there are so many
 
@@ -50,10 +51,17 @@ class Speeds:
         return node_groups.groups(self.nodes[-1].results[0], together)
 
     @property
+    def short(self) -> tuple[tuple[Report, PublishedResult], ...]:
+        """Reports of bandwidths that are below what is published, and that."""
+        reports = (*self.nodes, *self.together)
+        rows = ((report, node_groups.below_published(report)) for report in reports)
+        return tuple((report, row) for report, row in rows if row and report.unit == BANDWIDTH)
+
+    @property
     def is_slow(self) -> bool:
-        """Whether any node or group is."""
+        """Whether any node, any group or the bandwidth of all is."""
         slow = any(report.node_speeds.slow for report in self.nodes)
-        return slow or any(group.is_slow for group in self.groups)
+        return slow or any(group.is_slow for group in self.groups) or bool(self.short)
 
     @property
     def is_whole(self) -> bool:
@@ -97,7 +105,7 @@ def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speed
     at_once = len(cluster.members) // 2
     for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
         pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
-    together = _together(runs, cases, pairs) if found.workload.unit == "GB/s" else ()
+    together = _together(runs, cases, pairs) if found.workload.unit == BANDWIDTH else ()
     return Speeds((*reports, pairs), tuple(together))
 
 

@@ -1,5 +1,6 @@
 """What ``provision --measure`` found, as tables and as a document."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from orchestrator import nodeset, report
@@ -8,7 +9,7 @@ from orchestrator.console import Voice
 from orchestrator.measuring import node_groups
 from orchestrator.measuring.node_groups import Group
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import Report
+from orchestrator.model.report import PublishedResult, Report
 from orchestrator.sweeping.node_speed import Speeds
 
 
@@ -16,9 +17,21 @@ def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
     """Tables of nodes and of groups of them, and what a reader must know of both."""
     for found in speeds.nodes:
         _show_nodes(voice, found)
-    groups = speeds.groups
-    if not groups:
-        return
+    if speeds.groups:
+        _show_groups(voice, playbook, speeds.groups)
+    for problem in map(_short, speeds.short):
+        voice.line(f"{problem.code}: {problem.message}")
+
+
+def document(speeds: Speeds) -> dict[str, object]:
+    """As JSON has it."""
+    return {
+        "nodes": [report.document(found) for found in speeds.nodes],
+        "groups": [asdict(group) for group in speeds.groups],
+    }
+
+
+def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
     rows = [
         (
             nodeset.fold(group.nodes),
@@ -35,19 +48,22 @@ def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
         voice.line(f"{problem.code}: {problem.message}")
 
 
-def document(speeds: Speeds) -> dict[str, object]:
-    """As JSON has it."""
-    return {
-        "nodes": [report.document(found) for found in speeds.nodes],
-        "groups": [asdict(group) for group in speeds.groups],
-    }
-
-
 def _slow(group: Group) -> Problem:
     return Problem(
         "FABRIC-SLOW",
         f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
         f" {group.share:.0%} of what pairs reach; needed {node_groups.LEAST_SHARE:.0%}",
+    )
+
+
+def _short(found: tuple[Report, PublishedResult]) -> Problem:
+    (result,), published = found[0].results, found[1]
+    median = result.statistics.median if result.statistics else 0.0
+    return Problem(
+        "BUSBW-LOW",
+        f"{result.case.placement} reaches {median:.4g} GB/s; needed"
+        f" {node_groups.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
+        f" ({published.source})",
     )
 
 

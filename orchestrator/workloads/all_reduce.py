@@ -11,7 +11,9 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _gang_env
+from orchestrator.workloads import Published, Workload, _gang_env
+
+LARGE_MIB = 8192
 
 
 class Params(Noun):
@@ -91,6 +93,13 @@ def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
     return ()
 
 
+def published(case: Case) -> Published | None:
+    """Bandwidths of nccl-tests, which are published of buffers of 8 GiB and more."""
+    if case.device != "cuda" or Params.model_validate(case.given).size_mib < LARGE_MIB:
+        return None
+    return Published(("nccl-tests",), "all_reduce", (case.precision,), "8-16 GiB")
+
+
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
     """One rank has nobody to reduce with, and there is one buffer."""
     if case.world_size < 2:
@@ -116,6 +125,7 @@ WORKLOAD = Workload(
     precisions=frozenset({"fp32"}),
     axes=frozenset(),
     rules=frozenset({"rates"}),
+    published=published,
     log_prefix="all_reduce",
     layout=Layout(framework="PyTorch", throughput="busbw (GB/s)"),
     read=logs.reader(FORMAT),

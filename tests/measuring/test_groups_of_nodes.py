@@ -2,9 +2,15 @@
 
 from dataclasses import replace
 
-from orchestrator.measuring import node_groups
+import pytest
+
+from orchestrator.measuring import node_groups, published
+from orchestrator.measuring.hardware import Machines
 from orchestrator.model.result import Result, Statistics
+from orchestrator.workloads import all_reduce
 from tests.measuring.test_node_speeds import result, trial
+from tests.measuring.test_published import ROWS
+from tests.reported import sweep
 
 PAIRS = Statistics(n=2, median=40.0, mean=40.0, low=39.0, high=41.0, spread=0.05, interval=None)
 
@@ -36,3 +42,38 @@ def test_the_smallest_slow_groups_are_named() -> None:
     rates = (10.0, 39.0, 12.0)
     found = node_groups.groups(AT_40, [of(one) for one in zip(names, rates, strict=True)])
     assert [*node_groups.smallest_slow(found)] == [found[2]]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "placement", "reached", "needed"),
+    [
+        ("Tesla V100-SXM2-32GB", (1, 8), 98.0, 110.0),
+        ("Tesla V100-SXM2-32GB", (1, 8), 100.0, None),
+        ("NVIDIA H100 80GB HBM3", (2, 8), 231.0, 470.0),
+        ("NVIDIA H100 80GB HBM3", (8, 8), 1.0, None),
+        ("NVIDIA A100-SXM4-80GB", (1, 8), 1.0, 228.0),
+        ("NVIDIA L4", (1, 8), 1.0, None),
+    ],
+)
+def test_a_bandwidth_below_the_lowest_published_is_told(
+    gpu: str, placement: tuple[int, int], reached: float, needed: float | None
+) -> None:
+    """Of the same GPUs and placement; 231 GB/s over two nodes of H100 is what nccl#2409 reports."""
+    nodes, gpus = placement
+    case = replace(
+        of().case, nodes=nodes, gpus_per_node=gpus, device="cuda", params=(("size_mib", 8192),)
+    )
+    key = all_reduce.published(case)
+    assert key is not None
+    rows = published.of_case(ROWS, case, key, "", Machines((gpu,)))
+    result = replace(of(), case=case, statistics=replace(PAIRS, median=reached))
+    found = node_groups.below_published(sweep((result,), published={case: rows}))
+    assert (found.throughput if found else None) == needed
+
+
+def test_small_buffers_and_processors_are_compared_with_nothing() -> None:
+    """Bandwidths are published of large buffers on GPUs."""
+    case = replace(of().case, device="cuda", params=(("size_mib", 1024),))
+    assert all_reduce.published(case) is None
+    assert all_reduce.published(replace(case, device="cpu", params=())) is None
+    assert node_groups.below_published(sweep((of(),))) is None
