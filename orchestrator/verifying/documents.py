@@ -1,6 +1,6 @@
 """What results.json must say, as it follows from derived cases."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isclose
 from statistics import median
 
@@ -20,7 +20,7 @@ def of_case(case: DerivedCase) -> dict[str, object]:
     """What must be said of a case, but for its marks."""
     sources = sorted({source for _, _, source in case.energies})
     return {
-        "case": _described(case.case),
+        "case": _described(case),
         "trials_valid": len(case.values),
         "trials_planned": case.planned,
         "settled": case.settled,
@@ -41,28 +41,30 @@ def of_canary(
     trials: Sequence[CaseTrial], cases: Sequence[DerivedCase]
 ) -> tuple[dict[str, object], list[Mark]]:
     """What must be said of a canary, and DRIFT where it drifted."""
-    values = {
-        str(trial.plan.get("canary")): trial.derived.throughput
+    valid = [
+        (trial.plan.get("canary"), trial.derived.throughput)
         for trial in trials
-        if trial.state == "valid" and trial.derived.throughput is not None
-    }
-    found = sorted(values.values())
-    drift = (found[-1] - found[0]) / median(found) if found else 0.0
-    bound = max([LEAST_DRIFT, *_own_spread(trials, cases)])
+        if trial.state == "valid"
+    ]
+    found = sorted(value for _, value in valid if value is not None)
+    drift = (found[-1] - found[0]) / median(found) if len(found) > 1 else None
+    bound = max(LEAST_DRIFT, _own_spread(trials[0].plan.get("case"), cases))
     marks = []
-    if drift > bound:
-        seen = (f"{value:.2f} at the {place}" for place, value in values.items())
+    if drift is not None and drift > bound:
+        seen = (f"{value:.2f} at the {place}" for place, value in valid)
         marks.append(Mark("DRIFT", (f"{drift:.1%}", *seen, f"at most {bound:.1%}")))
     documents = [{"place": trial.plan.get("canary"), **_of_trial(trial)} for trial in trials]
-    shown = drift if len(found) > 1 else None
-    return {"drift": shown, "bound": bound, "trials": documents}, marks
+    return {"drift": drift, "bound": bound, "trials": documents}, marks
 
 
-def _own_spread(trials: Sequence[CaseTrial], cases: Sequence[DerivedCase]) -> list[float]:
-    case = next((it for it in cases if it.case == trials[0].plan.get("case")), None)
-    spread = case.numbers.get("spread") if case else None
-    enough = case is not None and len(case.values) >= LEARNT_FROM
-    return [spread] if enough and isinstance(spread, float) else []
+def _own_spread(case: object, cases: Sequence[DerivedCase]) -> float:
+    """Of the canary's own case, where it has enough trials to tell."""
+    spreads = (
+        number(own.numbers.get("spread"))
+        for own in cases
+        if own.case == case and len(own.values) >= LEARNT_FROM
+    )
+    return next(filter(None, spreads), 0.0)
 
 
 def of_nodes(found: NodeSpeeds, written: object) -> list[dict[str, object]]:
@@ -76,16 +78,16 @@ def of_nodes(found: NodeSpeeds, written: object) -> list[dict[str, object]]:
     return rows
 
 
-def _described(case: Mapping[str, object]) -> dict[str, object]:
-    nodes, gpus = int(str(case["nodes"])), int(str(case["gpus_per_node"]))
-    params = case.get("params")
-    pairs = params if isinstance(params, list) else []
+def _described(case: DerivedCase) -> dict[str, object]:
+    """A case, its parameters among its other settings, with what follows from them."""
+    own = dict(case.case)
+    params = own.pop("params", None)
     return {
-        **{key: value for key, value in case.items() if key != "params"},
-        "placement": f"{nodes}x{gpus}",
-        "world_size": nodes * gpus,
-        "global_batch_size": global_batch(case),
-        **{f"params.{key}": value for key, value in pairs},
+        **own,
+        "placement": f"{own['nodes']}x{own['gpus_per_node']}",
+        "world_size": case.ranks,
+        "global_batch_size": global_batch(own),
+        **{f"params.{key}": value for key, value in (params if isinstance(params, list) else [])},
     }
 
 

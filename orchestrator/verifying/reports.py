@@ -35,11 +35,9 @@ NOT_DERIVED = {
 def is_strict(place: Folder, found: Sequence[CaseTrial]) -> bool:
     """Whether the reports were written with --strict: a trial is out by what only marks it."""
     document = place.document(RESULTS) if (place.path / RESULTS).exists() else None
-    written = {
-        trial.get("trial"): codes(trial.get("problems"))
-        for case in items(at(document, "cases"))
-        for trial in items(case.get("trials"))
-    }
+    trials = [it for case in items(at(document, "cases")) for it in items(case.get("trials"))]
+    trials += items(at(document, "canary", "trials"))
+    written = {trial.get("trial"): codes(trial.get("problems")) for trial in trials}
     return any(
         {*marks.codes(trial.machines.marks)} & {*written.get(trial.name, [])} for trial in found
     )
