@@ -26,7 +26,7 @@ def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
 
 def unprepared(error: errors.UnfitError) -> Finding:
     """What stopped the preparing of images."""
-    node, needed = error.where.get("node", "all"), "images that are the same on every node"
+    node, needed = error.where.get("node", "all"), "images on every node, and containers that start"
     return Finding("error", error.code, node, error.cause, needed, error.fix)
 
 

@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,6 +140,16 @@ def json_command(app: typer.Typer) -> Callable[[Made], Made]:
         return _added(app, None, body, _signed(called, body, more))
 
     return decorated
+
+
+def looked(face: Face, look: Callable[[], int]) -> int:
+    """The exit code of a look that goes on until it is left: to leave it by Ctrl-C is no error."""
+    try:
+        return look()
+    except Stopped as stopped:
+        if face.voice.as_json or stopped.number != signal.SIGINT:
+            raise
+        return stopped.exit_code
 
 
 def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) -> int:

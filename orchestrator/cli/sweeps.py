@@ -12,6 +12,7 @@ from orchestrator.cli.command import (
     LeftoverCheck,
     Shared,
     command,
+    looked,
     shared_command,
     stopped_code,
     typed,
@@ -118,14 +119,16 @@ def status(
     from orchestrator.verbs import status as verb
 
     if watch:
-        return verb.watch(face.store, sweep_id, face.voice, every_s=every)
+        return looked(face, lambda: verb.watch(face.store, sweep_id, face.voice, every_s=every))
     return verb.status(face.store, sweep_id, face.voice)
 
 
 @command(app, nodes=True)
 def logs(
     face: Face,
-    trial: Annotated[str | None, typer.Argument(metavar="TRIAL")] = None,
+    trial: Annotated[
+        str | None, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.")
+    ] = None,
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
     ] = None,
@@ -142,7 +145,7 @@ def logs(
     from orchestrator.verbs import logs as verb
 
     options = verb.LogOptions(sweep_id, trial, attempt, rank, grep)
-    return verb.logs(face.store, options, face.voice, follow=follow)
+    return looked(face, lambda: verb.logs(face.store, options, face.voice, follow=follow))
 
 
 @command(app, nodes=True)

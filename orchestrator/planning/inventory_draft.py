@@ -230,4 +230,4 @@ def _container(draft: Draft) -> Iterator[str]:
     yield "container: # how containers are started; least privilege"
     yield "  shm_size: 16g"
     yield "  ulimits: {memlock: -1, stack: 67108864} # InfiniBand and RoCE need memlock"
-    yield "images: [reference-rn50] # what provision prepares; see `dlperf-orch list images`"
+    yield "images: [reference-rn50] # what provision prepares: the image of each of your playbooks"

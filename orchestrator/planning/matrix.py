@@ -303,7 +303,7 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
             yield Conflict(
                 point.path,
                 f"{case.placement} asks for {case.nodes} nodes;"
-                f" inventory {cluster.name} has {len(members)}",
+                f" inventory {cluster.name} has {len(members)}; `--case` runs the others",
             )
         lacking = {node.name: _lacks(node, workload, point, cluster) for node in members}
         unfit = [conflicts for conflicts in lacking.values() if conflicts]

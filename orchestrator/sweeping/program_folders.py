@@ -31,12 +31,14 @@ def record(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -
     Raises:
         UnfitError: IMAGE-NOT-PROVISIONED.
     """
-    prepared = site.images.get(playbook.image.name) if site else None
+    name = playbook.image.name
+    prepared = site.images.get(name) if site else None
     if prepared is None:
+        there = site.inventory if site else cluster.name
         raise errors.UnfitError(
-            f"image {playbook.image.name} was never prepared on cluster {cluster.name}",
+            f"image {name} was never prepared on cluster {cluster.name}",
             code="IMAGE-NOT-PROVISIONED",
-            fix=f"dlperf-orch provision INVENTORY --image {playbook.image.name}",
+            fix=f"write it under `images:` of the inventory, and: dlperf-orch provision {there}",
         )
     return prepared
 

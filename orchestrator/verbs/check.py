@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import textwrap
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
+from orchestrator.inputs.user_files import Playbook
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
+from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
@@ -71,13 +74,16 @@ def check(paths: list[str], voice: Voice) -> int:
     """
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
+    valid: dict[str, Cluster | Playbook | Image] = {}
     for path in paths:
         try:
-            kinds[path] = _check(Path(path))
+            kinds[path], valid[path] = _check(Path(path))
         except errors.ConfigError as error:
             mistakes += error.mistakes
     for path, kind in kinds.items():
         voice.line(f"{path}: a valid {kind}")
+    for line in _unprepared(valid):
+        voice.line(line)
     if mistakes:
         raise errors.ConfigError(mistakes)
     voice.document({"exit_code": 0, "files": kinds})
@@ -128,7 +134,20 @@ def _below_fields(kind: type[BaseModel]) -> dict[str, str]:
     }
 
 
-def _check(path: Path) -> str:
+def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str]:
+    """Lines about playbooks whose image the one inventory beside them does not have prepared."""
+    clusters = [(path, noun) for path, noun in valid.items() if isinstance(noun, Cluster)]
+    if len(clusters) != 1 or not clusters[0][1].nodes or not clusters[0][1].in_containers:
+        return
+    ((path, cluster),) = clusters
+    prepared = {user_files.image(choice)[0].name for choice in cluster.images}
+    for other, noun in valid.items():
+        if isinstance(noun, Playbook) and noun.image.name not in prepared:
+            needed = f"`images:` of {path} with {noun.image.name}"
+            yield f"{other}: its image is not prepared there; needed {needed}"
+
+
+def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     document = yaml_reader.draft(path)
     keys = document.data if isinstance(document.data, dict) else {}
     kinds = list({kind: key for key, kind in KINDS.items() if key in keys})
@@ -137,9 +156,7 @@ def _check(path: Path) -> str:
         unclear = document.mistake((), f"{text} (playbook) or base (image)")
         raise errors.ConfigError(document.problems or [unclear])
     if kinds[0] == "inventory":
-        user_files.judged_cluster(document)
-    elif kinds[0] == "playbook":
-        user_files.judged_playbook(document, path.stem)
-    else:
-        user_files.judged_image(document)
-    return kinds[0]
+        return kinds[0], user_files.judged_cluster(document)
+    if kinds[0] == "playbook":
+        return kinds[0], user_files.judged_playbook(document, path.stem)
+    return kinds[0], user_files.judged_image(document)

@@ -204,9 +204,14 @@ def _told(
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
     if target.out is not None:
-        known = words.count(sum(node.found is not None for node in nodes), "node")
-        voice.result(f"{target.out}: {known} of {len(nodes)} answered")
-        voice.result(f"next: dlperf-orch check {target.out}; dlperf-orch provision {target.out}")
+        known = sum(node.found is not None for node in nodes)
+        voice.result(f"{target.out}: {words.count(known, 'node')} of {len(nodes)} answered")
+        if known < len(nodes):
+            voice.result("next: once the others answer, the same command with --force")
+        else:
+            voice.result(
+                f"next: dlperf-orch check {target.out}; dlperf-orch provision {target.out}"
+            )
     voice.document(
         {
             "exit_code": code,

@@ -49,9 +49,13 @@ def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> in
         where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": options.node_rank}
         voice.document({"exit_code": 0, **where, "log": text})
         return 0
-    write = _writer()
+    write, written = _writer(), 0
     for piece in pieces:
         write(piece)
+        written += len(piece)
+    if pattern is not None and not written:
+        whose = f"{attempt.trial} a{attempt.number}, rank {options.node_rank}"
+        voice.line(f"no line of the log of {whose} fits {options.grep!r}")
     return 0
 
 
@@ -95,7 +99,9 @@ def _attempt(running: Running, options: LogOptions) -> Attempt:
     begun = [
         trial for trial in running.plan.trials if histories.get(trial.name, History()).attempts
     ]
-    chosen = [trial for trial in begun if options.trial in (None, trial.name)]
+    chosen = [trial for trial in begun if trial.name == options.trial] or [
+        trial for trial in begun if trial.name.startswith(options.trial or "")
+    ]
     if not chosen:
         names = ", ".join(trial.name for trial in begun) or "none"
         raise errors.UsageError(

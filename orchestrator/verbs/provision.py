@@ -143,6 +143,7 @@ def _say_verdict(
 ) -> None:
     if code == 0:
         voice.result(f"Fit to measure: {nodes}. Facts and findings: {kept}")
+        voice.result("next: dlperf-orch sweep PLAYBOOK")
     elif any(not isinstance(failure, errors.UnfitError) for failure in failures):
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:

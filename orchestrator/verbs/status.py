@@ -1,5 +1,6 @@
 """status: the states of a sweep's trials, and which of its tasks run where."""
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -131,7 +132,14 @@ def _resting(running: Running, states: Mapping[str, str]) -> str:
     if kinds <= {"valid", NOT_NEEDED}:
         needed = " that is needed" if NOT_NEEDED in kinds else ""
         return f"not running; every trial{needed} is valid"
-    return f"not running; continue with: dlperf-orch sweep {running.plan.experiment}"
+    return f"not running; continue with: {_again(running)}"
+
+
+def _again(running: Running) -> str:
+    """The sweep's last command line: its cases, inventory and state folder, but nothing new."""
+    *_, last = ("", *running.sweep.record().commands)
+    words_again = [word for word in shlex.split(last) if word != "--new"]
+    return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"
 
 
 def _rows(

@@ -223,13 +223,17 @@ HAS = "this workload has: data_backend, loss_scale"
 @pytest.mark.parametrize(
     ("old", "new", "mistakes"),
     [
-        ("1x2, 2x2]", "1x2, 3x2]", [("11:25", "3x2 asks for 3 nodes; inventory lab has 2")]),
+        (
+            "1x2, 2x2]",
+            "1x2, 3x2]",
+            [("11:25", "3x2 asks for 3 nodes; inventory lab has 2; `--case` runs the others")],
+        ),
         (
             "1x2, 2x2]",
             "1x9, 4x8]",
             [
                 ("11:20", "1x9 asks for 9 GPUs on node node1; inventory lab lets it use 8"),
-                ("11:25", "4x8 asks for 4 nodes; inventory lab has 2"),
+                ("11:25", "4x8 asks for 4 nodes; inventory lab has 2; `--case` runs the others"),
             ],
         ),
         (

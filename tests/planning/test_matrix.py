@@ -179,7 +179,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
         (("cases", 6), "the case 1x1 is there twice; needed each case once"),
         (("cases", 2), "1x2: 2 ranks cannot be split into tensor 4 x pipeline 1"),
         (("cases", 2), "1x2: tensor_parallel 4; workload reference_rn50 can only do 1"),
-        (("cases", 0), "3x1 asks for 3 nodes; inventory testers has 2"),
+        (("cases", 0), "3x1 asks for 3 nodes; inventory testers has 2; `--case` runs the others"),
         (
             ("cases", 1),
             "1x8 asks for 8 GPUs on node n1; inventory testers lets it use 4",
@@ -241,7 +241,10 @@ def test_impossible_case_of_a_grid_is_complained_about_at_its_placement() -> Non
     """Once, however many precisions and batch sizes it would have been run with."""
     grid = {"placement": ["1x1", "3x1"], "precision": ["amp", "fp32"], "micro_batch_size": [4, 8]}
     assert mistakes(experiment(grid=grid), cluster(2, gpus={"count": 4})) == [
-        (("grid", "placement", 1), "3x1 asks for 3 nodes; inventory testers has 2")
+        (
+            ("grid", "placement", 1),
+            "3x1 asks for 3 nodes; inventory testers has 2; `--case` runs the others",
+        )
     ]
 
 

@@ -74,3 +74,8 @@ def test_hosts_that_do_not_answer_are_written_too(place: Place, tmp_path: Path) 
     text = str(told(place.run("init", "me@127.0.0.3", *words), code=4)["inventory"])
     assert "127.0.0.3: was not asked" in text
     assert "user: me" in text
+    asked = place.run("init", "me@127.0.0.3", *words[:-1], "-o", "none.yaml")
+    assert asked.stdout.splitlines() == [
+        "none.yaml: 0 nodes of 1 answered",
+        "next: once the others answer, the same command with --force",
+    ]
