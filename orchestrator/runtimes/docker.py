@@ -4,6 +4,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,25 @@ OBSERVED_AFTER_S = 0.2  # of running: what ends sooner has no state that is wort
 FRESH_S = 1.0  # a supervisor that was alive counts as alive so long, unless its end file is there
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What looks at a task have shown so far; times are of the monotonic clock.
+
+    Args:
+        made_at: when its container was started; 0 where another controller did it.
+        pid: of its supervisor on the node; empty until the engine was asked.
+        went_at: when it was first seen running.
+        fresh_until: so long it counts as alive.
+        unobserved: of a task created here whose observer has not been started yet.
+    """
+
+    made_at: float = 0.0
+    pid: str = ""
+    went_at: float | None = None
+    fresh_until: float = 0.0
+    unobserved: Limits | None = None
+
+
 class DockerRuntime:
     """Containers on one node."""
 
@@ -42,11 +62,7 @@ class DockerRuntime:
         self._containers = Containers(engine)
         self._images = Images(engine)
         self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
-        self._pids: dict[str, str] = {}
-        self._fresh: dict[str, float] = {}
-        self._unobserved: dict[str, Limits] = {}
-        self._made: dict[str, float] = {}
-        self._went: dict[str, float] = {}
+        self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
@@ -63,8 +79,7 @@ class DockerRuntime:
         except errors.UnfitError:
             self._containers.remove(attempt.token(task))
             raise
-        self._unobserved[attempt.token(task)] = limits
-        self._made[attempt.token(task)] = time.monotonic()
+        self._seen[attempt.token(task)] = _Seen(time.monotonic(), unobserved=limits)
 
     def request(
         self, attempt: Attempt, task: Task, limits: Limits
@@ -103,30 +118,21 @@ class DockerRuntime:
             NodeError: the engine does not answer.
         """
         files = self._files(attempt, task)
-        token = attempt.token(task)
-        if time.monotonic() < self._fresh.get(token, 0.0) and not files.has("end"):
-            self._observe(attempt, task)
+        seen = self._seen.setdefault(attempt.token(task), _Seen())
+        if time.monotonic() < seen.fresh_until and not files.has("end"):
+            self._observe(attempt, task, seen)
             return TaskState("running")
         supervisor = files.supervisor()
-        if supervisor is None and time.monotonic() < self._made.get(token, 0.0) + STARTS_S:
+        if supervisor is None and seen.made_at and time.monotonic() < seen.made_at + STARTS_S:
             return TaskState("absent")
-        if supervisor and self._alive(attempt, task, supervisor):
+        if supervisor and seen.pid and files.alive(supervisor, seen.pid):
             if not files.let_through():
                 return TaskState("waiting")
-            self._fresh[token] = time.monotonic() + FRESH_S
-            self._went.setdefault(token, time.monotonic())
-            self._observe(attempt, task)  # also where looks are further apart than FRESH_S
+            seen.fresh_until = time.monotonic() + FRESH_S
+            seen.went_at = seen.went_at or time.monotonic()
+            self._observe(attempt, task, seen)  # also where looks are further apart than FRESH_S
             return TaskState("running")
-        try:
-            container = self._containers.find(attempt.token(task))
-            if container is None or container.finished:
-                return verdict(files, supervisor, container, self._containers)
-        except errors.UnfitError as error:
-            raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
-        if supervisor is None:
-            return TaskState("absent")
-        self._pids[attempt.token(task)] = str(container.pid)
-        return TaskState("running" if files.let_through() else "waiting")
+        return self._asked(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         """The task's raw log from ``offset`` on, at most a few MiB."""
@@ -142,27 +148,38 @@ class DockerRuntime:
         Raises:
             LeftoverError: UNKILLABLE.
         """
-        never = self._unobserved.pop(attempt.token(task), None)
+        seen = self._seen.pop(attempt.token(task), _Seen())
         self._remove(attempt, task)
-        if never is None:
+        if seen.unobserved is None:
             observer.end(self._transport, attempt, task)
 
-    def _observe(self, attempt: Attempt, task: Task) -> None:
+    def _asked(
+        self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
+    ) -> TaskState:
+        """The state of a task that is not known to be alive, by the engine."""
+        files = self._files(attempt, task)
+        try:
+            container = self._containers.find(attempt.token(task))
+            if container is None or container.finished:
+                return verdict(files, supervisor, container, self._containers)
+        except errors.UnfitError as error:
+            raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
+        if supervisor is None:
+            return TaskState("absent")
+        seen.pid = str(container.pid)
+        return TaskState("running" if files.let_through() else "waiting")
+
+    def _observe(self, attempt: Attempt, task: Task, seen: _Seen) -> None:
         """Start the observer of a task that runs for a while now, once, if it was created here."""
-        token = attempt.token(task)
-        if time.monotonic() < self._went[token] + OBSERVED_AFTER_S:
+        if seen.went_at is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
             return
-        limits = self._unobserved.pop(token, None)
+        limits, seen.unobserved = seen.unobserved, None
         if limits is not None:
-            observer.start(
-                self._transport, observer.command(attempt, task, limits, self._pids[token])
-            )
+            words = observer.command(attempt, task, limits, seen.pid)
+            observer.start(self._transport, words)
 
     def _remove(self, attempt: Attempt, task: Task) -> None:
         name = attempt.token(task)
-        self._fresh.pop(name, None)
-        self._made.pop(name, None)
-        self._went.pop(name, None)
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
@@ -260,11 +277,6 @@ class DockerRuntime:
                 fix="run `dlperf-orch provision` again",
             )
         return facts.entrypoint
-
-    def _alive(self, attempt: Attempt, task: Task, supervisor: ProcessIdentity) -> bool:
-        """Whether the supervisor runs, by the node's process table, without asking Docker."""
-        pid = self._pids.get(attempt.token(task))
-        return pid is not None and self._files(attempt, task).alive(supervisor, pid)
 
     def _finished(self, name: str, deadline: float) -> ContainerState | None:
         pause_s = QUICK_S
