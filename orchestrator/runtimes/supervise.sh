@@ -94,7 +94,7 @@ trap overflow USR1
 
 start=$(start_time $$)
 read -r boot </proc/sys/kernel/random/boot_id
-mkfifo "$base.gate" "$base.alive"
+mkfifo "$base.gate" "$base.alive" || exit 1 # without a gate it would begin before the others
 exec 3<>"$base.gate" 4<>"$base.alive"
 ( exec 3<&- 4<&-; sleep "$limit_s"; [ "$(start_time $$)" = "$start" ] && kill -ALRM $$ ) &
 write pid "$$ $start $boot"

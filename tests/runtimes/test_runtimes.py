@@ -134,6 +134,22 @@ def test_a_task_waits_at_its_gate_and_runs_when_it_opens(stage: Stage) -> None:
     wait_for(lambda: not stage.pids(attempt), "the end of its processes", 10)
 
 
+def test_a_task_that_can_make_no_gate_does_not_run(stage: Stage) -> None:
+    """As on file systems without FIFOs: it would begin before the other tasks of its gang."""
+    attempt = stage.attempt("echo", "ran")
+    folder = Path(attempt.folder(attempt.tasks[0]))
+    folder.mkdir()
+    (folder / "r0.gate").touch()
+    stage.runtime.create(attempt, attempt.tasks[0], LIMITS)
+    said = folder / "r0.err"
+    wait_for(lambda: said.exists() and b"r0.gate" in said.read_bytes(), "the supervisor's reason")
+    wait_for(
+        lambda: not any("supervise.sh" in words for words in stage.pids(attempt).values()),
+        "the supervisor's end",
+    )
+    assert not (folder / "r0.log").exists()
+
+
 def test_bytes_of_the_log_are_those_that_were_written(stage: Stage) -> None:
     """No byte is turned into another, both streams come, and any offset gives the rest."""
     end, log = stage.run("printf 'a\\351\\000b'; echo c >&2; printf 'no newline'")

@@ -1,6 +1,8 @@
 """Ports that ranks meet at: which are free on a node, by the kernel's own tables."""
 
+import getpass
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from orchestrator import errors
 from orchestrator.model.allocation import Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers.fanout import Fanout
+from tests.sshd import Sshd
 
 HERE = {
     "name": "here",
@@ -39,3 +42,46 @@ def test_a_port_that_somebody_listens_at_is_passed_over(
         with pytest.raises(errors.UnfitError, match=f"port {busy} is taken") as refused:
             scheduler.allocate(Request("1n1g-toy_1", 1, 0, (), (busy,), 60.0))
         assert (refused.value.code, refused.value.where["node"]) == ("PORT-BUSY", "n1")
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    """A node that is reached by SSH."""
+    server = Sshd(tmp_path / "sshd").start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.cluster
+@pytest.mark.daemons
+def test_a_connection_that_is_lost_while_a_port_is_looked_for_is_made_anew(
+    tmp_path: Path, sshd: Sshd
+) -> None:
+    """The answer of the lost one does not count as a free port; the taken one is still seen."""
+    node = {
+        "name": "n1",
+        "address": sshd.address,
+        "port": sshd.port,
+        "user": getpass.getuser(),
+        "identity": str(sshd.identity),
+        "known_hosts": str(sshd.known_hosts),
+        "folder": str(tmp_path / "node"),
+        "runtime": "process",
+    }
+    cluster = Cluster.model_validate({"name": "there", "nodes": (node,)})
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_server(("127.0.0.1", 0)) as closed,
+        Fanout.of(cluster, tmp_path, lambda: False) as scheduler,
+    ):
+        busy, free = listening.getsockname()[1], closed.getsockname()[1]
+        closed.close()
+        request = Request("1n1g-toy_1", 1, 0, (), (busy, free), 60.0)
+        before = scheduler.allocate(request)  # opens the connection that is lost now
+        assert before is not None
+        scheduler.release(before)
+        assert sshd.sessions()
+        sshd.kill_sessions()
+        given = scheduler.allocate(request)
+        assert given is not None
+        assert (before.port, given.port) == (free, free)
