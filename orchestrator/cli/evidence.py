@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import Which, WhichFile
+from orchestrator.cli.options import (
+    LogRule,
+    Logs,
+    LogWorkload,
+    Which,
+    WhichFile,
+    Window,
+    reading,
+)
 
 app = typer.Typer()
 
@@ -40,8 +48,15 @@ def explain(
         str, typer.Argument(metavar="CASE", help="Such as 4n8g/amp/256, 4x8, or a trial's name.")
     ],
     sweep_id: WhichFile = None,
+    logs: Logs = None,
+    workload: LogWorkload = None,
+    between: Window = None,
+    rule: LogRule = None,
 ) -> int:
     """Show how the number of a case came to be: trials, log lines, formula, nodes, command."""
     from orchestrator.verbs import explain as verb
 
+    how = reading(sweep_id, logs, workload, between, rule)
+    if logs is not None and how is not None:
+        return verb.explain_logs(logs, case, how, face.voice)
     return verb.explain(face.store, case, sweep_id, face.voice)

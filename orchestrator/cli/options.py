@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator.model.log import Rule
+
 if TYPE_CHECKING:
+    from orchestrator.collecting.logs import Reading
     from orchestrator.files import shipped
 
 DEFAULT_STATE = Path(".dlperf")
@@ -107,3 +110,30 @@ Strict = Annotated[
 ]
 DataSet = Annotated[str, typer.Argument(help="Its name in inventories, such as imagenet.")]
 Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]
+Logs = Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")]
+LogWorkload = Annotated[
+    str | None, typer.Option(help="What wrote those logs.", autocompletion=WORKLOADS)
+]
+LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")]
+
+
+def reading(
+    sweep_id: str | Path | None,
+    logs: Path | None,
+    workload: str | None,
+    between: str | None,
+    rule: Rule | None,
+) -> "Reading | None":
+    """How to read a folder of logs; None for a sweep.
+
+    Raises:
+        BadParameter: options of the one beside the other.
+    """
+    from orchestrator.collecting.logs import Reading
+
+    span = window(between)
+    if (logs is None) != (workload is None) or (logs is None and (between or rule)):
+        raise typer.BadParameter("--logs DIR and --workload NAME belong together")
+    if logs is not None and sweep_id is not None:
+        raise typer.BadParameter("either a sweep or --logs DIR")
+    return None if workload is None else Reading(workload, span, rule)

@@ -23,15 +23,16 @@ from orchestrator.cli.options import (
     PLAYBOOKS,
     SWEEPS,
     WHICH,
-    WORKLOADS,
+    LogRule,
+    Logs,
+    LogWorkload,
     Nodes,
     Strict,
     Which,
     WhichFile,
     Window,
-    window,
+    reading,
 )
-from orchestrator.model.log import Rule
 from orchestrator.signals import SIGNALS, Stopped
 
 if TYPE_CHECKING:
@@ -160,12 +161,10 @@ def stop(face: Face, sweep_id: Which = None) -> int:
 def collect(
     face: Face,
     sweep_id: WhichFile = None,
-    logs: Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")] = None,
-    workload: Annotated[
-        str | None, typer.Option(help="What wrote those logs.", autocompletion=WORKLOADS)
-    ] = None,
+    logs: Logs = None,
+    workload: LogWorkload = None,
     between: Window = None,
-    rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")] = None,
+    rule: LogRule = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the reports here; of a sweep, instead of into it.")
     ] = None,
@@ -176,22 +175,17 @@ def collect(
     strict: Strict = False,
 ) -> int:
     """Turn logs into medians, speedups, tables and reports."""
-    from orchestrator.collecting.logs import Reading
     from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 
-    span = window(between)
-    if (logs is None) != (workload is None) or (logs is None and (between or rule)):
-        raise typer.BadParameter("--logs DIR and --workload NAME belong together")
-    if logs is not None and sweep_id is not None:
-        raise typer.BadParameter("either a sweep or --logs DIR")
+    how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and language and out is None:
         raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
     if logs is not None and strict:
         raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
     where = Out(out, language or "en")
-    if logs is not None and workload is not None:
-        return verb.collect_logs(logs, Reading(workload, span, rule), face.voice, where)
+    if logs is not None and how is not None:
+        return verb.collect_logs(logs, how, face.voice, where)
     return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 

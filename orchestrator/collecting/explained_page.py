@@ -60,7 +60,8 @@ def document(found: Explanation) -> dict[str, JSON]:
 
 def _number(found: Explanation) -> Iterator[str]:
     result, report = found.result, found.report
-    yield _cut(f"{found.name} of sweep {report.source}: {report.title}")
+    source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
+    yield _cut(f"{found.name} of {source}: {report.title}")
     statistics = result.statistics
     if statistics is None:
         yield f"no number: {counted(report, result)} trials, none of which counts"

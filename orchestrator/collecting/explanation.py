@@ -1,16 +1,18 @@
 """How the number of one case came to be, gathered from a sweep's records and raw logs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from orchestrator import errors, words
-from orchestrator.collecting import logs
+from orchestrator.collecting import logs, publications
+from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.sweep import measured
+from orchestrator.measuring import case_facts
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
-from orchestrator.model.experiment import Method
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
 from orchestrator.model.plan import Trial
 from orchestrator.model.report import Report
@@ -68,6 +70,16 @@ class Explanation:
     attempt: Attempt | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the logs of a report lie, and how they were read."""
+
+    folder: Path
+    workload: Workload
+    window: tuple[int, int] | None
+    rule: Rule | None
+
+
 def explained(sweep: Sweep, name: str) -> Explanation:
     """How the number of the one case came to be that a name fits.
 
@@ -76,25 +88,46 @@ def explained(sweep: Sweep, name: str) -> Explanation:
         StoreError: a record is damaged.
     """
     record = sweep.record()
-    trials = [trial for trial in record.plan.trials if not trial.canary]
-    case = _case(trials, name)
+    case = _case([trial for trial in record.plan.trials if not trial.canary], name)
     report = measured(sweep)
+    workload, method = find(record.plan.workload), record.plan.method
+    assert workload is not None  # or nothing could be measured
+    found = _explained(report, case, _Source(sweep.folder, workload, method.window, method.rule))
+    shown = next(iter(found.middle), next((it for it in found.result.trials if it.attempt), None))
+    return replace(found, attempt=sweep.attempt(shown.trial, shown.attempt) if shown else None)
+
+
+def of_logs(folder: Path, reading: Reading, name: str) -> Explanation:
+    """The same, of a case in a folder of logs that belong to no sweep.
+
+    Raises:
+        UsageError: as of ``explained``; NO-LOGS, NO-WORKLOAD, NO-RULE.
+        LocalError: LOG-RIGHTS.
+    """
+    workload = reading.resolved()
+    draft = report_on(folder, workload, reading.window)
+    report = case_facts.completed(draft, workload, publications.shipped())
+    trials = [
+        Trial(it.trial, it.repeat, result.case, it.trial, 0, 0, report.names.get(result.case, ""))
+        for result in report.results
+        for it in result.trials
+    ]
+    above = folder if folder.is_dir() else folder.parent
+    source = _Source(above, workload, reading.window, None)  # the workload's reader has the rule
+    return _explained(report, _case(trials, name), source)
+
+
+def _explained(report: Report, case: Case, source: _Source) -> Explanation:
     (result,) = (it for it in report.results if it.case == case)
     middle = _middle(result)
-    workload = find(record.plan.workload)
-    assert workload is not None  # or nothing could be measured
-    method = record.plan.method
-    derivations = tuple(_derivation(sweep, trial, case, workload, method) for trial in middle)
-    shown = next(iter(middle), next((trial for trial in result.trials if trial.attempt), None))
-    attempt = sweep.attempt(shown.trial, shown.attempt) if shown else None
     return Explanation(
         report=report,
         result=result,
         name=report.names.get(case) or name_of(case),
         middle=middle,
-        derivations=derivations,
+        derivations=tuple(_derivation(source, trial, case) for trial in middle),
         baseline=_baseline(report, result),
-        attempt=attempt,
+        attempt=None,
     )
 
 
@@ -148,13 +181,11 @@ def _baseline(report: Report, result: Result) -> Result | None:
     return next(it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
 
 
-def _derivation(
-    sweep: Sweep, trial: Measurement, case: Case, workload: Workload, method: Method
-) -> Derivation:
+def _derivation(source: _Source, trial: Measurement, case: Case) -> Derivation:
     assert trial.evidence is not None  # of a valid trial
-    path = sweep.folder / trial.evidence.log
-    log = logs.read(path, workload, method.window)
-    rule = method.rule or log.rule
+    path, workload = source.folder / trial.evidence.log, source.workload
+    log = logs.read(path, workload, source.window)
+    rule = source.rule or log.rule
     lines = () if rule == "reported" else log.evidence or ()
     found = tuple(_lines(path, lines)) or _result_line(path)
     formula = _formula(rule, log, case, trial.throughput or 0)

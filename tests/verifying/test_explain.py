@@ -124,6 +124,29 @@ def test_every_rule_shows_the_lines_it_stands_on(
     assert derivation["formula"] in " ".join(" ".join(page).split())
 
 
+def test_logs_that_belong_to_no_sweep_are_explained_too(
+    untouched: dict[str, Sweep], place: Place
+) -> None:
+    """With the same number, log lines and formula as the sweep whose logs they are."""
+    logs = untouched["pytorch"].folder / "logs"
+    words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
+    done = place.run("explain", "1n8g/amp/256", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    own = explained_page.document(explanation.explained(untouched["pytorch"], "1n8g/amp/256"))
+    assert found["derivations"] == [
+        {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
+        for it in json.loads(json.dumps(own))["derivations"]
+    ]
+    assert (round(found["median"], 2), found["command"]) == (6154.66, [])
+    assert found["speedup"] == own["speedup"]
+    page = place.run("explain", "1x8", *words).stdout
+    assert page.startswith(f"1n8g/amp/256 of logs in {logs}"[:78])
+    done = place.run("explain", "8x8", *words)
+    assert (done.returncode, "NO-CASE" in done.stderr) == (2, True)
+    assert place.run("explain", "1x8", "--logs", str(logs)).returncode == 2
+
+
 def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> None:
     """The message lists the names that can be given."""
     sweep = untouched["pytorch"]
