@@ -9,6 +9,7 @@ from orchestrator.model.cluster import Gpus, Node
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.site import Finding
 
+MOST_ROWS_REMAPPED = 512
 _NVML = "Failed to initialize NVML: Driver/library version mismatch"
 # Idle, clocks that somebody set and the software power cap are normal on a sound GPU.
 _HARMFUL = frozenset(
@@ -125,9 +126,11 @@ def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
     """Errors that can spoil a run now; one of DRAM whose row was remapped long ago cannot.
 
     Source: NVIDIA, GPU Memory Error Management; Azure's health checks gate SRAM over the GPU's
-    life, Meta's gcm what was counted since the driver was loaded, both row remapping.
+    life and more than 512 remapped rows, Meta's gcm what was counted since the driver was loaded,
+    both whether a remapping is pending or failed.
     """
     volatile, sram = gpu.ecc_volatile_uncorrected, gpu.ecc_sram_uncorrected
+    rows = gpu.rows_remapped or 0
     replace = "take the GPU out of `gpus.use`, or have it replaced"
     reset = "reset the GPU (`nvidia-smi -r`) or reboot the node"
     seen_and_fix = (
@@ -138,6 +141,7 @@ def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
         (sram and f"{sram} uncorrected SRAM errors over its life", replace),
         (gpu.row_remap_pending and "a row remapping is pending", reset),
         (gpu.row_remap_failed and "a row remapping has failed", replace),
+        (rows > MOST_ROWS_REMAPPED and f"{rows} rows remapped for uncorrected errors", replace),
         (gpu.page_retirement_pending and "a page retirement is pending", reset),
     )
     for seen, fix in seen_and_fix:

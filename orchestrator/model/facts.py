@@ -85,6 +85,7 @@ class GpuFacts:
         ecc_volatile_uncorrected: in all memories since the driver was loaded.
         ecc_sram_uncorrected: over the GPU's life.
         page_retirement_pending: what GPUs before Ampere do instead of remapping rows.
+        rows_remapped: for uncorrected errors, over the GPU's life.
         pcie_width, pcie_width_max: lanes in use, and those that GPU and slot have.
     """
 
@@ -108,6 +109,7 @@ class GpuFacts:
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     vbios: str | None = None
+    rows_remapped: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,7 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         pcie_width=reader.number(_LANES, f"{_LINK}/current_link_width"),
         pcie_width_max=reader.number(_LANES, f"{_LINK}/max_link_width"),
         vbios=reader.text(_TEXT, "vbios_version"),
+        rows_remapped=reader.number(_COUNT, "remapped_rows/remapped_row_unc"),
     )
     return gpu, reader.problems
 

@@ -137,6 +137,11 @@ def test_other_model_is_found_once_for_all_gpus_of_it() -> None:
         ({"row_remap_pending": True}, "error GPU-ECC", "GPU 1: a row remapping is pending"),
         ({"row_remap_failed": True}, "error GPU-ECC", "GPU 1: a row remapping has failed"),
         (
+            {"rows_remapped": 513},
+            "error GPU-ECC",
+            "GPU 1: 513 rows remapped for uncorrected errors",
+        ),
+        (
             {"page_retirement_pending": True},
             "error GPU-ECC",
             "GPU 1: a page retirement is pending",
@@ -175,8 +180,8 @@ def test_gpu_that_would_spoil_a_number_is_found(
 
 
 def test_gpu_with_an_old_remapped_dram_error_is_fit() -> None:
-    """Counts over a GPU's life stay through reboots; a row that was remapped does no harm."""
-    mended = replace(V100, ecc_uncorrected=3, ecc_sram_uncorrected=0, row_remap_pending=False)
+    """Counts over a GPU's life stay through reboots; 512 rows that were remapped do no harm."""
+    mended = replace(V100, ecc_uncorrected=3, ecc_sram_uncorrected=0, rows_remapped=512)
     assert list(checks.gpus(node(gpus={"count": 1}), driver(mended))) == []
 
 

@@ -82,10 +82,34 @@ T4 = GpuFacts(
     pcie_width_max=16,
     vbios="90.04.84.00.06",
 )
+A10G = GpuFacts(
+    index=0,
+    uuid="GPU-9a9a6c50-2a47-2f51-a902-b82c3b127e94",
+    bus_id="00000000:00:1E.0",
+    model="NVIDIA A10G",
+    memory_mib=23028,
+    ecc_uncorrected=0,
+    ecc_volatile_uncorrected=0,
+    ecc_sram_uncorrected=0,
+    row_remap_pending=False,
+    row_remap_failed=False,
+    rows_remapped=0,
+    page_retirement_pending=None,
+    persistence=False,
+    mig=None,
+    power_limit_w=300.0,
+    sm_clock_mhz=210,
+    throttle_reasons=("gpu_idle",),
+    processes=(GpuProcess(725, "/usr/lib/xorg/Xorg", 22),),
+    pcie_width=8,
+    pcie_width_max=16,
+    vbios="94.02.75.00.01",
+)
 # By sample: driver, CUDA, its one GPU and the codes of its problems.
 EXPECTED = {
     "netdata_a100-sxm4-mig.xml": ("510.47.03", "11.6", A100_40GB, []),
     "telegraf_a100-sxm4-v12.xml": ("535.54.03", "12.2", A100_80GB, ["ATTACHED-GPUS"]),
+    "telegraf_a10g.xml": ("515.105.01", "11.7", A10G, []),
     "telegraf_tesla-t4.xml": ("515.105.01", "11.7", T4, []),
 }
 # Other things that nvidia-smi prints, by the words of their first line.
@@ -154,6 +178,7 @@ def test_the_document_has_the_promised_keys() -> None:
                 "pcie_width": None,
                 "pcie_width_max": None,
                 "vbios": None,
+                "rows_remapped": None,
             }
         ],
         "problems": [

@@ -90,6 +90,7 @@ def test_gpu_that_remaps_rows_is_read() -> None:
     assert (one.ecc_volatile_uncorrected, one.ecc_uncorrected) == (6, 15)
     assert one.ecc_sram_uncorrected == 9
     assert (one.row_remap_pending, one.row_remap_failed) == (True, False)
+    assert one.rows_remapped == 1
     assert (one.page_retirement_pending, problems) == (None, [])
 
 
