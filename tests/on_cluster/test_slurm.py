@@ -167,9 +167,7 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     wait_for(login.steps, "iterations")
     (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
     login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:04:00")
-    wait_for(lambda: login.slurm.jobs()[job] == "PENDING", "a job that waits again")
-    # Not at once: Slurm kills a job that begins in the second of its requeue.
-    login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=01:00:00", "StartTime=now+5")
+    login.begin_again(job, "TimeLimit=01:00:00")
     code, said = ended(running)
     assert code == 0, said
     assert "WALLTIME" in said
@@ -238,8 +236,7 @@ def test_a_requeued_job_goes_on(login: Login) -> None:
     wait_for(login.steps, "iterations")
     (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
     login.slurm.ask("scontrol", "requeue", job)
-    wait_for(lambda: login.slurm.jobs()[job] == "PENDING", "a job that waits again")
-    login.slurm.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
+    login.begin_again(job)
     code, said = ended(running)
     assert code == 0, said
     assert "Slurm queued it again" in said
