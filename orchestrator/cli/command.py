@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 
 from orchestrator import errors
+from orchestrator.cli import examples
 from orchestrator.cli.options import DEFAULT_STATE, AlwaysJson, Json, State, Verbose
 from orchestrator.signals import SIGNALS, Stopped
 
@@ -200,5 +201,5 @@ def _signed(
 
 
 def _added(app: typer.Typer, name: str | None, body: Made, called: Callable[..., None]) -> Made:
-    app.command(name)(called)
+    app.command(name, epilog=examples.epilog(body.__name__))(called)
     return body

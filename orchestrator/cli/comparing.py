@@ -66,7 +66,7 @@ def compare(
     ] = None,
     nodes: Nodes = None,
 ) -> int:
-    """Compare two sweeps: different, the same, or too few trials to tell."""
+    """Compare two sweeps. Different, the same, or too few trials to tell."""
     from orchestrator.sweeping.campaign import Caller
     from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb

@@ -35,7 +35,7 @@ def archive(
 
 @command(app)
 def verify(face: Face, sweep_id: WhichFile = None) -> int:
-    """Derive every number again from raw logs, check every sha256, and say what differs."""
+    """Derive every number again from raw logs. Every sha256 is checked, what differs is named."""
     from orchestrator.verbs import verify as verb
 
     return verb.verify(face.store, sweep_id, face.voice)
@@ -53,7 +53,7 @@ def explain(
     between: Window = None,
     rule: LogRule = None,
 ) -> int:
-    """Show how the number of a case came to be: trials, log lines, formula, nodes, command."""
+    """Show how a case's number came to be. Trials, log lines, formula, nodes, command."""
     from orchestrator.verbs import explain as verb
 
     how = reading(sweep_id, logs, workload, between, rule)

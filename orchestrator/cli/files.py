@@ -32,7 +32,7 @@ def published(
 
 @command(app, has_state=False)
 def check(face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...")]) -> int:
-    """Check inventories, playbooks and image files; nothing is reached or changed."""
+    """Check inventories, playbooks and image files. Nothing is reached or changed."""
     from orchestrator.verbs import check as verb
 
     return verb.check(files, face.voice)

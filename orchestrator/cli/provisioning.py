@@ -77,7 +77,7 @@ def provision(
     ] = None,
     nodes: Nodes = None,
 ) -> int:
-    """Prepare images on the nodes, and check whether the nodes are fit to measure."""
+    """Prepare images on nodes, and check that they are fit."""
     from orchestrator.sweeping.campaign import Caller
     from orchestrator.verbs import provision as verb
 

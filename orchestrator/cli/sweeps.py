@@ -83,7 +83,7 @@ def sweep(
         typer.Option("--requeue", help="With Slurm: queue the job again when its time is over."),
     ] = False,
 ) -> None:
-    """Run every trial of a playbook that has no valid outcome yet, then collect."""
+    """Run every trial that has no valid outcome yet, then collect."""
     left = _left(shared)
     forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
     begun = _detached(shared, left) if forks else _nothing
@@ -142,7 +142,7 @@ def logs(
         str | None, typer.Option(metavar="PATTERN", help="Only lines that this pattern fits.")
     ] = None,
 ) -> int:
-    """Print a trial's raw log; default: the trial that runs, else the last one."""
+    """Print a trial's raw log. Default: the trial that runs, else the last one."""
     from orchestrator.verbs import logs as verb
 
     options = verb.LogOptions(sweep_id, trial, attempt, rank, grep)
@@ -151,7 +151,7 @@ def logs(
 
 @command(app, nodes=True)
 def stop(face: Face, sweep_id: Which = None) -> int:
-    """End a sweep's controller and everything that the sweep started, nothing else."""
+    """End a sweep and everything that it started. Nothing else is ended."""
     from orchestrator.verbs import stop as verb
 
     return verb.stop(face.store, sweep_id, face.voice)

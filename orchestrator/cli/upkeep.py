@@ -27,7 +27,7 @@ def clean(
         bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
     ] = False,
 ) -> int:
-    """Remove what finished sweeps of this state folder left on the nodes."""
+    """Remove what finished sweeps left on nodes. Only those of this state folder."""
     from orchestrator.verbs import clean as verb
 
     return verb.clean(face.store, inventory, face.voice, verb.CleanOptions(images, dry_run))
@@ -41,7 +41,7 @@ def trust(
         list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
     ] = None,
 ) -> int:
-    """Show the host keys of nodes, and add them to known_hosts after a yes."""
+    """Show nodes' host keys, and trust them after a yes. They are added to known_hosts."""
     from orchestrator.verbs import trust as verb
 
     return verb.trust(inventory, face.voice, tuple(fingerprint or ()))
@@ -59,7 +59,7 @@ def bundle(
         typer.Option(help="Default: all that are provisioned.", autocompletion=IMAGES),
     ] = None,
 ) -> int:
-    """Write images and downloads into a folder, for `provision --bundle` without internet."""
+    """Write images and downloads into a folder. `provision --bundle` takes them from there."""
     from orchestrator.verbs import bundle as verb
 
     return verb.bundle(face.store, inventory, folder, tuple(image or ()), face.voice)
@@ -91,7 +91,7 @@ def data_prepare(
         bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
 ) -> int:
-    """Prepare a data set on every node that does not have it; nothing is overwritten."""
+    """Prepare a data set on nodes that lack it. Nothing is overwritten."""
     from orchestrator.verbs import data as verb
 
     options = verb.DataOptions(name, inventory, nodes, source, labels)

@@ -87,15 +87,21 @@ def inventory(
     if own is not None:
         voice.line(f"inventory {own}: the playbook names it")
         return user_files.cluster(own)
-    fit = next(filter(_is_fit, _newest_first(store)), None)
-    if fit is None:
+    unfit: list[str] = []
+    for site in _newest_first(store):
+        if _is_fit(site):
+            break
+        unfit.append(site.inventory)
+    else:
         raise errors.UsageError(
             f"no inventory is named, and no cluster was found fit in {store.root}",
             code="NO-INVENTORY",
             fix="name one with --inventory",
         )
-    voice.line(f"inventory {fit.inventory}: the last one found fit in {store.root}")
-    return user_files.cluster(fit.inventory)
+    voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
+    if unfit:
+        voice.line(f"not fit, though provisioned later: {', '.join(unfit)}")
+    return user_files.cluster(site.inventory)
 
 
 def _newest_first(store: Store) -> Iterator[Site]:
