@@ -19,15 +19,34 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
         extra: the extra of this package that brings the modules an image needs.
     """
     for module in facts.missing_modules:
+        yield _missing(node, module, extra)
+    yield from _room(node, facts)
+    yield from _load(node, facts)
+    if node.interface is not None and node.interface not in facts.interfaces:
         yield Finding(
             "error",
-            "MODULE-MISSING",
+            "INTERFACE-MISSING",
             node.name,
-            f"no Python module {module}",
-            f"{module} importable",
-            f"install {module}"
-            + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
+            f"interfaces {', '.join(facts.interfaces) or 'none'}",
+            node.interface,
+            "name an interface that the node has",
         )
+    yield from _proxies(node, facts) if node.has_engine else _limits(node, facts)
+
+
+def _missing(node: Node, module: str, extra: str | None) -> Finding:
+    return Finding(
+        "error",
+        "MODULE-MISSING",
+        node.name,
+        f"no Python module {module}",
+        f"{module} importable",
+        f"install {module}" + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
+    )
+
+
+def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
+    """Disk and open files, which attempts take on every node."""
     if facts.free_disk_mib < LEAST_DISK_MIB:
         yield Finding(
             "error",
@@ -47,27 +66,6 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
             f"at least {LEAST_OPEN_FILES}",
             f"ulimit -n {LEAST_OPEN_FILES}",
         )
-    yield from _load(node, facts)
-    if node.interface is not None and node.interface not in facts.interfaces:
-        yield Finding(
-            "error",
-            "INTERFACE-MISSING",
-            node.name,
-            f"interfaces {', '.join(facts.interfaces) or 'none'}",
-            node.interface,
-            "name an interface that the node has",
-        )
-    if not node.has_engine:
-        yield from _limits(node, facts)
-    elif facts.proxies:
-        yield Finding(
-            "warning",
-            "PROXY",
-            node.name,
-            f"{', '.join(facts.proxies)} set for its user",
-            "no proxy between nodes, nor to the registry of the inventory",
-            "unset them, or name the nodes and the registry in no_proxy",
-        )
 
 
 def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
@@ -79,6 +77,18 @@ def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
             f"load {facts.load:g} on {facts.cpus} CPUs",
             f"below {facts.cpus * BUSY_SHARE:g}",
             "find out what else runs there; it affects what is measured",
+        )
+
+
+def _proxies(node: Node, facts: HostFacts) -> Iterator[Finding]:
+    if facts.proxies:
+        yield Finding(
+            "warning",
+            "PROXY",
+            node.name,
+            f"{', '.join(facts.proxies)} set for its user",
+            "no proxy between nodes, nor to the registry of the inventory",
+            "unset them, or name the nodes and the registry in no_proxy",
         )
 
 
