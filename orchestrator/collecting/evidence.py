@@ -90,9 +90,11 @@ def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable
 
 
 def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
+    """LOG-CHANGED where events.jsonl knows logs of the trial, and its log is none of them."""
     log = _sha256(sweep.log(trial.log))
     digests = {closed.sha256 for closed in history.closed.values()}
-    return () if log is None or log in digests else (Problem("LOG-CHANGED", OTHERWISE),)
+    changed = log is not None and digests and log not in digests
+    return (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
 
 
 def _changed(how: str) -> Problem:

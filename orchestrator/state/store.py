@@ -118,12 +118,14 @@ class Sweep:
         """The sweep's record, sweep.json.
 
         Raises:
-            StoreError: it is damaged, of another sweep, or of another version.
+            StoreError: it is damaged or gone, of another sweep, or of another version.
         """
         path = self.folder / "sweep.json"
-        with _ours(path):
-            content = path.read_bytes()
         try:
+            with _ours(path):
+                content = path.read_bytes() if path.exists() else None
+            if content is None:
+                raise ValueError("it is gone")
             return _checked(content, self.id)
         except ValueError as error:
             raise _damaged(path, error) from error

@@ -178,6 +178,15 @@ def test_a_damaged_record_is_refused_and_kept(tmp_path: Path, content: bytes) ->
     assert (sweep.folder / "sweep.json").read_bytes() == content
 
 
+def test_a_record_that_is_gone_is_damaged(tmp_path: Path) -> None:
+    """Who restored a part of a state folder is told so, not sent to another folder."""
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    (sweep.folder / "sweep.json").unlink()
+    with pytest.raises(errors.StoreError, match=r"sweep\.json is damaged: it is gone") as raised:
+        sweep.record()
+    assert raised.value.code == "STORE-DAMAGED"
+
+
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     """With its name and the time that the store gave it; the file says which version wrote it."""
     sweep = Store(tmp_path).new_sweep(RECORD)
