@@ -65,7 +65,7 @@ def test_rows_are_those_of_the_reports(
 
 
 def test_every_row_is_whole() -> None:
-    """467 results, each with a positive number, hardware and a source; none twice by one source."""
+    """477 results, each with a positive number, hardware and a source; none twice by one source."""
     assert len(ROWS) == 348 + 119 + 10
     assert all(each.throughput > 0 and each.source and each.batch for each in ROWS)
     assert all(hardware.kind(each.hardware) for each in ROWS)
