@@ -23,6 +23,11 @@ def init(
     scontrol: Annotated[
         str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
     ] = None,
+    slurm: Annotated[
+        str | None,
+        typer.Option(metavar="PARTITION", help="Ask one node of it by srun; on a login node."),
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="With --slurm: who is charged.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write here; default: print it.")
     ] = None,
@@ -37,7 +42,7 @@ def init(
     """Ask machines what they have, and write an inventory of them."""
     from orchestrator.verbs import init as verb
 
-    sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol)
+    sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol, slurm, account)
     login = verb.Login(user, port, identity, agent, known_hosts)
     return verb.init(sources, login, verb.Target(out, force, name), face.voice)
 

@@ -17,9 +17,10 @@ from orchestrator.inputs.host_lists import Listed
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
-from orchestrator.planning.inventory_draft import Draft, DraftNode
+from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery, sections
 from orchestrator.probes.discovery import Discovered
+from orchestrator.submitting import one_step
 
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
@@ -31,12 +32,16 @@ class Sources:
 
     Args:
         scontrol: a file, or ``-`` for standard input.
+        partition: of Slurm, one node of which is asked by a step; then nothing else is given.
+        account: that the step is charged to.
     """
 
     hosts: tuple[str, ...] = ()
     hostfile: Path | None = None
     ansible: Path | None = None
     scontrol: str | None = None
+    partition: str | None = None
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,20 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         raise errors.UsageError(
             f"{target.out} is there already", code="EXISTS", fix="give another -o, or --force"
         )
-    listed = _listed(sources)
-    nodes = tuple(_node(one, login) for one in listed)
-    _refuse_mixed(nodes)
-    voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
-    answers = _asked(_cluster(name, nodes, login), {node.name for node in nodes if node.is_here})
+    jobs = None
+    if sources.partition:
+        nodes, answers, jobs = _by_slurm(sources, sources.partition, voice)
+    else:
+        listed = _listed(sources)
+        nodes = tuple(_node(one, login) for one in listed)
+        _refuse_mixed(nodes)
+        voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
+        here = {node.name for node in nodes if node.is_here}
+        answers = _asked(_cluster(name, nodes, login), here)
     nodes = tuple(map(_answered, nodes, answers))
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
-    text = inventory_draft.text(Draft(name, command, nodes, login.agent, login.known_hosts))
+    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
+    text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
     _deliver(text, target, voice)
     return _told(text, nodes, answers, target, voice)
@@ -108,9 +119,28 @@ def _listed(sources: Sources) -> tuple[Listed, ...]:
         raise errors.UsageError(
             "no host is named",
             code="HOST",
-            fix="name hosts, or give --hostfile, --ansible, --scontrol",
+            fix="name hosts, or give --hostfile, --ansible, --scontrol or --slurm PARTITION",
         )
     return tuple({one.name.casefold(): one for one in reversed(found)}.values())[::-1]
+
+
+def _by_slurm(
+    sources: Sources, name: str, voice: Voice
+) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
+    """One node of a partition, and its answer to a step of Slurm's."""
+    if sources.hosts or sources.hostfile or sources.ansible or sources.scontrol:
+        raise errors.UsageError(
+            "hosts are named beside --slurm; needed one of both",
+            code="HOST",
+            fix="leave out the hosts, whose names Slurm gives, or --slurm",
+        )
+    partition = one_step.partition(name)
+    voice.line(f"asking one of {words.count(partition.nodes, 'node')} of partition {name} by srun")
+    probe = discovery.probe("/var/tmp", nonce=secrets.token_hex(8))
+    found = probing.understood(probe, one_step.run(partition, sources.account, probe.argv), name)
+    node = DraftNode(found.host.hostname, "", "", 0, None, False, None)
+    jobs = Jobs(name, sources.account, partition.time, partition.nodes, partition.has_pyxis)
+    return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
 def _node(listed: Listed, login: Login) -> DraftNode:

@@ -28,7 +28,6 @@ ONLY_PARSED = {
     "docs/commands.md: dlperf-orch data check imagenet --inventory v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch data prepare imagenet --inventory v100x4 --from /downloads"
     " --dry-run": "needs the nodes",
-    "docs/first-slurm.md: dlperf-orch provision queue": "needs Slurm",
     "docs/images.md: dlperf-orch provision inventory/v100x4.yaml --lock": "needs the nodes",
     "docs/images.md: dlperf-orch bundle inventory/v100x4.yaml /media/usb/bundle": "needs the nodes",
     "docs/images.md: dlperf-orch clean --images --inventory v100x4": "needs the nodes",
@@ -45,12 +44,17 @@ ON_THE_CLUSTER = (
     "docs/first-cluster.md: dlperf-orch collect",
     "docs/data-sets.md: dlperf-orch data check imagenet --inventory inventory/mine.yaml",
 )
+# What needs a login node of Slurm, and runs on the virtual one.
+ON_SLURM = (
+    "docs/first-slurm.md: dlperf-orch init --slurm main -o inventory/queue.yaml",
+    "docs/first-slurm.md: dlperf-orch provision queue",
+)
 Run = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 
 def runs_here(block: Block) -> bool:
     """Whether a block of commands runs on any machine."""
-    return block.name not in (*ONLY_PARSED, *ON_THE_CLUSTER)
+    return block.name not in (*ONLY_PARSED, *ON_THE_CLUSTER, *ON_SLURM)
 
 
 def runs_there(block: Block) -> bool:

@@ -26,7 +26,7 @@ OTHER_WORDS = {
     "transports as NCCL calls them": "IB",
     "words of YAML": "FALSE NULL TRUE",
     "groups of GPT's cases": "DP MP PP",
-    "placeholders": "ADDRESS CASE CPUS GLOB JOB PATTERN PERCENT PROGRAM SWEEP TRIAL",
+    "placeholders": "ADDRESS CASE CPUS GLOB JOB PARTITION PATTERN PERCENT PROGRAM SWEEP TRIAL",
     "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
     "names of files": "SHA256SUMS",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",

@@ -7,14 +7,18 @@ raw logs say.
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster import Cluster, cluster
 from tests.cluster.slurm import PREEMPTING, call, lacking
+from tests.docs import running
+from tests.docs.pages import ROOT
 from tests.login import PROGRAM, SLOW, Login, ended
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -75,6 +79,53 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     for result in collected["cases"]:
         values = [trial["throughput"] for trial in result["trials"]]
         assert result["median"] == pytest.approx(statistics.median(values))
+    login.nothing_left()
+
+
+def test_init_asks_a_node_of_a_partition(login: Login) -> None:
+    """Its file is what provision takes; partitions that are not there are told from the others."""
+    done = login.run("init", "--slurm", "main", "-o", "inventory/queue.yaml", "--force", "--json")
+    assert done.returncode == 0, done.stderr
+    text = (login.folder / "inventory" / "queue.yaml").read_text()
+    assert json.loads(done.stdout)["inventory"] == text
+    assert 'slurm: {partition: main, time: "04:00:00", nodes: 4}' in text
+    assert "\n  runtime: docker\n" in text
+    assert "was asked, and stands for all nodes of the partition" in text
+    assert "\nnodes:" not in text
+    shown = login.run("provision", "queue", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "#SBATCH --nodes=4\n" in shown.stdout
+    refused = login.run("init", "--slurm", "nowhere")
+    assert refused.returncode == 5, refused.stderr
+    assert "NO-PARTITION" in refused.stderr
+    assert f"there are main, {PREEMPTING}" in refused.stderr
+    refused = login.run("init", "gpu01", "--slurm", "main")
+    assert refused.returncode == 2
+    login.nothing_left()
+
+
+@pytest.mark.long
+def test_the_page_of_the_first_sweep_runs_as_it_stands(login: Login) -> None:
+    """From init to the report, with the reference program and real PyTorch on the allocation.
+
+    The inventory is the page's: engines of the virtual nodes reach no registry, as init cannot see.
+    """
+    shutil.rmtree(login.folder / "inventory")
+    shutil.rmtree(login.folder / "playbooks")
+    shutil.rmtree(login.folder / "images")
+    path = running.program(login.folder / "bin")
+
+    def run(script: str) -> "subprocess.CompletedProcess[str]":
+        env = {**login.env, "PATH": path}
+        done = login.cluster.run(*running.SHELL, script, cwd=login.folder, env=env)
+        if "dlperf-orch init" in script:
+            (login.folder / "inventory" / "queue.yaml").unlink()
+        return done
+
+    page = ROOT / "docs" / "first-slurm.md"
+    ran = running.read(page, login.folder, run, lambda block: block.name in running.ON_SLURM)
+    assert ran == len(running.ON_SLURM)
+    assert (login.sweep() / "report.html").exists()
     login.nothing_left()
 
 

@@ -12,8 +12,8 @@ from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid
-from orchestrator.planning import inventory_draft
-from orchestrator.planning.inventory_draft import Draft, DraftNode
+from orchestrator.planning import draft_text, fabric_draft, inventory_draft
+from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
 from orchestrator.probes.discovery import Discovered, Port
 from orchestrator.probes.sections import Output
@@ -190,8 +190,8 @@ def test_roce_is_declared_with_the_index_that_all_adapters_share() -> None:
 def test_no_index_without_a_common_one() -> None:
     """Then NCCL is left to choose."""
     gid = Gid("mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0b00:0048", "eth0", "RoCE v2")
-    assert inventory_draft.gid_index((gid,), ["mlx5_0", "mlx5_1"]) is None
-    assert inventory_draft.gid_index((), []) is None
+    assert fabric_draft.gid_index((gid,), ["mlx5_0", "mlx5_1"]) is None
+    assert fabric_draft.gid_index((), []) is None
 
 
 def test_adapters_are_sorted_by_number() -> None:
@@ -200,7 +200,7 @@ def test_adapters_are_sorted_by_number() -> None:
         answer(topology=""),
         ports=tuple(Port(name, 1, True, 400, "InfiniBand") for name in ("mlx5_10", "mlx5_9", "ib")),
     )
-    used, left = inventory_draft.adapters(said)
+    used, left = fabric_draft.adapters(said)
     assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
 
@@ -228,4 +228,38 @@ def test_ports_that_cannot_be_read_are_left_out() -> None:
 )
 def test_texts_stay_texts_in_yaml(word: str, written: str) -> None:
     """What YAML could take for something else is quoted."""
-    assert inventory_draft.scalar(word) == written
+    assert draft_text.scalar(word) == written
+
+
+JOBS = Jobs("gpu", None, "04:00:00", 16, has_pyxis=False)
+
+
+def by_slurm(jobs: Jobs, found: Discovered) -> tuple[str, Cluster]:
+    """What is written of a partition one node of which said so."""
+    asked = (DraftNode("gpu07", "", "", 0, None, False, found),)
+    text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", asked, jobs=jobs))
+    return text, user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+
+
+def test_of_a_partition_no_node_is_named() -> None:
+    """One stands for all; how it would be reached by SSH is not said, nor that Slurm is there."""
+    text, cluster = by_slurm(JOBS, answer())
+    assert "# gpu07 was asked, and stands for all nodes of the partition." in text
+    assert 'slurm: {partition: gpu, time: "04:00:00", nodes: 16} # ' in text
+    assert cluster.slurm is not None
+    assert (cluster.slurm.partition, cluster.slurm.nodes) == ("gpu", 16)
+    for word in ("address", "user:", "identity", "scheduler: slurm`", "\nnodes:"):
+        assert word not in text
+    assert "  runtime: docker\n" in text
+
+
+def test_pyxis_is_taken_where_srun_has_it() -> None:
+    """Before Docker; without settings of Docker's. The account is written where one was given."""
+    with_pyxis = replace(JOBS, has_pyxis=True, account="perf")
+    text, cluster = by_slurm(with_pyxis, without({}))
+    assert "partition: gpu, account: perf, time:" in text
+    assert "  runtime: pyxis\n" in text
+    assert "shm_size" not in text
+    assert "no Docker" not in text
+    assert cluster.images == ("reference-rn50",)
+    assert "  runtime: process\n" in by_slurm(JOBS, without({}))[0]

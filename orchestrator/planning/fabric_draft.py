@@ -1,0 +1,74 @@
+"""What an inventory should say of adapters, from what a machine says of its ports."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from orchestrator.model.facts import Gid, Topology
+from orchestrator.planning.draft_text import scalar
+from orchestrator.probes.discovery import Discovered, Port
+
+_NEAR = frozenset({"PIX", "PXB", "PHB"})
+
+
+def settings(found: Discovered) -> dict[str, str]:
+    """What an inventory says of a node's adapters, as YAML by key."""
+    used, _ = adapters(found)
+    if not used:
+        return {}
+    rows = (
+        f"{{name: {scalar(port.hca)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
+        for port in used
+    )
+    said = {"hcas": f"[{', '.join(rows)}]"}
+    index = gid_index(found.gids, [port.hca for port in used])
+    if used[0].link_layer == "Ethernet" and index is not None:
+        said["roce"] = f"{{gid_index: {index}}}"
+    return said
+
+
+def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
+    """The ports that training should use, and why others are left out.
+
+    Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
+    layer, that of the greater bandwidth.
+    """
+    active = [port for port in found.ports if port.active]
+    out = [f"{port.hca} is not active" for port in found.ports if not port.active]
+    near = [port for port in active if _is_near(port.hca, found.topology)]
+    if near and len(near) < len(active):
+        out += [f"{port.hca} is far from every GPU" for port in active if port not in near]
+        active = near
+    speeds: Counter[str] = Counter()
+    for port in active:
+        speeds[port.link_layer] += port.rate_gbps
+    if len(speeds) > 1:
+        layer = speeds.most_common(1)[0][0]
+        out += [f"{p.hca} speaks {p.link_layer}" for p in active if p.link_layer != layer]
+        active = [port for port in active if port.link_layer == layer]
+    first = {port.hca: port for port in reversed(active)}
+    return tuple(first[hca] for hca in sorted(first, key=_by_number)), tuple(out)
+
+
+def gid_index(gids: Sequence[Gid], hcas: Sequence[str]) -> int | None:
+    """The one index at which every adapter has a routable RoCE v2 address; None without one."""
+    common: set[int] | None = None
+    for hca in hcas:
+        own = {
+            gid.index
+            for gid in gids
+            if gid.hca == hca and gid.kind == "RoCE v2" and not gid.address.startswith("fe80:")
+        }
+        common = own if common is None else common & own
+    return min(common) if common else None
+
+
+def _is_near(hca: str, wires: Topology | None) -> bool:
+    if wires is None:
+        return False
+    return any(wires.links.get(gpu, {}).get(hca) in _NEAR for gpu in wires.gpus)
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    digits = re.search(r"(\d+)$", name)
+    return (name[: digits.start()], int(digits[1])) if digits else (name, -1)
