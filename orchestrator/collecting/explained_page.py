@@ -39,18 +39,7 @@ def document(found: Explanation) -> dict[str, JSON]:
         "median_of": [trial.trial for trial in found.middle],
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
         "trials": [_trial_document(trial) for trial in result.trials],
-        "derivations": [
-            {
-                "trial": it.trial.trial,
-                "log": it.trial.evidence.log if it.trial.evidence else None,
-                "sha256": it.trial.evidence.sha256 if it.trial.evidence else None,
-                "rule": it.rule,
-                "window": list(it.window) if it.window else None,
-                "lines": [{"number": line.number, "text": line.text} for line in it.lines],
-                "formula": it.formula,
-            }
-            for it in found.derivations
-        ],
+        "derivations": [_derivation_document(it) for it in found.derivations],
         "image": found.report.image,
         "image_digest": found.report.image_digest,
         "nodes": list(attempt.nodes) if attempt else [],
@@ -164,6 +153,19 @@ def _wrapped(text: str, most: int | None = MOST_WORDS) -> Iterator[str]:
         subsequent_indent="    ",
         break_on_hyphens=False,
     )
+
+
+def _derivation_document(derivation: Derivation) -> dict[str, JSON]:
+    evidence, window = derivation.trial.evidence, derivation.window
+    return {
+        "trial": derivation.trial.trial,
+        "log": evidence.log if evidence else None,
+        "sha256": evidence.sha256 if evidence else None,
+        "rule": derivation.rule,
+        "window": list(window) if window else None,
+        "lines": [{"number": line.number, "text": line.text} for line in derivation.lines],
+        "formula": derivation.formula,
+    }
 
 
 def _trial_document(trial: Measurement) -> dict[str, JSON]:

@@ -15,9 +15,12 @@ from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.model.result import Measurement
+from orchestrator.model.result import Measurement, Result
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
+
+CaseOfLog = tuple[Case, int] | None
+"""Case and repeat; None where neither name nor header has the whole case."""
 
 
 def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
@@ -33,51 +36,55 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
     paths = _log_files(folder)
     contents = read_all(paths, lambda path: _read_or_problem(path, workload, window))
     logs = list(zip(paths, contents, strict=True))
-    if not logs:
-        raise errors.UsageError(
-            f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
-        )
-    shared_headers = _shared_headers(logs, workload)
-    cases_of_logs = [
-        names.case_of(
-            str(path.absolute()), {**shared_headers[_series(path)], **log.config}, workload
-        )
-        for path, log in logs
-    ]
-    # A case in two folders is of two campaigns: each folder then has its own medians, while the
-    # folders that DLPerf's scripts make per precision belong together.
-    places: dict[Case, set[Path]] = {}
-    for (path, _), case_of_log in zip(logs, cases_of_logs, strict=True):
-        if case_of_log:
-            places.setdefault(case_of_log[0], set()).add(path.absolute().parent.parent)
-    campaigns = any(len(folders) > 1 for folders in places.values())
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for (path, log), case_of_log in zip(logs, cases_of_logs, strict=True):
+    for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
         name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
         if case_of_log is None:
             lone.append(_lone(name, log))
             continue
         case, repeat = case_of_log
-        if campaigns:
-            campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
-            case = replace(case, params=(*case.params, ("folder", campaign)))
         measurement = of_case(log, case, None, LogName(name, repeat, name))
         cases.append((case, replace(measurement, provenance=_header_provenance(log, case))))
     rules = {(log.rule, log.window) for _, log in logs}
-    report = _folder_report(folder, workload, cases, lone)
+    report = _folder_report(folder, workload, _results(cases), lone)
     if len(rules) > 1:  # each log's reader chose by what the log is
         return report
     ((rule, window_used),) = rules
     return replace(report, rule=rule, window=window_used)
 
 
-def _folder_report(
-    folder: Path,
-    workload: Workload,
-    cases: list[tuple[Case, Measurement]],
-    lone: list[LoneLog],
-) -> Report:
+def _cases(
+    folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
+) -> list[CaseOfLog]:
+    """Of each log; where a case is in two folders, it is of two campaigns.
+
+    Each folder then has its own medians, while the folders that DLPerf's scripts make per
+    precision belong together.
+    """
+    shared_headers = _shared_headers(logs, workload)
+    cases: list[CaseOfLog] = []
+    places: dict[Case, set[Path]] = {}
+    for path, log in logs:
+        header = {**shared_headers[_series(path)], **log.config}
+        cases.append(names.case_of(str(path.absolute()), header, workload))
+        if found := cases[-1]:
+            places.setdefault(found[0], set()).add(path.absolute().parent.parent)
+    if all(len(folders) == 1 for folders in places.values()):
+        return cases
+    return [
+        found and (_of_campaign(folder, path, found[0]), found[1])
+        for (path, _), found in zip(logs, cases, strict=True)
+    ]
+
+
+def _of_campaign(folder: Path, path: Path, case: Case) -> Case:
+    campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
+    return replace(case, params=(*case.params, ("folder", campaign)))
+
+
+def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
+    """Of all cases, in the order in which they are shown."""
     trials = validity.same_evidence([trial for _, trial in cases])
     by_case: dict[Case, list[Measurement]] = {}
     for (case, _), trial in zip(cases, trials, strict=True):
@@ -93,6 +100,12 @@ def _folder_report(
             result.case.world_size,
         )
     )
+    return medians.compared(results)
+
+
+def _folder_report(
+    folder: Path, workload: Workload, results: tuple[Result, ...], lone: Sequence[LoneLog]
+) -> Report:
     return Report(
         source=_shown(folder),
         title=workload.title,
@@ -107,7 +120,7 @@ def _folder_report(
         image_digest="",
         shared_machine=False,
         environment={},
-        results=medians.compared(results),
+        results=results,
         lone=tuple(sorted(lone, key=_by_world_size)),
     )
 
@@ -116,7 +129,7 @@ def _log_files(folder: Path) -> list[Path]:
     """Every log below a folder, or the one file that is given.
 
     Raises:
-        UsageError: there is nothing of that name.
+        UsageError: NO-LOGS; there is nothing of that name, or no log in it.
         LocalError: some folder cannot be read, so that logs in it would be left out.
     """
     with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
@@ -133,6 +146,10 @@ def _log_files(folder: Path) -> list[Path]:
         with on_disk(Path(place), "LOG-RIGHTS", "make it readable for this user"):
             # A link that leads nowhere is a log that is missing: it is named, not passed over.
             paths_found += [path for path in logs if path.is_file() or path.is_symlink()]
+    if not paths_found:
+        raise errors.UsageError(
+            f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
+        )
     return sorted(paths_found)
 
 

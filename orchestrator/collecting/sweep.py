@@ -12,7 +12,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
 from orchestrator.model.log import Rule
 from orchestrator.model.outcome import Outcome
-from orchestrator.model.plan import Trial
+from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
@@ -35,20 +35,8 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     """
     record = sweep.record()
     plan = record.plan
-    workload = workloads.find(plan.workload)
-    if workload is None:
-        raise errors.StoreError(
-            f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
-            code="NO-WORKLOAD",
-        )
-    histories = sweep.histories()
-    rests = settled.not_needed(sweep, plan, histories)
-    measurements = [
-        _unmeasured(trial, 0, NOT_NEEDED, ())
-        if trial.name in rests
-        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
-        for trial in plan.trials
-    ]
+    workload = _workload(sweep, plan)
+    measurements = _measurements(sweep, plan, workload)
     if strict:
         measurements = [telemetry.strict(measurement) for measurement in measurements]
     trials = validity.same_evidence(measurements)
@@ -65,11 +53,30 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     return replace(_report(record, workload, results), canary=_watched(canaries, results))
 
 
+def _workload(sweep: Sweep, plan: Plan) -> Workload:
+    workload = workloads.find(plan.workload)
+    if workload is None:
+        raise errors.StoreError(
+            f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
+            code="NO-WORKLOAD",
+        )
+    return workload
+
+
+def _measurements(sweep: Sweep, plan: Plan, workload: Workload) -> list[Measurement]:
+    """One of each planned trial, in their order."""
+    histories = sweep.histories()
+    rests = settled.not_needed(sweep, plan, histories)
+    return [
+        _unmeasured(trial, 0, NOT_NEEDED, ())
+        if trial.name in rests
+        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        for trial in plan.trials
+    ]
+
+
 def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
     plan, site = record.plan, record.site
-    repeats = max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
-    fixed = isinstance(plan.method.repeats, int)
-    counts = {len(result.trials) for result in results}
     draft = Report(
         source=record.id,
         title=workload.title,
@@ -78,8 +85,8 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         unit=workload.unit,
         window=plan.method.window,
         rule=_rule(plan.method, workload, results),
-        method=plan.method.with_most(repeats),
-        trials_planned=repeats if fixed and counts == {repeats} else None,
+        method=plan.method.with_most(_most_repeats(plan)),
+        trials_planned=_trials_planned(plan, results),
         cluster=plan.cluster,
         image=plan.image,
         image_digest=plan.image_digest,
@@ -98,6 +105,17 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
     return case_facts.completed(draft, workload, publications.shipped())
+
+
+def _most_repeats(plan: Plan) -> int:
+    return max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
+
+
+def _trials_planned(plan: Plan, results: Iterable[Result]) -> int | None:
+    """Trials of every case; None where cases have different numbers, or the spread decides."""
+    repeats = _most_repeats(plan)
+    is_fixed = isinstance(plan.method.repeats, int)
+    return repeats if is_fixed and {len(it.trials) for it in results} == {repeats} else None
 
 
 def _added_env(record: SweepRecord) -> dict[str, str]:
@@ -149,9 +167,15 @@ def _trial(
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         measurement = _proved(sweep, measurement, workload, outcome)
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
-    measurement = telemetry.recorded(measurement, log, folder, outcome)
+    return _as_run(telemetry.recorded(measurement, log, folder, outcome), kept.problems, outcome)
+
+
+def _as_run(
+    measurement: Measurement, kept_problems: Sequence[Problem], outcome: Outcome
+) -> Measurement:
+    """The measurement with what was recorded when its trial ran, and no log tells."""
     later_problems = (
-        *kept.problems,
+        *kept_problems,
         *(problem for problem in outcome.problems if problem.code in NOT_IN_LOGS),
     )
     return replace(
