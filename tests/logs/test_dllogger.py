@@ -1,4 +1,7 @@
-"""The reader of DLLogger's lines: real logs, and real logs with one fault put in."""
+"""The reader of DLLogger's lines: real logs, and real logs with one fault put in.
+
+Over 400 lines: all tests doctor the same few logs, with the helpers that stand before them.
+"""
 
 import csv
 import random

@@ -1,4 +1,7 @@
-"""The reader of OneFlow's GPT: the recorded log, and that log with one fault put in."""
+"""The reader of OneFlow's GPT: the recorded log, and that log with one fault put in.
+
+Over 400 lines: all tests doctor the same few logs, with the helpers that stand before them.
+"""
 
 import random
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""The reader of NVIDIA's TensorFlow logs: real logs, and real logs with one fault put in."""
+"""The reader of NVIDIA's TensorFlow logs: real logs, and real logs with one fault put in.
+
+Over 400 lines: all tests doctor the same few logs, with the helpers that stand before them.
+"""
 
 import csv
 import re
