@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.telemetry [--device cpu --image-size 64 -b 4 ...]
 
-Takes the options of ``images/reference-rn50/train.py``, and some three minutes on any device: a
+Takes the options of ``images/reference-rn50/train.py``, and minutes where nothing else runs: a
 window has as many iterations as take eight seconds. One process trains in windows, in turns
 with the observer beside it and without, A B B A, so that what drifts meets both alike. The ratio of
 rates is as noisy as the machine; processor time of the observer for that of the program is not, and
