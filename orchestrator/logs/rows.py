@@ -15,11 +15,13 @@ class Rows(NamedTuple):
     """Finds the steps of one writer in a text.
 
     Args:
+        alone: words that each has once; a second one is of another step, torn and glued to it.
         height: lines of each.
         stamp: as in ``Pair``; None where it stands in a step as it is printed.
     """
 
     pattern: re.Pattern[bytes]
+    alone: tuple[bytes, ...] = ()
     height: int = 1
     stamp: Callable[[bytes], bytes] | None = None
 
@@ -29,6 +31,8 @@ class Rows(NamedTuple):
         Times have one form, so that they sort by their bytes; or all steps are without.
         """
         if not self.pattern.match(text):
+            return None
+        if any(text.count(word) * self.height != lines for word in self.alone):
             return None
         parts, width = self.pattern.split(text), self.pattern.groups + 1
         if any(parts[::width]) or len(parts) // width * self.height != lines:
@@ -65,10 +69,10 @@ def _rows(form: Format, rank: bytes, series: bytes, epoch: int) -> tuple[Rows, .
         text = text.replace(LOST, b"").replace(b"(?P<words>", b"(?:")
         return re.compile(b"(?m)" + WRITER.sub(lambda group: words[group[1]], text))
 
-    single = Rows(pattern(form.step))
+    single = Rows(pattern(form.step), form.alone)
     if form.pair is None:
         return (single,)
-    return single, Rows(pattern(form.pair.first, form.pair.second), 2, form.pair.stamp)
+    return single, Rows(pattern(form.pair.first, form.pair.second), (), 2, form.pair.stamp)
 
 
 def _are_alike(stamps: Sequence[bytes]) -> bool:

@@ -135,6 +135,7 @@ def damaged(name: str, seed: int) -> bytes:
             b"",
             step * 2,
             other + step,
+            step[: dice.randrange(len(step) or 1)] + step,
             step[:at] + b"\n",
             step.rstrip() + step,
             step[:at] + b"%d" % dice.randrange(10) + step[at + 1 :],
@@ -164,6 +165,17 @@ def test_blocks_say_what_their_lines_say_whatever_is_damaged(name: str) -> None:
         window = random.Random(seed).choice((None, (40, 400), (1, 2), (100, 300)))
         log = engine.read(FORMATS[name], [raw], window)
         assert log == one_by_one.read(FORMATS[name], raw, window), seed
+
+
+def test_a_torn_step_that_looks_like_a_field_of_the_next_is_no_step() -> None:
+    """`mlm_` of the one and `step: 119` of the other are one more word with a number."""
+    step = "step: {}, total_loss: 9.7, mlm_loss: 8.9, throughput: 900.170 16001910{}.4878454\n"
+    kept = [step.format(number, number // 20 + 10) for number in range(19, 600, 20)]
+    kept[5] = kept[5][: kept[5].index("mlm_") + 4] + kept[5]
+    raw = "".join(kept).encode()
+    log = engine.read(FORMATS["bert"], [raw], (19, 119))
+    assert log == one_by_one.read(FORMATS["bert"], raw, (19, 119))
+    assert log.steps == len(kept) - 1
 
 
 def test_format_whose_epoch_has_groups_in_it_is_refused() -> None:
