@@ -14,7 +14,8 @@ from orchestrator.verifying.plain_log import NO_CLOCK, PlainLog, PlainStep, Step
 
 FROM_ZERO = frozenset({"total_ips", "imgs_per_sec", "bert"})
 """Series of steps whose first one has number 0."""
-MICRO = ("batch_size", "batch_size_per_device", "Per-GPU Batch Size")
+MICRO = ("batch_size_per_device", "Per-GPU Batch Size", "batch_size")
+"""By programs whose word is their own, and last what others print, too."""
 PROMISES = {"prof", "num_iter", "iter_num", "train_iters", "ranks"}
 """Arguments of programs that say how many steps come; without one nothing is promised."""
 GAP_TIMES, RECENT = 5, 100_000
@@ -88,10 +89,10 @@ def foreign(log: PlainLog, case: Mapping[str, object], batch: int) -> Iterator[R
     for world in worlds:
         if world != ranks:
             yield "CASE-MISMATCH", f"its header says {world} ranks, its case {ranks}"
-    for name in MICRO:
-        micro = case.get("micro_batch_size")
-        if name in facts and facts[name] != micro:
-            yield "CASE-MISMATCH", f"its header says {name} {facts[name]}, its case {micro}"
+    micro = case.get("micro_batch_size")
+    name = next((name for name in MICRO if name in facts), "")
+    if name and facts[name] != micro:
+        yield "CASE-MISMATCH", f"its header says {name} {facts[name]}, its case {micro}"
     whole = facts.get("global_batch_size")
     if whole is not None and whole != batch:
         yield "CASE-MISMATCH", f"its header says global_batch_size {whole}, its case {batch}"

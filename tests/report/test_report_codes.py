@@ -23,8 +23,11 @@ STARTING = (
     *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "state/store.py"),
     "sweeping/service_files.py",
 )
-# Answers of nodes, data sets and `inspect`, and images that are made before any trial.
-NO_REPORT = ("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py")
+# Answers of nodes, data sets and `inspect`, images that are made before any trial, speeds of nodes.
+NO_REPORT = (
+    *("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py"),
+    "sweeping/speeds_shown.py",
+)
 
 
 def test_every_code_that_a_report_can_show_is_explained() -> None:

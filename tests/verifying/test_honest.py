@@ -28,6 +28,7 @@ def test_nothing_differs_in_an_honest_sweep(tmp_path: Path, seed: int) -> None:
     check(tmp_path, seed)
 
 
+@pytest.mark.cluster
 @pytest.mark.long
 def test_nothing_differs_in_many_honest_sweeps(tmp_path: Path) -> None:
     """Some minutes, for the combinations that nobody thought of."""
