@@ -5,8 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from orchestrator import nodeset, words
 from orchestrator.console import Voice
 from orchestrator.images import Action
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Site
+from orchestrator.probes import node as node_probe
+from orchestrator.provisioning import observe
+from orchestrator.state.store import Store
 
 MOST_ROWS = 16  # of nodes; of more those that are alike are folded
 
@@ -68,3 +72,15 @@ def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, s
     for name, of_image in actions.items():
         for action in of_image:
             yield name, action.kind, action.node or "this machine", action.subject, action.reason
+
+
+def asked(store: Store, cluster: Cluster) -> Iterator[str]:
+    """What the nodes were asked, in a line for all that were asked the same."""
+    alike: dict[str, list[str]] = {}
+    for node in cluster.members:
+        questions = node_probe.questions(node, observe.needs(node, store))
+        names = ", ".join(question.name for question in questions)
+        same = f"({node.transport}, {node.runtime}) was asked: {names}"
+        alike.setdefault(same, []).append(node.name)
+    for same, nodes in alike.items():
+        yield f"{nodeset.fold(nodes)} {same}"

@@ -1,8 +1,6 @@
 """init: an inventory written from what machines say of themselves."""
 
 import getpass
-import json
-import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,15 +9,14 @@ from pathlib import Path
 from orchestrator import disk, errors, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
-from orchestrator.fleet import Answer, Fleet, folded
-from orchestrator.inputs import host_lists, probing, user_files
+from orchestrator.fleet import Answer, folded
+from orchestrator.inputs import host_lists, user_files
 from orchestrator.inputs.host_lists import Listed
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
-from orchestrator.probes import discovery, sections
 from orchestrator.probes.discovery import Discovered
+from orchestrator.provisioning import discovered
 from orchestrator.submitting import one_step
 
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -82,8 +79,7 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         nodes = tuple(_node(one, login) for one in listed)
         _refuse_mixed(nodes)
         voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
-        here = {node.name for node in nodes if node.is_here}
-        answers = _asked(_cluster(name, nodes, login), here)
+        answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
     nodes = tuple(map(_answered, nodes, answers))
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
@@ -136,8 +132,7 @@ def _by_slurm(
         )
     partition = one_step.partition(name)
     voice.line(f"asking one of {words.count(partition.nodes, 'node')} of partition {name} by srun")
-    probe = discovery.probe("/var/tmp", nonce=secrets.token_hex(8))
-    found = probing.understood(probe, one_step.run(partition, sources.account, probe.argv), name)
+    found = discovered.of_partition(partition, sources.account)
     node = DraftNode(found.host.hostname, "", "", 0, None, False, None)
     jobs = Jobs(name, sources.account, partition.time, partition.nodes, partition.has_pyxis)
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
@@ -171,43 +166,6 @@ def _refuse_mixed(nodes: Sequence[DraftNode]) -> None:
             code="HOST",
             fix="name this machine by the address that the other nodes reach",
         )
-
-
-def _cluster(name: str, nodes: Sequence[DraftNode], login: Login) -> Cluster:
-    """The least that reaching the nodes needs; what they have is what they are asked."""
-    entries = []
-    for node in nodes:
-        entry: dict[str, object] = {"name": node.name, "address": node.address}
-        if not node.is_here:
-            entry |= {"user": node.user, "port": node.port, "agent": login.agent}
-            entry |= {"identity": node.identity} if node.identity else {}
-            entry |= {"known_hosts": login.known_hosts} if login.known_hosts else {}
-        entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
-    document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
-    text = json.dumps(document)  # which is YAML, too
-    return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
-
-
-def _asked(cluster: Cluster, here: set[str]) -> list[Answer[Discovered]]:
-    probes = {
-        node.name: discovery.probe(
-            "/tmp" if node.name in here else "/var/tmp", nonce=secrets.token_hex(8)
-        )
-        for node in cluster.members
-    }
-    limit_s = sections.timeout_s(discovery.questions("/var/tmp"))
-    with Fleet.of(cluster) as fleet:
-        done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
-    answers = []
-    for answer in done:
-        value, error = None, answer.error
-        try:
-            if answer.value is not None:
-                value = probing.understood(probes[answer.node], answer.value, answer.node)
-        except errors.DlperfError as unread:
-            error = unread
-        answers.append(Answer(answer.node, value, error, answer.at_s))
-    return answers
 
 
 def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:

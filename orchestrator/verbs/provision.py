@@ -1,6 +1,6 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import ImageRecord, Site
-from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import (
     apply,
     between_nodes,
@@ -82,7 +81,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     shown.show_site(voice, site)
-    for line in _asked(store, request.cluster):
+    for line in shown.asked(store, request.cluster):
         voice.result(line)
     shown.show_actions(voice, todo)
     code = _exit_code(site, failures)
@@ -148,18 +147,6 @@ def _say_verdict(
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
-
-
-def _asked(store: Store, cluster: Cluster) -> Iterator[str]:
-    """What the nodes were asked, in a line for all that were asked the same."""
-    alike: dict[str, list[str]] = {}
-    for node in cluster.members:
-        questions = node_probe.questions(node, observe.needs(node, store))
-        names = ", ".join(question.name for question in questions)
-        words = f"({node.transport}, {node.runtime}) was asked: {names}"
-        alike.setdefault(words, []).append(node.name)
-    for asked, nodes in alike.items():
-        yield f"{nodeset.fold(nodes)} {asked}"
 
 
 def _request(store: Store, options: ProvisionOptions) -> _Request:

@@ -1,0 +1,76 @@
+"""Machines of which no inventory tells yet, and what they say that they have."""
+
+import json
+import secrets
+from collections.abc import Sequence
+
+from orchestrator import errors
+from orchestrator.files import yaml_reader
+from orchestrator.fleet import Answer, Fleet
+from orchestrator.inputs import probing, user_files
+from orchestrator.model.cluster import Cluster
+from orchestrator.planning.inventory_draft import DraftNode
+from orchestrator.probes import Probe, discovery, sections
+from orchestrator.probes.discovery import Discovered
+from orchestrator.submitting import one_step
+from orchestrator.submitting.one_step import Partition
+from orchestrator.transports import Completed
+
+ELSEWHERE = "/var/tmp"  # where attempts would lie
+
+
+def hosts(
+    name: str, nodes: Sequence[DraftNode], *, agent: bool, known_hosts: str | None
+) -> list[Answer[Discovered]]:
+    """The answer of each host, or the error in its place.
+
+    Args:
+        name: of the cluster that they are going to be.
+    """
+    probes = {node.name: _probe("/tmp" if node.is_here else ELSEWHERE) for node in nodes}
+    limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
+    with Fleet.of(_reached(name, nodes, agent, known_hosts)) as fleet:
+        done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
+    return [_understood(probes[answer.node], answer) for answer in done]
+
+
+def of_partition(partition: Partition, account: str | None) -> Discovered:
+    """The answer of one node that Slurm chose.
+
+    Raises:
+        UnfitError: it gave no step, or an answer that cannot be parsed.
+    """
+    probe = _probe(ELSEWHERE)
+    done = one_step.run(partition, account, probe.argv)
+    return probing.understood(probe, done, partition.name)
+
+
+def _probe(folder: str) -> Probe[Discovered]:
+    return discovery.probe(folder, nonce=secrets.token_hex(8))
+
+
+def _understood(probe: Probe[Discovered], answer: Answer[Completed]) -> Answer[Discovered]:
+    value, error = None, answer.error
+    try:
+        if answer.value is not None:
+            value = probing.understood(probe, answer.value, answer.node)
+    except errors.DlperfError as unread:
+        error = unread
+    return Answer(answer.node, value, error, answer.at_s)
+
+
+def _reached(
+    name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
+) -> Cluster:
+    """The least that reaching the nodes needs; what they have is what they are asked."""
+    entries = []
+    for node in nodes:
+        entry: dict[str, object] = {"name": node.name, "address": node.address}
+        if not node.is_here:
+            entry |= {"user": node.user, "port": node.port, "agent": agent}
+            entry |= {"identity": node.identity} if node.identity else {}
+            entry |= {"known_hosts": known_hosts} if known_hosts else {}
+        entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
+    document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
+    text = json.dumps(document)  # which is YAML, too
+    return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
