@@ -71,9 +71,16 @@ class Speeds:
 
 
 def shipped(whose: Whose) -> tuple[str, ...]:
-    """The shipped playbooks that can measure these nodes: one GPU alone has no fabric."""
+    """The shipped playbooks that can measure these nodes: one GPU alone has no fabric.
+
+    Raises:
+        UsageError: NO-CASE; none of them can.
+    """
     cluster = _cluster(whose)
-    return tuple(name for name in PLAYBOOKS if _cases(user_files.playbook(name), cluster))
+    found = tuple(name for name in PLAYBOOKS if _cases(user_files.playbook(name), cluster))
+    if not found:
+        raise _no_case(f"playbooks {' and '.join(PLAYBOOKS)} have", cluster)
+    return found
 
 
 def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speeds:
@@ -91,12 +98,7 @@ def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speed
     cluster, found = _cluster(whose), user_files.playbook(playbook)
     cases = _cases(found, cluster)
     if not cases:
-        raise errors.UsageError(
-            f"playbook {playbook} has no case that measures"
-            f" {words.count(len(cluster.members), 'node')} with at most {_gpus(cluster)} GPUs each",
-            code="NO-CASE",
-            fix="give a playbook with a case of one node, or `pack: disjoint` and one of two",
-        )
+        raise _no_case(f"playbook {playbook} has", cluster)
     runs, reports = _Runs(store, whose, playbook, caller), []
     if 1 in cases:
         reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
@@ -172,6 +174,15 @@ def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case
         if case.nodes <= most and (case.device != "cuda" or case.gpus_per_node <= _gpus(cluster))
     }
     return found if {1, 2} & {*found} else {}
+
+
+def _no_case(who: str, cluster: Cluster) -> errors.UsageError:
+    return errors.UsageError(
+        f"{who} no case that measures {words.count(len(cluster.members), 'node')} with at most"
+        f" {_gpus(cluster)} GPUs each",
+        code="NO-CASE",
+        fix="name one with --by that has a case of one node, or `pack: disjoint` and one of two",
+    )
 
 
 def _cluster(whose: Whose) -> Cluster:

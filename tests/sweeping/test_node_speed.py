@@ -108,4 +108,7 @@ def test_a_playbook_that_cannot_tell_nodes_apart_is_refused(place: Place) -> Non
     (place.folder / "playbooks" / "wide.yaml").write_text(wide)
     refused = place.run("provision", "two", "--measure", "--by", "wide")
     assert refused.returncode == 2
-    assert "NO-CASE" in refused.stderr
+    assert "NO-CASE: playbook wide has no case that measures 2 nodes" in refused.stderr
+    refused = place.run("provision", "two", "--measure")
+    assert refused.returncode == 2
+    assert "NO-CASE: playbooks node-speed and all-reduce have no case" in refused.stderr
