@@ -77,6 +77,11 @@ def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
         os._exit(0)
 
 
+def is_of(name: bytes) -> bool:
+    """Whether the attempt is one of a node of this name; its file is on local nodes alone."""
+    return name in Path("attempt.json").read_bytes()
+
+
 def train(asked: argparse.Namespace, rank: int, world: int) -> None:
     """One rank's steps; rank 0 prints them, or the last one."""
     speaks = rank == (world - 1 if asked.last_speaks else 0) and asked.behaviour != "mute"
@@ -86,10 +91,9 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
         talk(400_000 if asked.behaviour == "wordy" else 0)
         say(f"PARAMETER {header}  amp : False  world_size : {world} ", time.time())
     before, slower = time.time(), 1
-    attempt = Path("attempt.json").read_bytes()
-    if asked.behaviour == "slow-right" and b'"right"' in attempt:
+    if asked.behaviour == "slow-right" and is_of(b'"right"'):
         slower = 3
-    if asked.behaviour == "slow-fabric" and asked.nnodes > 2 and b'"n8"' in attempt:
+    if asked.behaviour == "slow-fabric" and asked.nnodes > 2 and is_of(b'"n8"'):
         slower = 30
     for step in range(1, asked.prof):
         misbehave(asked, rank, step)
