@@ -120,8 +120,7 @@ class DockerRuntime:
         files = self._files(attempt, task)
         seen = self._seen.setdefault(attempt.token(task), _Seen())
         if time.monotonic() < seen.fresh_until and not files.has("end"):
-            self._observe(attempt, task, seen)
-            return TaskState("running")
+            return self._runs(attempt, task, seen)
         supervisor = files.supervisor()
         if supervisor is None and seen.made_at and time.monotonic() < seen.made_at + STARTS_S:
             return TaskState("absent")
@@ -129,9 +128,7 @@ class DockerRuntime:
             if not files.let_through():
                 return TaskState("waiting")
             seen.fresh_until = time.monotonic() + FRESH_S
-            seen.went_at = seen.went_at or time.monotonic()
-            self._observe(attempt, task, seen)  # also where looks are further apart than FRESH_S
-            return TaskState("running")
+            return self._runs(attempt, task, seen)  # also where looks are further apart
         return self._asked(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
@@ -167,16 +164,18 @@ class DockerRuntime:
         if supervisor is None:
             return TaskState("absent")
         seen.pid = str(container.pid)
-        return TaskState("running" if files.let_through() else "waiting")
+        return self._runs(attempt, task, seen) if files.let_through() else TaskState("waiting")
 
-    def _observe(self, attempt: Attempt, task: Task, seen: _Seen) -> None:
-        """Start the observer of a task that runs for a while now, once, if it was created here."""
-        if seen.went_at is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
-            return
+    def _runs(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
+        """Of a task that runs; once it does so for a while, its observer starts, if made here."""
+        seen.went_at = seen.went_at or time.monotonic()
+        if time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
+            return TaskState("running")
         limits, seen.unobserved = seen.unobserved, None
         if limits is not None:
             words = observer.command(attempt, task, limits, seen.pid)
             observer.start(self._transport, words)
+        return TaskState("running")
 
     def _remove(self, attempt: Attempt, task: Task) -> None:
         name = attempt.token(task)
