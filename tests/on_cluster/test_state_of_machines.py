@@ -41,6 +41,8 @@ def test_a_slow_node_a_hot_gpu_and_a_damaged_log_are_seen_first(desk: Desk) -> N
     Each case runs once on every node; the GPU is a stub, and the log is damaged afterwards.
     """
     hot = desk.cluster.node(1)
+    hot.power_off()
+    hot.power_on()  # from now on its containers see another boot id than it does itself
     hot.must("touch /run/testbed/hot")
     desk.cluster.switch(iteration_s=0.1, slow={"node": "vs003", "by": 1.5})
     try:
