@@ -24,8 +24,12 @@ work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null) ||
 start() {
     while [ $# -ge 3 ]; do
         (
-            timeout -k 1 "$2" sh -c "$3" >"$work/$1.out" 2>"$work/$1.err"
-            echo $? >"$work/$1.part"
+            timeout -k 1 "$2" sh -c "$3" >"$work/$1.out" 2>"$work/$1.err" &
+            group=$! status=0
+            wait "$group" || status=$?
+            # Its first process may have obeyed TERM, and a child of that not.
+            [ "$status" -ne 124 ] || kill -s KILL -- "-$group"
+            echo "$status" >"$work/$1.part"
             mv "$work/$1.part" "$work/$1.rc"
         ) </dev/null >/dev/null 2>&1 &
         shift 3
