@@ -44,7 +44,7 @@ class Rotation:
 def pair(nodes: Sequence[str], repeat: int) -> tuple[str, ...]:
     """The two nodes of a repeat, counted from 1; of an odd number of nodes one sits out a round.
 
-    Rounds are those of a tournament by the circle method (Kirkman 1847), in the order of cubes:
+    Rounds are those of a tournament by the circle method, in the order of cubes:
     rounds that follow one another tell nodes apart badly where there are hundreds.
     """
     if len(nodes) < 2:

@@ -7,11 +7,16 @@ import fnmatch
 import hashlib
 import hmac
 import os
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from orchestrator import errors
+
+_MORE_THAN_NAMES = re.compile(r"[|*?!]")  # hashed, or patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,14 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
         LocalError: it cannot be read.
     """
     try:
-        text = Path(path).expanduser().read_text(errors="replace")
+        file = Path(path).expanduser()
+        seen = file.stat()
+        entries = _read(file, path, (seen.st_mtime_ns, seen.st_size))
     except FileNotFoundError:
         return ()
     except (OSError, RuntimeError) as error:
         raise errors.LocalError(f"cannot read {path}: {error}", code="KNOWN-HOSTS") from error
-    return tuple(entry for entry in _entries(path, text) if entry.speaks_of(name))
+    return entries.about(name)
 
 
 def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
@@ -147,6 +154,32 @@ def trust(path: str, name: str, key: HostKey) -> None:
         raise errors.LocalError(
             f"cannot add to {path}: {error.strerror}", code="KNOWN-HOSTS"
         ) from error
+
+
+class _Entries:
+    """The lines of a file; hundreds of nodes ask for theirs, so names are not tried one by one."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._named: dict[str, list[int]] = defaultdict(list)
+        self._others: list[int] = []
+        for at, entry in enumerate(entries):
+            if _MORE_THAN_NAMES.search(entry.hosts):
+                self._others.append(at)
+                continue
+            for name in entry.hosts.casefold().split(","):
+                self._named[name].append(at)
+
+    def about(self, name: str) -> tuple[Entry, ...]:
+        """Those about a host, in their order."""
+        others = (at for at in self._others if self._entries[at].speaks_of(name))
+        return tuple(self._entries[at] for at in sorted({*self._named.get(name, ()), *others}))
+
+
+@lru_cache(maxsize=8)
+def _read(file: Path, path: str, _state: tuple[int, int]) -> _Entries:
+    """The file's entries; one that was changed is another."""
+    return _Entries(tuple(_entries(path, file.read_text(errors="replace"))))
 
 
 def _entries(path: str, text: str) -> Iterator[Entry]:
