@@ -17,15 +17,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks import peers
+from tests.benchmarks import peers, slow_origin, under_slurm
+from tests.benchmarks.table import Row, between_trials_s, lasting_s, must, show, spread
 from tests.cluster import Cluster, cluster
 from tests.planning import test_packing as packing
 from tests.virtual import Desk
@@ -33,29 +30,6 @@ from tests.virtual import Desk
 HERE = Path(__file__).parent
 ROUNDS = 5
 SWEEPS, TRIALS = 3, 11  # 30 times from the intent of one trial to that of the next
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table.
-
-    Args:
-        peer_s: None where there is no peer.
-        aim: at most so much of the peer's time; without a peer so many seconds; 0 for none.
-    """
-
-    what: str
-    ours_s: float
-    peer: str
-    peer_s: float | None
-    aim: float
-
-    @property
-    def verdict(self) -> str:
-        """Whether the aim is met."""
-        if not self.aim:
-            return ""
-        return "met" if self.ours_s / (self.peer_s or 1) <= self.aim else "missed"
 
 
 def main(counts: Sequence[int]) -> None:
@@ -74,6 +48,8 @@ def main(counts: Sequence[int]) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = f"{name}/compiled"
         with cluster(4, run=f"bm{os.getpid()}") as nodes:
             rows = [*provisioning(nodes, folder / "provision"), *gangs(nodes, folder / "gang")]
+        rows += slow_origin.rows(folder / "origin")
+        rows += under_slurm.rows()
         for count in counts:
             rows += fan_out(folder / f"fanout{count}", count)
     show([*rows, makespan()])
@@ -89,7 +65,7 @@ def provisioning(nodes: Cluster, folder: Path) -> Iterator[Row]:
     if ansible:
         ansible.play_s()  # its connections and what it keeps of the data sets are warm from here
     for _ in range(ROUNDS):
-        ours_s.append(lasting_s(lambda: must(desk, "provision", str(nodes.inventory))))
+        ours_s.append(lasting_s(lambda: must(desk.run, "provision", str(nodes.inventory))))
         if ansible:
             peer_s.append(ansible.play_s())
     spread("provision", ours_s, peer_s)
@@ -115,8 +91,8 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     ours_s, peer_s, skews_s = [], [], []
     with plain.warm():
         for _ in range(SWEEPS):
-            must(desk, *words, str(TRIALS), **env)
-            ours_s += between_trials_s(desk)
+            must(desk.run, *words, str(TRIALS), **env)
+            ours_s += between_trials_s(desk.sweeps()[-1])
             skews_s += [each["start_skew_s"] for each in desk.outcomes().values()]
             argv = ("sh", "/workspace/instant/print.sh")
             peer_s += [plain.gang_s(image, argv) for _ in range(TRIALS - 1)]
@@ -128,17 +104,9 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     yield Row("start skew, p50", median(skews_s), "", None, 0)
     yield Row("start skew, p95", p95_s, "", None, 0.020)
     words = ("sweep", "instant", "--inventory", str(inventory), "--repeats", str(TRIALS))
-    idle_s = [lasting_s(lambda: must(desk, *words, **env)) for _ in range(2 * ROUNDS)]
+    idle_s = [lasting_s(lambda: must(desk.run, *words, **env)) for _ in range(2 * ROUNDS)]
     spread("nothing left to do", idle_s, ())
     yield Row("sweep with nothing left to do", median(idle_s), "", None, 0.35)
-
-
-def between_trials_s(desk: Desk) -> list[float]:
-    """Seconds from each trial of the newest sweep to the next, all that a trial costs included."""
-    lines = (desk.sweeps()[-1] / "events.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
-    began = [datetime.fromisoformat(each["at"]) for each in events if each["event"] == "intent"]
-    return [(later - sooner).total_seconds() for sooner, later in pairwise(began)]
 
 
 def makespan() -> Row:
@@ -168,43 +136,10 @@ def fan_out(folder: Path, count: int) -> Iterator[Row]:
 
 def provisioned(desk: Desk, inventory: Path, image: str, **env: str) -> peers.Image:
     """The image, once the first provisioning has built and carried it."""
-    must(desk, "provision", str(inventory), "--lock", **env)
+    must(desk.run, "provision", str(inventory), "--lock", **env)
     (site,) = (desk.state / "sites").glob("*.json")
     record = json.loads(site.read_text())["images"][image]
     return peers.Image(record["tag"], record["id"])
-
-
-def must(desk: Desk, *words: str, **env: str) -> None:
-    """Run a command of ours, which must end well."""
-    done = desk.run(*words, **env)
-    if done.returncode:
-        sys.exit(
-            f"{' '.join(words)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
-        )
-
-
-def lasting_s(act: Callable[[], None]) -> float:
-    """Seconds that something takes."""
-    began = time.perf_counter()
-    act()
-    return time.perf_counter() - began
-
-
-def spread(what: str, ours_s: Sequence[float], peer_s: Sequence[float]) -> None:
-    """Print every value, so that one can see what the medians are worth."""
-    ours, theirs = (" ".join(f"{each:.2f}" for each in values) for values in (ours_s, peer_s))
-    print(f"{what}, s: ours {ours}; peer {theirs or '-'}", flush=True)
-
-
-def show(rows: Sequence[Row]) -> None:
-    """Print the table."""
-    head = f"{'ours':>8} {'peer':>8} {'ratio':>6} {'aim':>5}"
-    print(f"\n{'median of seconds':32} {head}         peer")
-    for row in rows:
-        peer = f"{row.peer_s:8.3f}" if row.peer_s is not None else f"{'-':>8}"
-        ratio = f"{row.ours_s / row.peer_s:6.2f}" if row.peer_s is not None else f"{'-':>6}"
-        aim = f"{row.aim:5.2f}" if row.aim else f"{'-':>5}"
-        print(f"{row.what:32} {row.ours_s:8.3f} {peer} {ratio} {aim} {row.verdict:6} {row.peer}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""An image for eight nodes from a registry that is slow, beside one pull of its base."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.benchmarks.table import Row, lasting_s, must, spread
+from tests.cluster import Cluster, cluster
+from tests.cluster.place import REGISTRY
+from tests.virtual import Desk
+
+HERE = Path(__file__).parent
+NODES = 8
+RATE = "16mbit"  # two million bytes a second, as of a registry across an ocean
+BASE = f"{REGISTRY}/nvidia/pytorch:20.03-py3"
+
+
+def rows(folder: Path) -> Iterator[Row]:
+    """The pull on a node that has nothing, then the provisioning of all, which have nothing."""
+    with cluster(NODES) as nodes:
+        shutil.copytree(HERE / "instant" / "place", folder)
+        inventory = folder / "instant.yaml"
+        text = nodes.cpu_inventory.read_text()
+        inventory.write_text(text.replace("images: [reference-rn50]", "images: [instant]"))
+        desk, env = Desk(nodes, folder), {"PYTHONPATH": f"{HERE.parents[1]}:{HERE / 'instant'}"}
+        slow(nodes)
+        peer_s = lasting_s(lambda: pulled(nodes))
+        one = sent(nodes)
+        ours_s = lasting_s(
+            lambda: must(
+                desk.run, "provision", str(inventory), "--lock", "--image", "instant", **env
+            )
+        )
+        ours = sent(nodes) - one
+    print(f"the registry sent {one >> 20} MiB for one pull, {ours >> 20} MiB for all {NODES} nodes")
+    spread("image from a slow origin", [ours_s], [peer_s])
+    yield Row(f"image on {NODES} nodes, slow origin", ours_s, "one docker pull", peer_s, 1.3)
+
+
+def pulled(nodes: Cluster) -> None:
+    """Pull the base on the last node, and forget it."""
+    nodes.node(NODES - 1).must(f"docker pull -q {BASE}", timeout_s=600)
+    nodes.node(NODES - 1).must(f"docker rmi {BASE}")
+
+
+def slow(nodes: Cluster) -> None:
+    """Have what the registry sends be slow, and nothing else."""
+    port = REGISTRY.rpartition(":")[2]
+    for words in (
+        "qdisc add dev br0 root handle 1: htb default 1",
+        "class add dev br0 parent 1: classid 1:1 htb rate 10gbit quantum 200000",
+        f"class add dev br0 parent 1: classid 1:2 htb rate {RATE} quantum 20000",
+        f"filter add dev br0 parent 1: protocol ip u32 match ip sport {port} 0xffff flowid 1:2",
+    ):
+        done = nodes.run("tc", *words.split())
+        assert done.returncode == 0, done.stderr
+
+
+def sent(nodes: Cluster) -> int:
+    """Bytes that the registry has sent since it is slow."""
+    classes = json.loads(nodes.run("tc", "-j", "-s", "class", "show", "dev", "br0").stdout)
+    (slow_class,) = [one for one in classes if one["handle"] == "1:2"]
+    return int(slow_class["stats"]["bytes"])
