@@ -120,11 +120,10 @@ class Login:
         return [event for event in map(json.loads, lines) if event["event"] == kind]
 
     def begin_again(self, job: str, *changes: str) -> None:
-        """Have a job that is queued again begin in 15 s; Slurm would wait two minutes."""
+        """Have a job that is queued again begin in 3 s; Slurm would wait two minutes."""
         wait_for(lambda: self.slurm.jobs()[job] == "PENDING", "a job that waits again")
-        # Not at once: Slurm kills a job that begins in the second of its requeue, and who follows
-        # it looks into the queue every five seconds and must see that it waits.
-        self.slurm.ask("scontrol", "update", f"JobId={job}", *changes, "StartTime=now+15")
+        # Not at once: Slurm kills a job that begins in the second of its requeue.
+        self.slurm.ask("scontrol", "update", f"JobId={job}", *changes, "StartTime=now+3")
 
     def left(self) -> dict[str, str]:
         """By node, processes there that belong to a task, its supervisor or its observer."""

@@ -22,6 +22,7 @@ LOST = {
     "docker-hung": ("DOCKER-HUNG", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
     "docker-lost": ("DOCKER-DOWN", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
     "node-down": ("NODE-DOWN", "Slurm gave the node up during the trial"),
+    "preempted": ("PREEMPTED", "Slurm ended it to make room for a job of higher priority"),
     "rebooted": ("REBOOTED", "the node was rebooted during the trial"),
 }
 # Exit reasons that another attempt would only repeat.
@@ -46,6 +47,9 @@ def by_others(gang: GangEnd, method: Method) -> tuple[str, Problem] | None:
         None where the exit status of its program is the reason.
     """
     if gang.reason == "stopped":
+        # Slurm tells tasks and controller at once, whose signal may be seen first.
+        if any(end.why == "preempted" for end in gang.ends):
+            return "interrupted", Problem(*LOST["preempted"])
         return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
     if gang.reason == "stalled":
         silence = f"no task printed anything for {method.stall_limit_s:g} s"

@@ -78,7 +78,8 @@ class TaskEnd:
     Args:
         status: the program's exit status, 128 + n for signal n; None if it is not known.
         why: the supervisor's exit reason: exited, deadline, stopped, log-too-large, log-replaced.
-            Without one: lost, rebooted, unreachable and, of containers, killed, oom, docker-...
+            Without one: lost, rebooted, unreachable, of containers killed, oom, docker-... and
+            of steps node-down. Preempted: Slurm asked its supervisor to stop, or ended it.
             ``measuring/endings.py`` says what each means for the trial.
         went_at: when its gate opened, in seconds since the epoch; None if it never did.
     """

@@ -71,6 +71,7 @@ _RUNS: Mapping[str, str] = {
     "NODE-DOWN": "Slurm 已将节点判为不可用",
     "OOM": "内存不足，被内核终止",
     "PORT-BUSY": "端口被占用",
+    "PREEMPTED": "Slurm 为更高优先级的作业让出节点",
     "PROGRAM-FAILED": "程序以错误状态退出",
     "REBOOTED": "节点在运行期间重启",
     "SHM-SMALL": "共享内存不足",

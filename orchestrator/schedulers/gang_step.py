@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
 from orchestrator.model.attempt import Attempt, TaskEnd
-from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers import slurm_ends, slurm_queue
 from orchestrator.transports.steps import Steps
 
 LOOK_S = 1.0
@@ -41,6 +41,7 @@ class GangStep:
         self._looked_at = self._states_at = 0.0
         self._absent = 0
         self._states: Mapping[str, str] = {}
+        self._preempted: bool | None = None
 
     def create(self, cpus: int, options: Sequence[str] = ()) -> None:
         """One more task's files are written; with those of the last one the step starts.
@@ -53,8 +54,7 @@ class GangStep:
             if self._created < len(self._attempt.tasks):
                 return
             words = self.words(cpus, options)
-            folder = Path(self._attempt.folder(self._attempt.tasks[0]))
-            with open(folder / "srun.err", "wb") as said:
+            with open(self._said, "wb") as said:
                 self._srun = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
@@ -166,9 +166,24 @@ class GangStep:
             self._failed_at, self._states_at = time.monotonic(), 0.0
         return self.any_down() and time.monotonic() - self._failed_at < BLAME_S
 
+    def was_preempted(self) -> bool:
+        """Whether its tasks were told to end to make room for another job; asked once."""
+        with self._lock:
+            if self._preempted is None:
+                said = self._said.read_bytes() if self._said.exists() else b""
+                self._preempted = False
+                with contextlib.suppress(errors.LocalError):
+                    self._preempted = slurm_ends.was_preempted(self._attempt.handle, said)
+            return self._preempted
+
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
         return any(slurm_queue.is_down(self.state(node)) for node in self._attempt.nodes)
+
+    @property
+    def _said(self) -> Path:
+        """What srun prints; its tasks print into their logs."""
+        return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
 
     def _is_absent(self) -> bool:
         """Whether squeue shows no such step, several times running: for one that was found."""

@@ -17,7 +17,15 @@ from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat, Task
-from orchestrator.schedulers import Seen, Watch, _preflight, slurm_nodes, slurm_queue, strays
+from orchestrator.schedulers import (
+    Seen,
+    Watch,
+    _preflight,
+    slurm_ends,
+    slurm_nodes,
+    slurm_queue,
+    strays,
+)
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports import Completed
@@ -171,7 +179,14 @@ class Slurm:
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
     def _suffices(self, request: Request) -> None:
-        """Refuse an attempt that the job's time limit would cut off."""
+        """Refuse an attempt that the job's end would cut off."""
+        if slurm_ends.is_preempted(self._job):
+            raise errors.TimeOver(
+                "Slurm ends the job soon, to make room for one of higher priority",
+                code="PREEMPTED",
+                trial=request.trial,
+                fix="run the same command again: it goes on in another job",
+            )
         left_s = slurm_queue.time_left_s(self._job)
         needed_s = request.time_s + LEFT_S
         if left_s is None or left_s >= needed_s:

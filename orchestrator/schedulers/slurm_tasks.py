@@ -48,6 +48,16 @@ class SlurmTasks:
         Raises:
             NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
         """
+        state = self._look(attempt, task)
+        end = state.end
+        # In both ways Slurm ends it: by a signal to its supervisor, later by the kill of all.
+        if end is None or end.why not in ("stopped", "lost"):
+            return state
+        if not self._gang(attempt).was_preempted():
+            return state
+        return replace(state, end=replace(end, why="preempted"))
+
+    def _look(self, attempt: Attempt, task: Task) -> TaskState:
         gang = self._gang(attempt)
         state = self._files.state(attempt, task)
         if state.phase == "ended" and not gang.holds_back(state.end):

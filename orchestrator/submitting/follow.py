@@ -53,7 +53,6 @@ class _Seen:
     absent: int = 0
     said: str = ""
     at: float = 0.0
-    ran: bool = False
 
 
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
@@ -81,7 +80,9 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     if code is None:
         raise _outcome(seen.job)
     if code == 143:
-        voice.line(f"job {job.id} ended in good order; the same command goes on in another job")
+        why = ", for one of higher priority" if seen.job.state == "PREEMPTED" else ""
+        goes_on = "the same command goes on in another job"
+        voice.line(f"job {job.id} ended in good order{why}; {goes_on}")
     return code
 
 
@@ -114,9 +115,8 @@ def _say(seen: _Seen, voice: Voice) -> None:
     if job.state != "PENDING":
         words = f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
     if words != seen.said:
-        again = seen.ran and job.state == "PENDING"
-        voice.line(f"{words} (Slurm queued it again)" if again else words)
-        seen.said, seen.ran = words, seen.ran or job.state == "RUNNING"
+        voice.line(words)
+        seen.said = words
 
 
 def _code(path: Path) -> int | None:

@@ -10,6 +10,10 @@ WARNING_S = 120  # before its time limit a job is told, so that it ends in good 
 # The program is a child, so that its exit code can be kept: what Slurm says of a job is lost soon.
 BODY = """
 rm -f {base}.code
+case ${{SLURM_RESTART_COUNT:-0}} in
+0) ;;
+*) echo "job $SLURM_JOB_ID begins again: Slurm had queued it again" >&2 ;;
+esac
 told=
 trap 'told=yes; kill -TERM "$child" 2>/dev/null' TERM
 {command} &
@@ -27,8 +31,8 @@ exit "$code"
 AGAIN = """\
 state=$(squeue -h -j "$SLURM_JOB_ID" -o %T)
 if [ "$state" = RUNNING ] && { [ -n "$told" ] || [ "$code" -eq 143 ]; }; then
-    echo "the time of job $SLURM_JOB_ID is over; it is queued again" >&2
-    scontrol requeue "$SLURM_JOB_ID" && exit "$code"
+    scontrol requeue "$SLURM_JOB_ID" &&
+        echo "job $SLURM_JOB_ID has to end here, and is queued again" >&2 && exit "$code"
 fi
 """
 

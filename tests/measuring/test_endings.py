@@ -30,6 +30,8 @@ def gang(reason: str, *ends: TaskEnd) -> GangEnd:
         ("oom", "oom", "failed", "OOM", "node vs001, node_rank 0: out of memory"),
         ("log-too-large", "log-too-large", "failed", "LOG-TOO-LARGE", "max_log_size"),
         ("lost", "rebooted", "infra-lost", "REBOOTED", "node vs001, node_rank 0: the node was"),
+        ("preempted", "preempted", "infra-lost", "PREEMPTED", "job of higher priority"),
+        ("stopped", "preempted", "interrupted", "PREEMPTED", "job of higher priority"),
         ("lost", "a word of tomorrow", "infra-lost", "LOST", "killed by something else"),
     ],
 )

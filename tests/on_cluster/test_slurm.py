@@ -290,8 +290,35 @@ def test_a_requeued_job_goes_on(login: Login) -> None:
     login.begin_again(job)
     code, said = ended(running)
     assert code == 0, said
-    assert "Slurm queued it again" in said
+    assert f"job {job} begins again" in said
     login.whole(1)
+    login.nothing_left()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("grace_s", "requeue"), [(0, True), (0, False), (60, True)])
+def test_a_preempted_job_blames_nobody_and_goes_on(
+    login: Login, grace_s: int, requeue: bool
+) -> None:
+    """Whether Slurm ends all of it at once, or tells its steps alone and grants it a while."""
+    login.slurm.ask("scontrol", "update", "PartitionName=main", f"GraceTime={grace_s}")
+    running = login.start(*PROGRAM, "sweep", "toy", *(["--requeue"] if requeue else []))
+    wait_for(login.steps, "iterations")
+    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", PREEMPTING, "--wrap=sleep 1")
+    other = login.slurm.ask(*words).strip()
+    wait_for(lambda: login.slurm.jobs()[other] == "COMPLETED", "the end of the other job")
+    if requeue:
+        login.begin_again(job)
+    code, said = ended(running)
+    assert code == (0 if requeue else 143), said
+    told = f"job {job} begins again" if requeue else "in good order, for one of higher priority"
+    assert told in said
+    first, *later = [(event["state"], event["code"]) for event in login.events("outcome")]
+    assert first == ("infra-lost" if grace_s else "interrupted", "PREEMPTED"), said
+    assert later == ([("valid", "")] if requeue else [])
+    if requeue:
+        login.whole(1)
     login.nothing_left()
 
 

@@ -1,0 +1,36 @@
+"""Why Slurm ended what it ran, where its exit codes do not tell."""
+
+import re
+
+from orchestrator import errors
+from orchestrator.schedulers import slurm_queue
+
+_BY_STEPD = b"DUE TO PREEMPTION"
+_IN_GRACE = re.compile(r"\bPreemptTime=\d")
+
+
+def was_preempted(job: str, said: bytes) -> bool:
+    """Whether a step of a job was ended to make room for another job.
+
+    Args:
+        said: what its srun printed: the one place that tells of a job that was queued again.
+
+    Raises:
+        LocalError: Slurm cannot be asked.
+    """
+    return _BY_STEPD in said or is_preempted(job)
+
+
+def is_preempted(job: str) -> bool:
+    """Whether a job has to make room for another: it runs on only while its grace lasts.
+
+    Its steps are told at once, its script and its time limit are not.
+
+    Raises:
+        LocalError: Slurm cannot be asked.
+    """
+    try:
+        said = slurm_queue.call("scontrol", "-o", "show", "job", job, patience_s=0.0)
+    except errors.UnfitError:
+        return False  # no such job any more
+    return bool(_IN_GRACE.search(said))
