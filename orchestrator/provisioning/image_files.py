@@ -16,9 +16,10 @@ from orchestrator.images.base_names import reference
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
 from orchestrator.model.site import ImageRecord
-from orchestrator.runtimes import image_files
+from orchestrator.runtimes import container_starts, image_files
 from orchestrator.runtimes.image_files import Contained, ImageFiles
 from orchestrator.schedulers import slurm_queue
+from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
 
 # $1: the file; $2...: the command that writes "$1.new". Prints the file's sha256.
@@ -130,15 +131,18 @@ def _start(importing: Importing, file: Path) -> None:
     way, nodes = importing.way, list(importing.fleet.transports)
     command = (*way.words(wanted), *image_files.proved(str(file)), "true")
     words = Steps(slurm_queue.job_id()).words(nodes, *way.options(wanted), *command)
-    try:
-        slurm_queue.call(*words, patience_s=PATIENCE.start_s)
-    except errors.UnfitError as error:
-        raise errors.UnfitError(
-            f"no container of {file} starts: {error.cause}",
-            code="CONTAINER-START",
-            fix="see whether srun knows the options of pyxis (`srun --help`), or apptainer is on"
-            " every node",
-        ) from error
+    done = LocalTransport("shared").run(words, timeout_s=PATIENCE.start_s)
+    if done.exit_code == 0:
+        return
+    said = done.stderr.decode(errors="replace")
+    node, cause = container_starts.not_started(said) or ("", container_starts.first_error(said))
+    raise errors.UnfitError(
+        f"no container of {file} starts: {cause}",
+        code="CONTAINER-START",
+        fix="see whether srun knows the options of pyxis (`srun --help`), or apptainer is on"
+        " every node",
+        **({"node": node} if node else {}),
+    )
 
 
 def _first(importing: Importing) -> str:

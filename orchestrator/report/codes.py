@@ -84,6 +84,7 @@ _RUNS: Mapping[str, str] = {
 
 _REFUSALS: Mapping[str, str] = {
     "CONTAINER-GONE": "容器在运行期间被删除",
+    "CONTAINER-START": "容器未能启动",
     "DISK-FULL": "节点的磁盘空间不足",
     "DOCKER-API": "节点的 Docker 接口不可用",
     "DOCKER-PERM": "没有使用 Docker 的权限",

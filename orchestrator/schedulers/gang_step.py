@@ -75,6 +75,12 @@ class GangStep:
         )
         return self._steps.words(nodes, *more, "sh", f"{folder}/step.sh", folder)
 
+    def printed(self) -> bytes:
+        """What srun, and Slurm on the nodes, printed; its tasks print into their logs."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._said.read_bytes()
+        return b""
+
     def open(self) -> bool:
         """Open all gates by one line; False if no step waits."""
         with self._lock:
@@ -170,10 +176,9 @@ class GangStep:
         """Whether its tasks were told to end to make room for another job; asked once."""
         with self._lock:
             if self._preempted is None:
-                said = self._said.read_bytes() if self._said.exists() else b""
                 self._preempted = False
                 with contextlib.suppress(errors.LocalError):
-                    self._preempted = slurm_ends.was_preempted(self._attempt.handle, said)
+                    self._preempted = slurm_ends.was_preempted(self._attempt.handle, self.printed())
             return self._preempted
 
     def any_down(self) -> bool:
@@ -182,7 +187,6 @@ class GangStep:
 
     @property
     def _said(self) -> Path:
-        """What srun prints; its tasks print into their logs."""
         return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
 
     def _is_absent(self) -> bool:

@@ -11,7 +11,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, docker_in_step, image_files
+from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files
 from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
@@ -73,9 +73,7 @@ class SlurmTasks:
             return state
         if down:
             return self._lost(attempt, task, "node-down")
-        if self._containers and (
-            refusal := docker_in_step.refusal(self._files.of(attempt, task), task)
-        ):
+        if refusal := self._refusal(attempt, task):
             raise refusal
         if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
             return TaskState("running" if state.phase == "absent" else state.phase)
@@ -122,6 +120,16 @@ class SlurmTasks:
         request = self._containers[task.node].request(attempt, task, limits)
         docker = self._fleet.engines[task.node].command
         return docker_in_step.script(attempt, task, limits, docker, request)
+
+    def _refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
+        """Why a task whose step is gone never came into its container."""
+        files = self._files.of(attempt, task)
+        if self._containers:
+            return docker_in_step.refusal(files, task)
+        if self._way is None:
+            return None
+        said = self._gang(attempt).printed().decode(errors="replace")
+        return container_starts.refusal(files, said, task)
 
     def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
         return TaskState("lost", self._files.of(attempt, task).lost(why))

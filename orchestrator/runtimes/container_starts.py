@@ -1,0 +1,65 @@
+"""Why a container from an image file did not start, by what srun and the task's own start printed.
+
+srun's exit status is then that of a program which failed; only these words tell the two apart.
+"""
+
+import re
+
+from orchestrator import errors
+from orchestrator.model.plan import Task
+from orchestrator.runtimes._files import TaskFiles
+
+FIX = "see that containers start there: `srun --container-image=FILE true`, or `apptainer exec`"
+# Source: pyxis 0.24.0 under Slurm 22.05; tests/samples/srun-pyxis. Where one slurmd serves a
+# machine, slurmstepd does not name its node.
+_LINE = re.compile(r"^slurmstepd(?:-(\S+))?: error: pyxis: (.*)$", re.MULTILINE)
+_SAYS_NOTHING = re.compile(r"child \d+ |printing enroot log file|couldn't create enroot start")
+_SEE_LOG = re.compile(r"failed to |container start failed|container exited")
+_ENDED = "received SIG"  # a node whose container was being made when another's failed
+
+
+def not_started(said: str) -> tuple[str, str] | None:
+    """Node and cause of the first container that did not start; None if pyxis tells of none.
+
+    Args:
+        said: standard error of srun. The node is empty where it names none.
+    """
+    lines = [(node, text) for node, text in _LINE.findall(said) if text.strip()]
+    ended = {node for node, text in lines if text.startswith(_ENDED)}
+    node = next((name for name, _ in lines if name not in ended), None)
+    if node is None:
+        return None
+    words = [text for name, text in lines if name == node]
+    log = [text.strip() for text in words if text[0] == " " and "[INFO]" not in text]
+    told = [text for text in words if text[0] != " " and not _SAYS_NOTHING.match(text)]
+    cause = told[0] if told else words[0]
+    if log and _SEE_LOG.match(cause):
+        cause = log[0]
+    return node, cause.removeprefix("[ERROR] ")
+
+
+def first_error(said: str) -> str:
+    """The first line of an srun's standard error that is no remark; the first of all else."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors_told = (line for line in lines if "error:" in line or "unrecognized" in line)
+    return next(errors_told, lines[0] if lines else "no reason given")
+
+
+def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None:
+    """Why a task of a step that is gone never had a container; None if it had one.
+
+    Args:
+        said: standard error of the step's srun.
+    """
+    if files.supervisor() is not None:
+        return None
+    found = not_started(said)
+    if found is None and not files.has("gone"):
+        return None
+    node, cause = found or ("", files.text("err") or "no reason given")
+    return errors.UnfitError(
+        f"no container started: {cause}",
+        code="CONTAINER-START",
+        node=node or task.node,
+        fix=FIX,
+    )

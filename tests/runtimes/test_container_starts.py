@@ -1,0 +1,103 @@
+"""Why a container did not start, from what the real pyxis printed; and which task never had one."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.plan import Task
+from orchestrator.runtimes import container_starts
+from orchestrator.runtimes._files import TaskFiles
+from orchestrator.transports.local import LocalTransport
+from tests import TESTS
+
+SAMPLES = TESTS / "samples" / "srun-pyxis"
+UNWRITABLE = "mkdir: cannot create directory ‘/root/.local/share/enroot’: File exists"  # noqa: RUF001 - as printed
+CAUSES = {
+    "disk_full_on_one_node": (
+        "vs002",
+        "Write on output file failed because No space left on device",
+    ),
+    "unwritable_on_one_node": ("vs002", UNWRITABLE),
+    "invalid_image": ("vs001", "Invalid image format: /shared/t/bad.sqsh"),
+    "mount_missing": ("vs001", "--container-mounts: source path does not exist: /nope"),
+    "mount_fails": (
+        "vs001",
+        "enroot-mount: failed to mount: /etc/passwd at /root/.local/share/enroot/pyxis_25.0/etc:"
+        " Not a directory",
+    ),
+    "workdir_missing": ("vs001", "couldn't chdir to /nowhere: No such file or directory"),
+    "no_plugin": None,
+    "stopped": None,
+}
+
+
+def sample(name: str) -> str:
+    """What srun printed."""
+    return (SAMPLES / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.txt")))
+def test_the_node_to_blame_is_named_with_its_cause(name: str) -> None:
+    """Not one whose container was given up for another's, wherever its lines stand."""
+    said = sample(name)
+    assert container_starts.not_started(said) == CAUSES[name]
+    nodes = [
+        "".join(line for line in said.splitlines(True) if name in line)
+        for name in ("vs001", "vs002")
+    ]
+    assert container_starts.not_started("".join(nodes)) == CAUSES[name]
+
+
+def test_a_slurmstepd_that_is_alone_on_its_machine_names_no_node() -> None:
+    """The node is then not known; a line without any cause is still one of pyxis'."""
+    said = sample("invalid_image").replace("slurmstepd-vs001", "slurmstepd")
+    assert container_starts.not_started(said) == ("", "Invalid image format: /shared/t/bad.sqsh")
+    first, *_ = said.splitlines()
+    assert container_starts.not_started(first) == ("", "child 8265 failed with error code: 1")
+
+
+def test_the_first_error_of_srun_is_no_remark() -> None:
+    """Without pyxis there is no line of its; the remark on CPUs comes first on some clusters."""
+    assert container_starts.first_error(sample("no_plugin")) == (
+        "srun: unrecognized option '--container-image=/x.sqsh'"
+    )
+    assert container_starts.first_error(sample("stopped")).startswith("slurmstepd-vs001: error: **")
+    assert container_starts.first_error("srun: a remark\n") == "srun: a remark"
+    assert container_starts.first_error("\n") == "no reason given"
+
+
+def refused(folder: Path, said: str, **files: str) -> errors.UnfitError | None:
+    """What is made of a task's files and of srun's words."""
+    task = Task("vs001", 0, ("true",), {}, (), ())
+    attempt = Attempt("s", "t", 1, {"vs001": str(folder)}, 1, (task,))
+    for name, text in files.items():
+        (folder / f"r0.{name}").write_text(text)
+    return container_starts.refusal(TaskFiles(LocalTransport("shared"), attempt, task), said, task)
+
+
+def test_a_task_without_a_container_is_told_by_its_node(tmp_path: Path) -> None:
+    """That of another node, where its container failed and this one was given up for it."""
+    error = refused(tmp_path, sample("unwritable_on_one_node"))
+    assert error is not None
+    assert (error.code, error.where["node"]) == ("CONTAINER-START", "vs002")
+    assert error.cause == f"no container started: {UNWRITABLE}"
+
+
+def test_what_stood_before_the_supervisor_says_why_in_its_own_words(tmp_path: Path) -> None:
+    """As apptainer, or the proof that a task is inside."""
+    words = "there is no /dlperf/base.sqsh: this is not the container\n"
+    error = refused(tmp_path, "", gone="1\n", err=words)
+    assert error is not None
+    assert (error.where["node"], error.cause) == (
+        "vs001",
+        f"no container started: {words.strip()}",
+    )
+
+
+def test_a_task_that_was_inside_is_not_told_as_one_without_a_container(tmp_path: Path) -> None:
+    """Its program's exit 1 is its own; and nothing is said of one that just never came."""
+    assert refused(tmp_path, sample("stopped")) is None
+    said = sample("unwritable_on_one_node")
+    assert refused(tmp_path, said, gone="1\n", pid="7 7 boot\n") is None
