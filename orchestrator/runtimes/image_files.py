@@ -5,12 +5,15 @@ Both share the node's processes, so a task is watched, ended and swept like one 
 
 import posixpath
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from orchestrator import errors
+from orchestrator.deadlines import PATIENCE
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import observer
+from orchestrator.transports import Transport
 
 INSIDE = "/dlperf"
 """Where a container shows the image's folder once more; on the node itself there is none."""
@@ -20,6 +23,20 @@ PROVED = """
 [ -e "$1" ] || { echo "there is no $1: this is not the container" >&2; exit 1; }
 shift
 exec "$@"
+"""
+
+# $1: the job; $2...: its steps that run. Pyxis removes a container's files at the end of its step,
+# but enroot fails at it where the step was ended while they were being unpacked. The paths of
+# enroot are those that a task's step has, which is not given the user's environment.
+ENROOT_LEFT = """
+job=$1
+shift
+unset XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR
+unset ENROOT_DATA_PATH ENROOT_CACHE_PATH ENROOT_RUNTIME_PATH
+for name in $(enroot list | grep -xE "pyxis_(${job}_)?$job\\.[0-9]+"); do
+    case " $* " in *" $job.${name##*.} "*) continue ;; esac
+    enroot remove --force "$name" </dev/null >/dev/null || echo "$name"
+done
 """
 
 
@@ -53,12 +70,14 @@ class ImageFiles:
         importing: the command that writes an image into a file: registry, name there, path.
         options: of srun, for a step whose tasks all run in such containers.
         words: what stands before a program on its node, so that it runs in one.
+        left: a script that removes what containers of steps left, and prints what stays.
     """
 
     suffix: str
     importing: Callable[[str, str, str], tuple[str, ...]]
     options: Callable[[Contained], tuple[str, ...]] = lambda _: ()
     words: Callable[[Contained], tuple[str, ...]] = lambda _: ()
+    left: str = "true"
 
 
 def enroot_import(host: str, name: str, path: str) -> tuple[str, ...]:
@@ -106,7 +125,7 @@ def apptainer(wanted: Contained) -> tuple[str, ...]:
 
 
 WAYS = {
-    "pyxis": ImageFiles(".sqsh", enroot_import, options=pyxis),
+    "pyxis": ImageFiles(".sqsh", enroot_import, options=pyxis, left=ENROOT_LEFT),
     "apptainer": ImageFiles(".sif", apptainer_pull, words=apptainer),
 }
 """By the runtime of an inventory."""
@@ -130,6 +149,28 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
     )
     words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)
     return f"umask 077\n{shlex.join(observing)} &\nexec {shlex.join(words)}\n"
+
+
+def remove_left(
+    way: ImageFiles, transport: Transport, job: str, running: Iterable[str], **where: str
+) -> None:
+    """Remove the files of containers whose steps of a job have ended, on one node.
+
+    Args:
+        running: ids of the job's steps that run.
+
+    Raises:
+        LeftoverError: some cannot be removed.
+    """
+    words = ("sh", "-c", way.left, "sh", job, *running)
+    done = transport.run(words, timeout_s=PATIENCE.end_s)
+    if stays := done.stdout.decode(errors="replace").split():
+        raise errors.LeftoverError(
+            f"files of containers {', '.join(stays)} cannot be removed",
+            code="LEFTOVER",
+            fix=f"enroot remove --force {' '.join(stays)}",
+            **where,
+        )
 
 
 def proved(image: str) -> tuple[str, ...]:

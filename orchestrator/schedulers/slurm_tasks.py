@@ -106,6 +106,9 @@ class SlurmTasks:
             elif ours and not self._containers:
                 transport, fix = self._fleet.transports[task.node], f"scancel {self._job}"
                 kill(transport, attempt.token(task), fix=fix, **where)
+                if self._way is not None and not ended:
+                    steps = slurm_queue.steps(self._job)
+                    image_files.remove_left(self._way, transport, self._job, steps, **where)
         except errors.NodeUnreachable:
             if slurm_queue.runs(self._job) and not gang.lost(task.node):
                 raise

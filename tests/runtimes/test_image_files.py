@@ -1,14 +1,19 @@
 """Command lines of pyxis and apptainer, word for word, and the proof that a program is inside."""
 
+import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import image_files
 from orchestrator.runtimes.image_files import WAYS, Contained
 from orchestrator.schedulers import slurm_tasks
+from orchestrator.transports.local import LocalTransport
 
 DATA = Mount("/data/image", "/data", read_only=True)
 WANTED = Contained("/state/images/base.sqsh", "/state/a1", (DATA,), gpus=True)
@@ -118,3 +123,37 @@ def test_who_is_not_inside_runs_nothing(tmp_path: Path) -> None:
     inside = [*words[:-1], str(tmp_path), "touch", str(ran)]
     subprocess.run(inside, check=True)
     assert ran.exists()
+
+
+# A stand-in for enroot, whose containers are folders of one folder; `stays` cannot be removed.
+ENROOT = """#!/bin/sh
+case $1 in
+list) ls "$HOME/containers" ;;
+remove) [ "$2" = --force ] && [ ! -e "$HOME/containers/$3/stays" ] && rmdir "$HOME/containers/$3" ;;
+esac
+"""
+
+
+def test_files_of_containers_of_this_jobs_ended_steps_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of a step that runs, of other jobs, or with a name of the user's."""
+    program, containers = tmp_path / "bin" / "enroot", tmp_path / "containers"
+    program.parent.mkdir()
+    program.write_text(ENROOT)
+    program.chmod(0o755)
+    kept = {"pyxis_7.3", "pyxis_70.1", "pyxis_17.1", "pyxis_base", "pyxis_8_8.1", "7.1"}
+    for name in (*kept, "pyxis_7.1", "pyxis_7_7.2"):
+        (containers / name).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    node = LocalTransport("n1")
+    image_files.remove_left(WAYS["pyxis"], node, "7", ["7.0", "7.3"], node="n1", trial="t")
+    assert {path.name for path in containers.iterdir()} == kept
+    (containers / "pyxis_7.5" / "stays").mkdir(parents=True)
+    with pytest.raises(errors.LeftoverError, match=r"pyxis_7\.5 cannot be removed") as refused:
+        image_files.remove_left(WAYS["pyxis"], node, "7", [], node="n1", trial="t")
+    assert refused.value.fix == "enroot remove --force pyxis_7.5"
+    (containers / "pyxis_7.5" / "stays").rmdir()
+    image_files.remove_left(WAYS["apptainer"], node, "7", [], node="n1", trial="t")
+    assert (containers / "pyxis_7.5").exists()
