@@ -48,7 +48,7 @@ class Source:
 
 def program(image: str) -> Path:
     """The folder with the code of a shipped image, as upstream has it."""
-    return _unpacked(pinned(image))
+    return unpacked(pinned(image))
 
 
 def pinned(image: str) -> Source:
@@ -63,7 +63,7 @@ def dllogger() -> Path:
     (line,) = shipped("ngc-pytorch-20.03").pip
     found = _DLLOGGER.fullmatch(line)
     assert found, line
-    return _unpacked(Source(found["url"], found["commit"]))
+    return unpacked(Source(found["url"], found["commit"]))
 
 
 def shipped(name: str) -> Image:
@@ -80,7 +80,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def _unpacked(source: Source) -> Path:
+def unpacked(source: Source) -> Path:
     """Where a source lies; unpacked there now, if it never was."""
     part = source.path.replace("/", "-") or "whole"
     folder = HOME / "sources" / f"{source.name}-{source.commit[:10]}-{part}"

@@ -58,9 +58,9 @@ def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
     return {}
 
 
-def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
-    """None."""
-    return ()
+def mounts(_case: Case, seat: Seat) -> tuple[Mount, ...]:
+    """Whatever data the inventory names, which the toy never reads."""
+    return tuple(Mount(path, f"/data/{name}", read_only=True) for name, path in seat.data.items())
 
 
 WORKLOAD = Workload(

@@ -1,0 +1,207 @@
+"""Sweeps in containers of the real pyxis and enroot, under a real Slurm on two virtual nodes.
+
+The image is imported from a registry by enroot; the toy of the tests runs in it. What a sweep says
+of itself is compared with what the nodes, Slurm's queue and the program itself saw.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster import cluster, layers, registry, slurm
+from tests.login import PROGRAM, SLOW, STEP, Login, ended
+from tests.real import pyxis
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.real
+
+LOGS = "sweeps/*/attempts/*/a*/r0.log"
+MARK = "etc/only-in-the-image"
+INVENTORY = """\
+name: queue
+scheduler: slurm
+slurm: {partition: main, time: "01:00:00", nodes: 2}
+defaults: {runtime: pyxis, data: {imagenet: /data/image}}
+registry: {mirror: '10.11.0.1:5000'}
+images: [toy]
+"""
+# Before the toy's own program: what a task sees, into the folder where it begins.
+LOOK = f"""\
+import json, os, sys
+with open("seen.%s.json" % os.environ["SLURMD_NODENAME"], "w") as file:
+    json.dump({{
+        "inside": os.path.exists("/{MARK}"),
+        "folder": os.getcwd(),
+        "env": dict(os.environ),
+        "data": sorted(os.listdir("/data/imagenet")),
+        "image": os.listdir("/dlperf"),
+        "writable": [path for path in ("/", "/data/imagenet", "/dlperf", "/root")
+                     if os.access(path, os.W_OK)],
+        "home": os.listdir("/root"),
+    }}, file)
+if "EXIT_WITH" in os.environ:
+    sys.exit(int(os.environ["EXIT_WITH"]))
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Login]:
+    """Two nodes whose Slurm knows pyxis, and a folder there that was provisioned."""
+    if words := slurm.lacking() or pyxis.lacking():
+        pytest.skip(words)
+    prefix = pyxis.built()
+    with cluster(2, slurm=True) as nodes:
+        pyxis.install(nodes, prefix)
+        mark = layers.files(nodes.place, "mark", {MARK: b""})
+        parts = (layers.debian(nodes.place), mark)
+        registry.put(nodes.place, "toy:1", parts, registry.SETTINGS)
+        login = Login.made(nodes, "pyxis")
+        login.more_env.update(PATH=f"{prefix}/bin:{os.environ['PATH']}", LEAKED="of the user")
+        (login.folder / "inventory" / "queue.yaml").write_text(INVENTORY)
+        program = login.folder / "images" / "toy" / "program.py"
+        program.write_text(LOOK + program.read_text())
+        done = login.run("provision", "queue")
+        assert done.returncode == 0, done.stderr
+        yield login
+        login.end()
+
+
+@pytest.fixture
+def login(prepared: Login) -> Iterator[Login]:
+    """The person; what she left is ended."""
+    yield prepared
+    prepared.end()
+
+
+def seen(login: Login, trial: str) -> dict[str, Any]:
+    """By node, what the tasks of a trial's first attempt saw."""
+    (folder,) = login.sweep().glob(f"attempts/{trial}-*/a1")
+    found = {path.name.split(".")[1]: path for path in folder.glob("seen.*.json")}
+    return {node: json.loads(path.read_text()) for node, path in sorted(found.items())}
+
+
+def nothing_left(login: Login) -> None:
+    """No process, step or job; no container, file or mount of one."""
+    login.nothing_left()
+    wait_for(lambda: not pyxis.left(login.cluster), f"no container: {pyxis.left(login.cluster)}")
+
+
+def running(login: Login) -> Any:
+    """A slow sweep of one gang over both nodes, in the middle of its iterations."""
+    login.playbook(("2x1",), step_s=SLOW)
+    before = set(login.state.glob(LOGS))
+    started = login.start(*PROGRAM, "sweep", "toy", "--new")
+    wait_for(
+        lambda: any(STEP.search(log.read_bytes()) for log in set(login.state.glob(LOGS)) - before),
+        "iterations",
+    )
+    assert set(pyxis.left(login.cluster)) == {"vs001", "vs002"}
+    return started
+
+
+def test_init_finds_pyxis(login: Login) -> None:
+    """Its inventory is for containers by pyxis, since srun takes its options."""
+    done = login.run("init", "--slurm", "main", "-o", "inventory/found.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "\n  runtime: pyxis\n" in json.loads(done.stdout)["inventory"]
+
+
+def test_a_sweep_runs_inside_the_image_and_is_measured(login: Login) -> None:
+    """Numbers are those of the raw logs; mounts, folder and environment are those of the plan."""
+    login.playbook(("1x1", "2x2"), step_s=0.02, iterations=11)
+    playbook = login.folder / "playbooks" / "toy.yaml"
+    playbook.write_text(f"{playbook.read_text()}env: {{A_WORD: 'one, two'}}\n")
+    done = login.run("sweep", "toy")
+    assert done.returncode == 0, done.stderr
+    login.whole(2)
+    collected = json.loads(login.run("collect", "--json").stdout)
+    assert [case["median"] for case in collected["cases"]] == [
+        case["trials"][0]["throughput"] for case in collected["cases"]
+    ]
+    assert list(seen(login, "1n1g")) == ["vs001"]
+    tasks = seen(login, "2n2g")
+    assert list(tasks) == ["vs001", "vs002"]
+    (folder,) = login.sweep().glob("attempts/2n2g-*/a1")
+    for task in tasks.values():
+        assert task["inside"]
+        assert task["folder"] == task["env"]["HOME"] == str(folder)
+        assert task["data"] == ["train", "val"]
+        assert "registry.example-toy-1.sqsh" in task["image"]
+        assert task["writable"] == []
+        assert ".ssh" not in task["home"]  # as the node's own has it
+        assert task["env"]["A_WORD"] == "one, two"
+        assert task["env"]["PIP_BREAK_SYSTEM_PACKAGES"] == "1"  # the image's own
+        assert task["env"]["PATH"] == registry.SETTINGS["Env"][0].removeprefix("PATH=")
+        assert "LEAKED" not in task["env"]
+    nothing_left(login)
+
+
+def test_a_programs_own_exit_status_arrives(login: Login) -> None:
+    """It is told as the program's, and not as a container that did not start."""
+    login.playbook(("2x1",), step_s=0.02, iterations=11)
+    playbook = login.folder / "playbooks" / "toy.yaml"
+    playbook.write_text(f"{playbook.read_text()}env: {{EXIT_WITH: 1}}\n")
+    done = login.run("sweep", "toy", "--new")
+    assert done.returncode == 3, done.stderr
+    (outcome,) = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
+    assert outcome["state"] == "failed"
+    assert "exit status 1" in str(outcome["problems"])
+    assert "CONTAINER-START" not in done.stderr
+    nothing_left(login)
+
+
+def test_a_container_that_does_not_start_is_told_with_its_node(login: Login) -> None:
+    """By sweep and by provision; what another node had unpacked until then is removed."""
+    login.playbook(("2x1",), step_s=0.02, iterations=11)
+    node = login.cluster.node(1)
+    node.must(f"mkdir -p {pyxis.FOUND} && mv {pyxis.FOUND} /root/kept && touch {pyxis.FOUND}")
+    try:
+        for words in (("sweep", "toy", "--new"), ("provision", "queue")):
+            done = login.run(*words)
+            assert done.returncode == 5, done.stderr
+            assert "ERROR CONTAINER-START node=vs002" in done.stderr
+            assert "cannot create directory" in done.stderr
+    finally:
+        node.must(f"rm {pyxis.FOUND} && mv /root/kept {pyxis.FOUND}")
+    nothing_left(login)
+    done = login.run("provision", "queue")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_cancelled_step_leaves_nothing_and_is_measured_again(login: Login) -> None:
+    """Its containers end with it; the second attempt counts."""
+    started = running(login)
+    (step,) = login.gangs()
+    login.slurm.ask("scancel", step)
+    code, said = ended(started)
+    assert code == 0, said
+    states = [(event["state"], event["code"]) for event in login.events("outcome")]
+    assert states == [("infra-lost", "LOST"), ("valid", "")]
+    nothing_left(login)
+
+
+def test_a_controller_that_is_killed_leaves_nothing(login: Login) -> None:
+    """Its job ends with it, and the same command goes on."""
+    started = running(login)
+    login.cluster.node(0).must("kill -KILL $(pgrep -f '[o]rchestrator sweep toy')")
+    code, said = ended(started)
+    assert code != 0, said
+    nothing_left(login)
+    login.playbook(("2x1",), step_s=SLOW)
+    done = login.run("sweep", "toy")
+    assert done.returncode == 0, done.stderr
+    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
+    nothing_left(login)
+
+
+def test_a_sweep_that_is_stopped_leaves_nothing(login: Login) -> None:
+    """The job ends in good order."""
+    started = running(login)
+    stopped = login.run("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert ended(started)[0] == 143
+    assert [event["state"] for event in login.events("outcome")] == ["interrupted"]
+    nothing_left(login)
