@@ -181,6 +181,13 @@ class GangStep:
                     self._preempted = slurm_ends.was_preempted(self._attempt.handle, self.printed())
             return self._preempted
 
+    def short_of_memory(self) -> frozenset[str]:
+        """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
+        if self._srun is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._srun.wait(ENDING_S)
+        return slurm_ends.short_of_memory(self.printed())
+
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
         return any(slurm_queue.is_down(self.state(node)) for node in self._attempt.nodes)

@@ -116,7 +116,7 @@ class Slurm:
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
-        return self._of(attempt).wait(attempt, limits, watch)
+        return self._tasks.ended(attempt, self._of(attempt).wait(attempt, limits, watch))
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Whether every task passed its gate; of a job that is over, whether all ended well."""

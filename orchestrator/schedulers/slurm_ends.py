@@ -6,6 +6,7 @@ from orchestrator import errors
 from orchestrator.schedulers import slurm_queue
 
 _BY_STEPD = b"DUE TO PREEMPTION"
+_OOM = re.compile(rb"^slurmstepd-(\S+): error: Detected \d+ oom.kill event", re.MULTILINE)
 _IN_GRACE = re.compile(r"\bPreemptTime=\d")
 
 
@@ -19,6 +20,15 @@ def was_preempted(job: str, said: bytes) -> bool:
         LocalError: Slurm cannot be asked.
     """
     return _BY_STEPD in said or is_preempted(job)
+
+
+def short_of_memory(said: bytes) -> frozenset[str]:
+    """The nodes where Slurm's limit of memory ended a process of a step that is over.
+
+    Args:
+        said: what its srun printed; its steps say it at their end.
+    """
+    return frozenset(name.decode() for name in _OOM.findall(said))
 
 
 def is_preempted(job: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from orchestrator import errors
 from orchestrator.fleet import Fleet
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files
@@ -78,6 +78,18 @@ class SlurmTasks:
         if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._lost(attempt, task, "lost")
+
+    def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
+        """How a gang ended, by what Slurm says of its step once all of its tasks have ended.
+
+        A process that its limit of memory ended counts also where the program went on, as in
+        containers.
+        """
+        nodes = self._gang(attempt).short_of_memory()
+        short = next((end for end in gang.ends if end.node in nodes), None)
+        if short is None or gang.reason == "stopped":
+            return gang
+        return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         """The task's raw log from ``offset`` on, at most a few MiB."""

@@ -14,15 +14,18 @@ dockerd)
     exec setsid dockerd --config-file /etc/docker/daemon.json
     ;;
 slurmd)
-    # A freezer of its own: else all nodes would keep their steps in one.
-    name=$(hostname) freezer=/sys/fs/cgroup/freezer
-    own=$freezer/dlperf-$VIRTUAL_CLUSTER/$name
-    mkdir -p "$own"
-    echo $$ >"$own/cgroup.procs"
+    # Groups of its own: else all nodes would keep their steps in one.
+    name=$(hostname)
+    for kind in freezer memory; do
+        own=/sys/fs/cgroup/$kind/dlperf-$VIRTUAL_CLUSTER/$name
+        mkdir -p "$own"
+        echo $$ >"$own/cgroup.procs"
+    done
     export SLURM_CONF="$2/shared/slurm/slurm.conf"
     exec setsid unshare --cgroup --mount sh -c '
-        mount -t tmpfs cgroup /sys/fs/cgroup && mkdir /sys/fs/cgroup/freezer &&
-            mount -t cgroup -o freezer freezer /sys/fs/cgroup/freezer && exec slurmd -D -N "$0"
+        mount -t tmpfs cgroup /sys/fs/cgroup && cd /sys/fs/cgroup && mkdir freezer memory &&
+            mount -t cgroup -o freezer freezer freezer &&
+            mount -t cgroup -o memory memory memory && cd / && exec slurmd -D -N "$0"
     ' "$name"
     ;;
 *) echo "daemon.sh: $1?" >&2; exit 2 ;;

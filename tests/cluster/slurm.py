@@ -17,7 +17,7 @@ from tests.cluster.place import GATEWAY, Place, TestbedError, address
 READY_S = 60.0
 PARTITION, PREEMPTING = "main", "high"
 _NEEDED = ("slurmctld", "slurmd", "srun", "sbatch", "munged")
-_CGROUP = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
+_CGROUP = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\n"
 
 
 def lacking() -> str:
@@ -143,7 +143,7 @@ _MUNGE = (
 def _conf(folder: Path, nodes: Sequence[str]) -> str:
     named = "".join(
         f"NodeName={node} NodeAddr={address(node)} CPUs=32 Boards=1 SocketsPerBoard=1"
-        " CoresPerSocket=32 ThreadsPerCore=1 RealMemory=1000 State=UNKNOWN\n"
+        " CoresPerSocket=32 ThreadsPerCore=1 RealMemory=64000 State=UNKNOWN\n"
         for node in nodes
     )
     listed = ",".join(nodes)
@@ -161,11 +161,11 @@ SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/slurmd.%n.log
 ProctrackType=proctrack/cgroup
-TaskPlugin=task/none
+TaskPlugin=task/cgroup
 SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CR_Core_Memory
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=10

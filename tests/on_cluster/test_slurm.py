@@ -270,6 +270,21 @@ def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     login.nothing_left()
 
 
+def test_a_limit_of_memory_is_told_from_a_fault_of_the_program(login: Login) -> None:
+    """Slurm's cgroup ends a rank of the second node: OOM, by the step's own word, and no retry."""
+    path = login.folder / "inventory" / "queue.yaml"
+    path.write_text(path.read_text().replace("nodes: 2", 'nodes: 2, extra: ["--mem=400M"]'))
+    book = login.folder / "playbooks" / "toy.yaml"
+    book.write_text(book.read_text().replace("step_s: 0.4", "step_s: 0.02, behaviour: greedy"))
+    done = login.run("sweep", "toy")
+    assert done.returncode == 3, done.stderr
+    (outcome,) = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
+    assert outcome["state"] == "failed"
+    assert [problem["code"] for problem in outcome["problems"]] == ["OOM"], done.stderr
+    assert outcome["problems"][0]["message"].startswith("node vs002, node_rank 1:")
+    login.nothing_left()
+
+
 def test_what_can_never_start_is_said(login: Login) -> None:
     """A partition that is not there, and more nodes than it has."""
     login.inventory(partition="nowhere")

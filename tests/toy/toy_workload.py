@@ -27,6 +27,7 @@ Behaviour = Literal[
     "short",
     "detached",
     "wordy",
+    "greedy",  # its last rank takes 600 MB
     "slow-right",  # three times slower on the node of that name
     "slow-fabric",  # thirty times slower where more than two nodes run, one of them n8
 ]

@@ -71,6 +71,8 @@ def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
         sys.exit("Failed to initialize NVML: Unknown Error")
     if asked.behaviour == "killed" and rank == last:
         os.kill(os.getppid(), signal.SIGKILL)
+    if asked.behaviour == "greedy" and rank == last:
+        bytearray(600 << 20)
     if asked.behaviour in ("hangs", "deaf"):
         time.sleep(3600)
     if asked.behaviour == "short" and rank == 0:
