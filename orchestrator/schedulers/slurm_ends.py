@@ -31,6 +31,21 @@ def short_of_memory(said: bytes) -> frozenset[str]:
     return frozenset(name.decode() for name in _OOM.findall(said))
 
 
+def recorded(job: slurm_queue.Job) -> str:
+    """The state in which a job ended, by the site's accounting: ``CANCELLED by 1000``, ``TIMEOUT``.
+
+    Empty where it does not say: a site may have none, and what it has comes late.
+    """
+    asked = ("sacct", "-n", "-X", "-P", "-j", job.id, "-o", "State,JobName")
+    try:
+        said = slurm_queue.call(*asked, patience_s=0.0)
+    except (errors.UnfitError, errors.LocalError):
+        return ""
+    states = dict(line.partition("|")[::-2] for line in said.splitlines())
+    state = states.get(job.name, "")  # ids are given anew where slurmctld has lost its state
+    return state if state.partition(" ")[0] in slurm_queue.ENDED else ""
+
+
 def is_preempted(job: str) -> bool:
     """Whether a job has to make room for another: it runs on only while its grace lasts.
 

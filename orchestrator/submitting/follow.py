@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers import slurm_ends, slurm_queue
 from orchestrator.signals import Stopped
 from orchestrator.submitting import waits
 
@@ -17,7 +17,8 @@ LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
 # Answers of squeue without the job until it counts as over: one alone means nothing.
 ABSENT = 4
 CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
-# What became of a job that left no exit code: code, words, and the exit code of the command.
+KILLED = 137  # the controller ended without a word of its own
+# What became of a job that left no exit code: code and words.
 OUTCOMES: dict[str, tuple[str, str]] = {
     "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside"),
     "TIMEOUT": ("WALLTIME", "its time limit ended it before it had ended in good order"),
@@ -77,10 +78,11 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     code = _code(folder / f"{job.id}.code")
     for tail in tails:
         tail.copy()
-    if code is None:
-        raise _outcome(seen.job)
+    if code in (None, KILLED):
+        raise _outcome(seen.job, _state(seen.job))
     if code == 143:
-        why = ", for one of higher priority" if seen.job.state == "PREEMPTED" else ""
+        state = _state(seen.job)
+        why = f" ({state})" if _name(state) in OUTCOMES else ""
         goes_on = "the same command goes on in another job"
         voice.line(f"job {job.id} ended in good order{why}; {goes_on}")
     return code
@@ -128,10 +130,21 @@ def _code(path: Path) -> int | None:
     return None
 
 
-def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
-    code, words = OUTCOMES.get(job.state, ("JOB-LOST", "it left no exit code"))
+def _state(job: slurm_queue.Job) -> str:
+    """How it ended: by accounting, which also knows who cancelled it; else as the queue had it."""
+    found = slurm_ends.recorded(job).replace(" by ", " by uid ")
+    if found:
+        return found
+    return f"{job.state}, {job.reason}" if job.reason not in ("None", "") else job.state
+
+
+def _name(state: str) -> str:
+    return state.replace(",", " ").partition(" ")[0]
+
+
+def _outcome(job: slurm_queue.Job, state: str) -> errors.DlperfError:
+    code, words = OUTCOMES.get(_name(state), ("JOB-LOST", "its controller left no exit code"))
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    state = f"{job.state}, {job.reason}" if job.reason not in ("None", "") else job.state
     return kind(
         f"job {job.id} ended ({state}): {words}",
         code=code,

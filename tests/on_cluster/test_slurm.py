@@ -327,7 +327,7 @@ def test_a_preempted_job_blames_nobody_and_goes_on(
         login.begin_again(job)
     code, said = ended(running)
     assert code == (0 if requeue else 143), said
-    told = f"job {job} begins again" if requeue else "in good order, for one of higher priority"
+    told = f"job {job} begins again" if requeue else "ended in good order (PREEMPTED)"
     assert told in said
     first, *later = [(event["state"], event["code"]) for event in login.events("outcome")]
     assert first == ("infra-lost" if grace_s else "interrupted", "PREEMPTED"), said
