@@ -33,6 +33,7 @@ LOCK_SILENCE_S = 15.0  # without a sign of life until it is given up
 
 # A gang.
 GATES_S = 60.0  # from what was started until every task waits at its gate
+UNPACKED_S = 900.0  # likewise, where every start unpacks an image of tens of GB
 GRACE_S = 10.0  # between asking a program to end and insisting on it
 NODE_LOST_S = 12.0  # without an answer of the node until its task is given up
 ENGINE_LOST_S = 180.0  # without an answer of its engine alone, which may be starting anew

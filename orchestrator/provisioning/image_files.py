@@ -131,7 +131,7 @@ def _start(importing: Importing, file: Path) -> None:
     way, nodes = importing.way, list(importing.fleet.transports)
     command = (*way.words(wanted), *image_files.proved(str(file)), "true")
     words = Steps(slurm_queue.job_id()).words(nodes, *way.options(wanted), *command)
-    done = LocalTransport("shared").run(words, timeout_s=PATIENCE.start_s)
+    done = LocalTransport("shared").run(words, timeout_s=PATIENCE.start_s + way.start_s)
     if done.exit_code == 0:
         return
     said = done.stderr.decode(errors="replace")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.deadlines import PATIENCE
+from orchestrator.deadlines import GATES_S, PATIENCE, UNPACKED_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import observer
@@ -70,6 +70,7 @@ class ImageFiles:
         importing: the command that writes an image into a file: registry, name there, path.
         options: of srun, for a step whose tasks all run in such containers.
         words: what stands before a program on its node, so that it runs in one.
+        start_s: until a container is there; enroot unpacks the whole image for each.
         left: a script that removes what containers of steps left, and prints what stays.
     """
 
@@ -77,6 +78,7 @@ class ImageFiles:
     importing: Callable[[str, str, str], tuple[str, ...]]
     options: Callable[[Contained], tuple[str, ...]] = lambda _: ()
     words: Callable[[Contained], tuple[str, ...]] = lambda _: ()
+    start_s: float = GATES_S
     left: str = "true"
 
 
@@ -125,7 +127,9 @@ def apptainer(wanted: Contained) -> tuple[str, ...]:
 
 
 WAYS = {
-    "pyxis": ImageFiles(".sqsh", enroot_import, options=pyxis, left=ENROOT_LEFT),
+    "pyxis": ImageFiles(
+        ".sqsh", enroot_import, options=pyxis, start_s=UNPACKED_S, left=ENROOT_LEFT
+    ),
     "apptainer": ImageFiles(".sif", apptainer_pull, words=apptainer),
 }
 """By the runtime of an inventory."""
@@ -140,11 +144,14 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
     """The script that becomes a task's supervisor, in its container."""
     folder, token = attempt.folder(task), attempt.token(task)
     env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
+    # A supervisor counts from its own start, and others may unpack their image for long after it;
+    # the controller, without which there is no step, counts from the gate.
+    limit_s = limits.create_s + limits.time_s
     observing = ("sh", "-c", observer.START, "sh", *observer.arguments(attempt, task, limits))
     supervised = (
         *("env", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
-        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        *(f"{limit_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
         *task.argv,
     )
     words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)

@@ -33,6 +33,10 @@ class SlurmTasks:
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
+    def patient(self, limits: Limits) -> Limits:
+        """With the time that containers take to start here."""
+        return replace(limits, create_s=self._way.start_s) if self._way else limits
+
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
         self._files.write(attempt, task, self._script(attempt, task, limits))

@@ -2,17 +2,20 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import image_files
 from orchestrator.runtimes.image_files import WAYS, Contained
 from orchestrator.schedulers import slurm_tasks
+from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports.local import LocalTransport
 
 DATA = Mount("/data/image", "/data", read_only=True)
@@ -99,6 +102,15 @@ def test_a_dry_run_shows_the_command_lines() -> None:
     assert slurm_tasks.shown(queue("process"), attempt("")) == []
 
 
+def test_a_gang_waits_while_an_image_is_unpacked() -> None:
+    """By enroot, for every start; apptainer only mounts the file."""
+    given = Limits(60, 60, 5, 30, 100)
+    for runtime, seconds in (("pyxis", 900), ("apptainer", 60), ("process", 30)):
+        cluster = queue(runtime)
+        with Fleet(cluster, {name: LocalTransport(name) for name in ("n1", "n2")}) as fleet:
+            assert SlurmTasks(fleet, "7").patient(given) == replace(given, create_s=seconds)
+
+
 def test_a_task_is_its_supervisor_inside() -> None:
     """Behind the proof; with the task's variables, and those by which leftovers are found."""
     for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", "exec apptainer exec ")):
@@ -107,7 +119,7 @@ def test_a_task_is_its_supervisor_inside() -> None:
         assert f"\n{first}" in text
         assert text.endswith(
             " sh /dlperf/base.sqsh env HOME=/state/a1 'A=1 2' DLPERF_SUPERVISOR=dlp-s-t-a1-r1"
-            " DLPERF_JOB=7 sh /state/a1/supervise.sh /state/a1 1 dlp-s-t-a1-r1 60 5 100 python3"
+            " DLPERF_JOB=7 sh /state/a1/supervise.sh /state/a1 1 dlp-s-t-a1-r1 90 5 100 python3"
             " train.py\n"
         )
 
