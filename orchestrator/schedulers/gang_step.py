@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
 from orchestrator.model.attempt import Attempt, TaskEnd
-from orchestrator.schedulers import slurm_ends, slurm_queue
+from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
 from orchestrator.transports.steps import Steps
 
 LOOK_S = 1.0
@@ -153,13 +153,13 @@ class GangStep:
             if now - self._states_at > fresh:
                 self._states_at = now
                 with contextlib.suppress(errors.DlperfError):
-                    self._states = slurm_queue.health(self._attempt.handle, self._attempt.nodes)
+                    self._states = slurm_nodes.health(self._attempt.handle, self._attempt.nodes)
         return self._states.get(node, "")
 
     def lost(self, node: str) -> bool:
         """Whether Slurm has given up a node by now, or taken it from the job."""
         self._states_at = 0.0
-        return slurm_queue.is_down(self.state(node))
+        return slurm_nodes.is_down(self.state(node))
 
     def holds_back(self, end: TaskEnd | None) -> bool:
         """Whether a task's failure is to be told after that of a node which Slurm gave up just now.
@@ -190,7 +190,7 @@ class GangStep:
 
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
-        return any(slurm_queue.is_down(self.state(node)) for node in self._attempt.nodes)
+        return any(slurm_nodes.is_down(self.state(node)) for node in self._attempt.nodes)
 
     @property
     def _said(self) -> Path:

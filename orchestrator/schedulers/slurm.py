@@ -209,8 +209,8 @@ class Slurm:
 
     def _down(self) -> set[str]:
         with contextlib.suppress(errors.LocalError):
-            states = slurm_queue.health(self._job, [seat.node for seat in self._seats])
-            return {node for node, state in states.items() if slurm_queue.is_down(state)}
+            states = slurm_nodes.health(self._job, [seat.node for seat in self._seats])
+            return {node for node, state in states.items() if slurm_nodes.is_down(state)}
         return set()
 
     def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:

@@ -58,4 +58,5 @@ def is_preempted(job: str) -> bool:
         said = slurm_queue.call("scontrol", "-o", "show", "job", job, patience_s=0.0)
     except errors.UnfitError:
         return False  # no such job any more
-    return bool(_IN_GRACE.search(said))
+    own = (line for line in said.splitlines() if line.startswith(f"JobId={job} "))
+    return any(_IN_GRACE.search(line) for line in own)  # of an array's last task all are shown

@@ -1,7 +1,7 @@
-"""Nodes of a Slurm job made ready for a gang: swept of what is left there, and a port chosen."""
+"""Nodes of a Slurm job: their states, and made ready for a gang: swept, and a port chosen."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, PATIENCE, SUPERVISOR_S
@@ -12,6 +12,7 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
 LOGGER = logging.getLogger("dlperf.slurm")
+_DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 # $1: the job; $2: the user's jobs that live, with blanks between; $3: the docker command, or
 # nothing; $4...: ports. Ends what earlier gangs of this job or of jobs that are over left, by
 # environment and label, and prints what; then the ports at which somebody listens.
@@ -72,6 +73,35 @@ def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> in
             trial=request.trial,
         )
     return free
+
+
+def node_states(nodes: Sequence[str]) -> dict[str, str]:
+    """The states of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    said = slurm_queue.call(
+        "sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0
+    )
+    lines = (line.partition("|") for line in said.splitlines())
+    return {name.strip(): state.strip().upper() for name, _, state in lines}
+
+
+def health(job: str, nodes: Sequence[str]) -> dict[str, str]:
+    """The states of these nodes; DOWN for one that Slurm has taken from the job.
+
+    A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
+    """
+    states = node_states(nodes)
+    kept = slurm_queue.told(job, "%N", 0.0)
+    names = (
+        slurm_queue.call("scontrol", "show", "hostnames", kept, patience_s=0.0).split()
+        if kept
+        else nodes
+    )
+    return {node: states.get(node, "") if node in names else "DOWN" for node in nodes}
+
+
+def is_down(state: str) -> bool:
+    """Whether nothing that is started on a node of this state can be relied on."""
+    return state.startswith(_DOWN) or state.endswith("*")
 
 
 def _docker(fleet: Fleet, node: str) -> str:

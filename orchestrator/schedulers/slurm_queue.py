@@ -26,7 +26,6 @@ ENDED = frozenset(
         "TIMEOUT",
     ]
 )
-DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 UNKNOWN_JOB = "nvalid job id"
 _PASSING = (
     "Unable to contact slurm",
@@ -114,7 +113,18 @@ def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
         if UNKNOWN_JOB in error.cause:
             return []
         raise
-    return [_job(line) for line in said.splitlines() if line.count("|") >= 5]
+    found = [_job(line) for line in said.splitlines() if line.count("|") >= 5]
+    return [job for job in found if not ids or job.id in ids]
+
+
+def told(job: str, field: str, patience_s: float = QUEUE_S) -> str:
+    """A field of a job, as squeue has it under this letter; empty for none.
+
+    The last task of an array has the array's own id, for which squeue shows all tasks.
+    """
+    said = call("squeue", "-h", "-j", job, "-o", f"%A|{field}", patience_s=patience_s)
+    lines = (line.partition("|") for line in said.splitlines())
+    return next((value.strip() for id_, _, value in lines if id_.strip() == job), "")
 
 
 def steps(job: str) -> dict[str, str]:
@@ -132,7 +142,7 @@ def steps(job: str) -> dict[str, str]:
 def batch_host(job: str) -> str:
     """The node on which a job's script runs; empty where there is none."""
     with contextlib.suppress(errors.UnfitError):
-        return call("squeue", "-h", "-j", job, "-o", "%B").strip()
+        return told(job, "%B")
     return ""
 
 
@@ -157,29 +167,6 @@ def cancel(target: str, *more: str) -> None:
             raise
 
 
-def node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
-    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
-    lines = (line.partition("|") for line in said.splitlines())
-    return {name.strip(): state.strip().upper() for name, _, state in lines}
-
-
-def health(job: str, nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes; DOWN for one that Slurm has taken from the job.
-
-    A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
-    """
-    states = node_states(nodes)
-    kept = call("squeue", "-h", "-j", job, "-o", "%N", patience_s=0.0).strip()
-    names = call("scontrol", "show", "hostnames", kept, patience_s=0.0).split() if kept else nodes
-    return {node: states.get(node, "") if node in names else "DOWN" for node in nodes}
-
-
-def is_down(state: str) -> bool:
-    """Whether nothing that is started on a node of this state can be relied on."""
-    return state.startswith(DOWN) or state.endswith("*")
-
-
 def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Addresses by name of the nodes of the job that this program runs in, in Slurm's order.
 
@@ -200,13 +187,12 @@ def job_id(environ: Mapping[str, str] = os.environ) -> str:
 
 def time_left_s(job: str) -> int | None:
     """Seconds until a job's time limit; None where there is none."""
-    said = call("squeue", "-h", "-j", job, "-o", "%L").strip()
-    return seconds(said)
+    return seconds(told(job, "%L"))
 
 
 def time_limit_s(job: str) -> int | None:
     """Seconds that a job may take in all; None where there is no limit."""
-    return seconds(call("squeue", "-h", "-j", job, "-o", "%l").strip())
+    return seconds(told(job, "%l"))
 
 
 def seconds(words: str) -> int | None:

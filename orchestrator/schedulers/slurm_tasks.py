@@ -15,7 +15,7 @@ from orchestrator.runtimes import TaskState, container_starts, docker_in_step, i
 from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
-from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.schedulers.gang_step import BLAME_S, ENDING_S, GangStep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
@@ -66,9 +66,9 @@ class SlurmTasks:
         state = self._files.state(attempt, task)
         if state.phase == "ended" and not gang.holds_back(state.end):
             return state
-        if state.phase == "ended" and not slurm_queue.is_down(gang.state(task.node)):
+        if state.phase == "ended" and not slurm_nodes.is_down(gang.state(task.node)):
             return TaskState("running")  # a moment, until the node to blame was looked at
-        down = slurm_queue.is_down(gang.state(task.node))
+        down = slurm_nodes.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
             return state if not down else self._lost(attempt, task, "node-down")
@@ -113,7 +113,7 @@ class SlurmTasks:
         ended = self._files.state(attempt, task).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
         ours = attempt.handle == self._job
-        if ours and slurm_queue.is_down(gang.state(task.node)):
+        if ours and slurm_nodes.is_down(gang.state(task.node)):
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
         where = {"node": task.node, "trial": attempt.trial}
         try:

@@ -247,6 +247,30 @@ def test_a_job_for_each_number_of_nodes_adds_to_one_sweep(login: Login) -> None:
 
 
 @pytest.mark.long
+def test_tasks_of_an_array_sweep_their_own_nodes(login: Login) -> None:
+    """Each in a state folder of its own, also the last one, whose id is the array's."""
+    text = " ".join((*PROGRAM, "sweep", "toy", "--state", ".dlperf-$SLURM_ARRAY_TASK_ID"))
+    script = login.folder / "array.sh"
+    script.write_text(f"#!/bin/sh\n{text} >$SLURM_ARRAY_TASK_ID.said 2>&1\n")
+    options = ("--array=1-2", "-N2", "--exclusive", f"--chdir={login.folder}", "--wait")
+
+    def said(time: str) -> list[str]:
+        words = ("sbatch", *options, f"--time={time}", "--output=/dev/null", str(script))
+        login.cluster.run(*words, cwd=login.folder, env=login.env)
+        return [(login.folder / f"{number}.said").read_text() for number in (1, 2)]
+
+    assert ["ERROR WALLTIME" in words for words in said("00:02:00")] == [True, True]
+    assert ["1 of 1 cases have a result" in words for words in said("00:20:00")] == [True, True]
+    nodes: list[str] = []
+    for record in login.folder.glob(".dlperf-*/sweeps/*/logs/*/*.json"):
+        outcome = json.loads(record.read_text())
+        assert outcome["state"] == "valid"
+        nodes += [task["node"] for task in outcome["tasks"]]
+    assert sorted(nodes) == ["vs001", "vs002", "vs003", "vs004"]
+    login.nothing_left()
+
+
+@pytest.mark.long
 def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     """Slurm gives it up in the middle of a trial; the sweep goes on with the others."""
     login.inventory(nodes=3)
@@ -320,8 +344,8 @@ def test_a_preempted_job_blames_nobody_and_goes_on(
     running = login.start(*PROGRAM, "sweep", "toy", *(["--requeue"] if requeue else []))
     wait_for(login.steps, "iterations")
     (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
-    words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", PREEMPTING, "--wrap=sleep 1")
-    other = login.slurm.ask(*words).strip()
+    words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", PREEMPTING, "-o", "/dev/null")
+    other = login.slurm.ask(*words, "--wrap=sleep 1").strip()
     wait_for(lambda: login.slurm.jobs()[other] == "COMPLETED", "the end of the other job")
     if requeue:
         login.begin_again(job)

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.schedulers.slurm_tasks import least_cpus
 from orchestrator.transports import steps
 
@@ -27,7 +27,7 @@ def test_times_left_are_read(words: str, seconds: int | None) -> None:
 )
 def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> None:
     """A node that drains ends what it has."""
-    assert slurm_queue.is_down(state) == down
+    assert slurm_nodes.is_down(state) == down
 
 
 def test_every_node_has_the_fewest_cpus() -> None:
