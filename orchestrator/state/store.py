@@ -23,6 +23,7 @@ from orchestrator.model.event import Event
 from orchestrator.model.facts import JSON
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
+from orchestrator.model.process import Holder
 from orchestrator.model.shapes import shape
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.state import records
@@ -377,6 +378,11 @@ class Store:
                 fix="choose another folder with --state",
             )
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
+
+    def cluster_holders(self) -> list[Holder]:
+        """Who measures on a cluster of this state folder, or prepares it."""
+        names = sorted(path.stem for path in (self.root / "sites").glob("*.lock"))
+        return [holder for name in names if (holder := self.lock(name).holder()) is not None]
 
     def site(self, cluster: str) -> bytes | None:
         """The site that provisioning kept of a cluster, as JSON; None without one."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Collection
 
 from orchestrator import errors
 from orchestrator.console import Voice
@@ -28,6 +29,16 @@ def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
 
 def waiting(store: Store) -> list[slurm_queue.Job]:
     """The jobs of this state folder that have not begun, on any cluster; none without Slurm."""
+    return _in_state(store, "PENDING")
+
+
+def begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
+    """The jobs of this state folder that have begun, and whose script runs on none of the hosts."""
+    jobs = _in_state(store, "CONFIGURING", "RUNNING")
+    return [job for job in jobs if _host(slurm_queue.batch_host(job.id)) not in map(_host, hosts)]
+
+
+def _in_state(store: Store, *states: str) -> list[slurm_queue.Job]:
     state = store.root.resolve()
     if not (state / FOLDER).is_dir():
         return []
@@ -35,9 +46,13 @@ def waiting(store: Store) -> list[slurm_queue.Job]:
         return [
             job
             for job in slurm_queue.jobs()
-            if job.state == "PENDING" and script.is_of(str(state), job.name, job.comment)
+            if job.state in states and script.is_of(str(state), job.name, job.comment)
         ]
     return []
+
+
+def _host(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def cancel_waiting(store: Store, voice: Voice) -> list[str]:
@@ -69,9 +84,9 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
     """
     if holder is None:
         return ""
-    host = holder.process.host.partition(".")[0]
+    host = _host(holder.process.host)
     jobs = [job for job in alive(store, cluster) if job.state == "RUNNING"]
-    mine = [job for job in jobs if slurm_queue.batch_host(job.id).partition(".")[0] == host]
+    mine = [job for job in jobs if _host(slurm_queue.batch_host(job.id)) == host]
     if not mine:
         return ""
     job = mine[0].id

@@ -13,13 +13,15 @@ from orchestrator.sweeping import gather
 from orchestrator.sweeping.observed_sweep import Running
 
 PATIENCE_S = 60.0
+BEGUN_S = 20.0  # until a controller that has begun holds its sweep
 AGAIN_S = 0.1
 
 
 def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """End the controller, then the tasks that it left; exit code.
 
-    With no sweep named, jobs of this state folder that Slurm has not begun are cancelled first.
+    With no sweep named, jobs of this state folder that Slurm has not begun are cancelled first, and
+    a controller that has begun is waited for until it holds its sweep.
 
     Raises:
         LeftoverError: a task could not be ended or reached.
@@ -30,6 +32,8 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     if cancelled and not store.sweeps():
         voice.document({"exit_code": 0, "cancelled": cancelled})
         return 0
+    if not sweep_id:
+        _await_begun(store, voice)
     running = Running.of(store, sweep_id)
     sweep = running.sweep
     pid = _ended_controller(sweep)
@@ -59,6 +63,28 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
         }
     )
     return 0
+
+
+def _await_begun(store: Store, voice: Voice) -> None:
+    """Wait for controllers that hold no sweep yet: what they begin is to be ended too."""
+    deadline = time.monotonic() + BEGUN_S
+    while begun := _begun(store):
+        if time.monotonic() > deadline:
+            voice.line(f"left alone, since it runs no sweep: {', '.join(begun)}")
+            return
+        time.sleep(jobs.AGAIN_S)
+
+
+def _begun(store: Store) -> list[str]:
+    """Jobs and processes of this machine that are at work for the state folder without a sweep."""
+    sweeping = [holder.process for sweep in store.sweeps() if (holder := sweep.lock().holder())]
+    here = [
+        holder
+        for holder in store.cluster_holders()
+        if processes.is_here(holder.process) and holder.process not in sweeping
+    ]
+    found = jobs.begun(store, {process.host for process in sweeping})
+    return [*(f"{holder}" for holder in here), *(jobs.words(job) for job in found)]
 
 
 def _ended_controller(sweep: Sweep) -> int | None:

@@ -174,6 +174,23 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     assert states <= {"interrupted", "infra-lost"}
 
 
+@pytest.mark.long
+def test_stop_ends_a_job_whose_controller_has_just_begun(login: Login) -> None:
+    """Python takes its time there: no sweep is known yet, and none goes on after it."""
+    slow = login.folder / "slow"
+    slow.mkdir()
+    late = 'import os, time\n"SLURM_JOB_ID" in os.environ and time.sleep(3)\n'
+    (slow / "sitecustomize.py").write_text(late)
+    login.more_env["PYTHONPATH"] = f"{slow}:{login.env['PYTHONPATH']}"
+    assert login.run("sweep", "toy", "--detach").returncode == 0
+    wait_for(lambda: "RUNNING" in login.slurm.jobs().values(), "a job that runs")
+    assert not list(login.state.glob("sweeps/*"))
+    stopped = login.run("stop")
+    assert (stopped.returncode, "has ended" in stopped.stdout) == (0, True), stopped.stderr
+    assert not [event for event in login.events("outcome") if event["state"] == "valid"]
+    login.nothing_left()
+
+
 def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     """Before there is any sweep, by status and stop; not that of another state folder."""
     path = login.folder / "inventory" / "queue.yaml"

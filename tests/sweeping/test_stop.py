@@ -28,6 +28,24 @@ def begun(place: Place) -> "subprocess.Popen[str]":
     return process
 
 
+def test_stop_waits_for_a_controller_that_holds_no_sweep_yet(place: Place) -> None:
+    """It holds the cluster and asks its nodes, when stop comes."""
+    place.rewrite(params=HANGS)
+    process = place.start("sweep", "toy", "--case", "1x1")
+    wait_for(
+        lambda: any(lock.stat().st_size for lock in place.state.glob("sites/*.lock")), "a lock"
+    )
+    process.send_signal(signal.SIGSTOP)
+    assert not list(place.state.glob("sweeps/*"))
+    stopping = place.start("stop")
+    with pytest.raises(subprocess.TimeoutExpired):
+        stopping.wait(timeout=3)
+    process.send_signal(signal.SIGCONT)
+    assert stopping.wait() == 0
+    assert process.wait() == 143
+    assert place.pids() == []
+
+
 @pytest.mark.parametrize("controller", ["killed", "on another machine"])
 def test_stop_ends_no_process_that_only_has_the_controllers_pid(
     place: Place, controller: str
