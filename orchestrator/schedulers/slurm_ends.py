@@ -2,11 +2,13 @@
 
 import re
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.schedulers import slurm_queue
 
+MOST_NODES = 100_000
 _BY_STEPD = b"DUE TO PREEMPTION"
-_OOM = re.compile(rb"^slurmstepd-(\S+): error: Detected \d+ oom.kill event", re.MULTILINE)
+_OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
+_BETWEEN = re.compile(r",(?![^\[]*\])")
 _IN_GRACE = re.compile(r"\bPreemptTime=\d")
 
 
@@ -26,9 +28,14 @@ def short_of_memory(said: bytes) -> frozenset[str]:
     """The nodes where Slurm's limit of memory ended a process of a step that is over.
 
     Args:
-        said: what its srun printed; its steps say it at their end.
+        said: what its srun printed, at its end: of tasks by node, however the tasks exited.
     """
-    return frozenset(name.decode() for name in _OOM.findall(said))
+    folded = [
+        part
+        for nodes in _OOM.findall(said.decode(errors="replace"))
+        for part in _BETWEEN.split(nodes)
+    ]
+    return frozenset(name for part in folded for name in nodeset.unfold(part, MOST_NODES))
 
 
 def recorded(job: slurm_queue.Job) -> str:

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from orchestrator.schedulers import slurm_nodes, slurm_queue
+from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
 from orchestrator.schedulers.slurm_tasks import least_cpus
 from orchestrator.transports import steps
 
@@ -28,6 +28,30 @@ def test_times_left_are_read(words: str, seconds: int | None) -> None:
 def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> None:
     """A node that drains ends what it has."""
     assert slurm_nodes.is_down(state) == down
+
+
+# As 22.05's srun printed the first; Slurm folds the nodes of several tasks.
+OUT_OF_MEMORY = b"""\
+slurmstepd-vs002: error: Detected 1 oom-kill event(s) in StepId=1.3. Some of your processes \
+may have been killed by the cgroup out-of-memory handler.
+srun: error: vs002: task 1: Out Of Memory
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "nodes"),
+    [
+        (OUT_OF_MEMORY, "vs002"),
+        (
+            b"srun: error: gpu[01-02,05],login1: tasks 0-2,7: Out Of Memory\n",
+            "gpu01 gpu02 gpu05 login1",
+        ),
+        (b"srun: error: vs002: task 1: Exited with exit code 1\n", ""),
+    ],
+)
+def test_nodes_without_memory_are_read_from_what_srun_says(said: bytes, nodes: str) -> None:
+    """One line for all tasks that ended alike."""
+    assert slurm_ends.short_of_memory(said) == set(nodes.split())
 
 
 def test_every_node_has_the_fewest_cpus() -> None:

@@ -80,14 +80,21 @@ def test_reasons_that_never_pass_say_what_to_do(reason: str, fix: str) -> None:
     assert waits.words(reason)
 
 
-@pytest.mark.parametrize(("code", "state"), [(143, "RUNNING"), (6, "RUNNING"), (143, "COMPLETING")])
+@pytest.mark.parametrize(
+    ("code", "state", "taken"),
+    [
+        *((143, "RUNNING", True), (143, "RUNNING", False)),
+        *((6, "RUNNING", True), (143, "COMPLETING", True)),
+    ],
+)
 def test_a_job_is_queued_again_whose_time_does_not_suffice(
-    code: int, state: str, tmp_path: Path
+    code: int, state: str, taken: bool, tmp_path: Path
 ) -> None:
-    """Where the command says so by its exit code, and the job was not cancelled meanwhile."""
+    """Where the command says so by its exit code, the job was not cancelled, and Slurm takes it."""
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name, body in (("squeue", f"echo {state}"), ("scontrol", 'echo "$@" >>asked')):
+    requeue = f'echo "$@" >>asked; exit {0 if taken else 1}'
+    for name, body in (("squeue", f"echo {state}"), ("scontrol", requeue)):
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
     submission = script.Submission(
@@ -97,9 +104,28 @@ def test_a_job_is_queued_again_whose_time_does_not_suffice(
         ["sh", "-c", script.batch(SLURM, submission)],
         cwd=tmp_path,
         env={"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "7"},
+        capture_output=True,
+        text=True,
         check=False,
     )
-    again = (code, state) == (143, "RUNNING")
+    asked = (code, state) == (143, "RUNNING")
     assert done.returncode == code
-    assert (tmp_path / "asked").exists() == again
-    assert (tmp_path / "7.code").exists() != again
+    assert (tmp_path / "asked").exists() == asked
+    assert (tmp_path / "7.code").exists() != (asked and taken)
+    assert ("queued again" in done.stderr) == (asked and taken)
+
+
+def test_a_job_that_begins_again_says_so(tmp_path: Path) -> None:
+    """In its own messages, however short its wait was, and that of its first run says nothing."""
+    submission = script.Submission(("true",), "name", str(tmp_path), "/", 1, requeue=True)
+    said = [
+        subprocess.run(
+            ["sh", "-c", script.batch(SLURM, submission)],
+            env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7", **restarts},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        for restarts in ({}, {"SLURM_RESTART_COUNT": "0"}, {"SLURM_RESTART_COUNT": "1"})
+    ]
+    assert ["job 7 begins again" in words for words in said] == [False, False, True]
