@@ -14,11 +14,10 @@ from orchestrator.transports import Completed
 LOGGER = logging.getLogger("dlperf.slurm")
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 # $1: the job; $2: the user's jobs that live, with blanks between; $3: the docker command, or
-# nothing; $4...: ports. Ends what earlier gangs of this job or of jobs that are over left, by
-# environment and label, and prints what; then the ports at which somebody listens.
+# nothing. Ends what earlier gangs of this job or of jobs that are over left, by environment and
+# label, and prints what; then the ports at which somebody listens, as the kernel writes them.
 READY = """
 job=$1 live=$2 docker=$3
-shift 3
 left() { # JOB: whether nothing of it should run
     case " $live " in *" $1 "*) [ "$1" = "$job" ] ;; esac
 }
@@ -35,10 +34,8 @@ done
     [ "$user" = "$(id -u):$(id -g)" ] || continue # another user's, who may end it
     $docker rm --force --volumes "$name" >/dev/null && echo "ended $name" || echo "left $name"
 done
-for port in "$@"; do
-    grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$port") [0-9A-F:]+ 0A " \\
-        /proc/net/tcp /proc/net/tcp6 && echo "port $port"
-done
+sed -nE 's/^ *[0-9]+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A .*/port \\1/p' \\
+    /proc/net/tcp /proc/net/tcp6 2>/dev/null
 true
 """
 
@@ -53,9 +50,8 @@ def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> in
     """
     names = [seat.node for seat in given]
     live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
-    ports = [str(port) for port in request.ports]
     argv = {
-        name: ("sh", "-c", READY, "sh", job, f"{job} {live}", _docker(fleet, name), *ports)
+        name: ("sh", "-c", READY, "sh", job, f"{job} {live}", _docker(fleet, name))
         for name in names
     }
     limit_s = COMMAND_S + (PATIENCE.end_s if fleet.engines else SUPERVISOR_S)
@@ -64,10 +60,10 @@ def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> in
     said = {answer.node: _lines(answer) for answer in answers}
     _left(said, request)
     busy = {line for lines in said.values() for line in lines}
-    free = next((port for port in request.ports if f"port {port}" not in busy), None)
+    free = next((port for port in request.ports if f"port {port:04X}" not in busy), None)
     if free is None:
         raise errors.UnfitError(
-            f"ports {ports[0]} to {ports[-1]} are all taken",
+            f"ports {request.ports[0]} to {request.ports[-1]} are all taken",
             code="PORT-BUSY",
             node=nodeset.fold(names),
             trial=request.trial,

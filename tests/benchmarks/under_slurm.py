@@ -28,7 +28,7 @@ def rows() -> Iterator[Row]:
     with cluster(4, slurm=True) as nodes:
         login = Login.made(nodes, "instant")
         shutil.copytree(HERE / "instant" / "place", login.folder, dirs_exist_ok=True)
-        login.inventory(nodes=4)
+        login.inventory(nodes=4, time="04:00:00")
         login.more_env["PYTHONPATH"] = f"{login.env['PYTHONPATH']}:{HERE / 'instant'}"
         shutil.copy(login.folder / "images" / "instant" / "print.sh", login.folder)
         script = login.folder / "plain.sh"
