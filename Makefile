@@ -34,7 +34,8 @@ gangs: $(READY)
 
 # What takes minutes for one promise, and is part of nothing else.
 long: $(READY)
-	sh tests/cluster/install.sh chromium chromium fc-list fontconfig
+	sh tests/cluster/install.sh chromium chromium fc-list fontconfig slurmdbd slurmdbd \
+	    mariadbd mariadb-server-core mariadb mariadb-client-core
 	$(PYTEST) -n $(WORKERS) -m long
 
 # On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.
