@@ -1,8 +1,8 @@
 """Watching a gang while it runs: all nodes are polled, and a silent one delays no other."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,8 @@ from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
+SHARE_S = 0.0025  # of them for every node of the gang: a look at one takes processor time here
+GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
@@ -28,7 +30,7 @@ class _Watched:
     """One task while its gang runs.
 
     Args:
-        heard_at: when its node answered last.
+        unheard_since: the beginning of the first look since its node answered; None between two.
         silence: the code of its engine's silence while the node itself answers; else empty.
         rests_until: its node is not polled before.
         read: bytes of its log that were read.
@@ -36,7 +38,7 @@ class _Watched:
     """
 
     task: Task
-    heard_at: float
+    unheard_since: float | None = None
     silence: str = ""
     rests_until: float = 0.0
     read: int = 0
@@ -57,7 +59,8 @@ class Wait:
         self._attempt, self._limits = attempt, limits
         self._runtimes, self._pool = runtimes, pool
         self._began = self._grew = time.monotonic()
-        self._watched = [_Watched(task, self._began) for task in attempt.tasks]
+        self._watched = [_Watched(task) for task in attempt.tasks]
+        self._answered = threading.Event()
         self._reason = ""
         self._served = False
         self._first: TaskEnd | None = None
@@ -69,6 +72,7 @@ class Wait:
         while any(watched.end is None for watched in self._watched):
             young = time.monotonic() - self._began < YOUNG_S
             pause_s = QUICK_S if young or self._reason or self._served else CALM_S
+            pause_s = max(pause_s, SHARE_S * len(self._watched))
             for watched in self._watched:
                 if watched.end is None:
                     self._look(watched, watch, pause_s)
@@ -86,38 +90,42 @@ class Wait:
 
     def _rest(self, pause_s: float) -> None:
         """Wait until an answer comes, or for so long."""
-        pending = [
-            watched.pending for watched in self._watched if watched.pending and watched.end is None
-        ]
-        if pending:
-            futures.wait(pending, pause_s, futures.FIRST_COMPLETED)
-        else:
-            time.sleep(pause_s)
+        if self._answered.wait(pause_s):
+            time.sleep(GATHER_S * len(self._watched))
+        self._answered.clear()
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
         """Take an answer that has come, or poll; never blocks."""
         now = time.monotonic()
         if watched.pending is None and now > watched.rests_until:
-            watched.pending = self._pool.submit(partial(self._ask, watched.task, watched.read))
+            watched.pending = self._pool.submit(partial(self._ask, watched))
+            watched.pending.add_done_callback(lambda _: self._answered.set())
         elif watched.pending is not None and watched.pending.done():
             answer, watched.pending = watched.pending, None
             error = answer.exception()
             if error is None:
-                watched.heard_at, watched.rests_until, watched.silence = now, now + pause_s, ""
+                watched.unheard_since, watched.rests_until, watched.silence = (
+                    None,
+                    now + pause_s,
+                    "",
+                )
                 self._take(watched, answer.result(), watch)
             elif not isinstance(error, errors.NodeError):
                 raise error
             else:
                 watched.rests_until = now + AGAIN_S
                 watched.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
-        if watched.end is None and now - watched.heard_at > _patience_s(watched):
+        since = watched.unheard_since
+        if watched.end is None and since is not None and now - since > _patience_s(watched):
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
-    def _ask(self, task: Task, offset: int) -> tuple[bytes, TaskState]:
+    def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
         """The state before the log: what an ended task has written is then there."""
-        runtime = self._runtimes[task.node]
+        if watched.unheard_since is None:  # it may have waited for its turn among many
+            watched.unheard_since = time.monotonic()
+        task, runtime = watched.task, self._runtimes[watched.task.node]
         state = runtime.inspect(self._attempt, task)
-        return runtime.output(self._attempt, task, offset), state
+        return runtime.output(self._attempt, task, watched.read), state
 
     def _take(self, watched: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
         piece, state = answer
