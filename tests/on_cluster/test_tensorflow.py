@@ -100,6 +100,7 @@ def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str)
     assert not prepared.left()
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
     """Exit 130 while ranks run on both nodes; the same command then finishes the job."""
     prepared.cluster.switch(iteration_s=0.3)
