@@ -335,6 +335,7 @@ def test_a_container_that_will_not_go_is_named(stage: Stage) -> None:
     assert stage.names() == []
 
 
+@pytest.mark.long
 def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) -> None:
     """An engine that stands still for twelve seconds does both; a short question is given up."""
     with running() as dockerd:
