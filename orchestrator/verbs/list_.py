@@ -1,9 +1,11 @@
 """list: which playbooks, workloads, images, inventories and sweeps there are."""
 
+from pathlib import Path
+
 from orchestrator import errors, workloads
 from orchestrator.collecting import sweep_list
 from orchestrator.console import Voice
-from orchestrator.files import shipped
+from orchestrator.files import shipped, yaml_reader
 from orchestrator.state.store import Store
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
@@ -17,13 +19,17 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
         )
     if kind == "sweeps":
         return _sweeps(store, voice)
+    head: tuple[str, ...]
     if kind == "workloads":
         head, rows = ("workload", "title"), _workloads()
-    else:
-        folder: shipped.Kind = "inventory" if kind == "inventories" else _kind(kind)
+    elif kind == "inventories":
         head = ("name", "file")
-        rows = [(name, str(path)) for name, path in sorted(shipped.names(folder).items())]
-    voice.table(kind, head, rows)
+        rows = [(name, str(path)) for name, path in _files("inventory")]
+    else:
+        head = ("name", "description", "file")
+        files = _files("playbooks" if kind == "playbooks" else "images")
+        rows = [(name, _description(path), str(path)) for name, path in files]
+    voice.table(kind, head, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")
     voice.document([dict(zip(head, row, strict=True)) for row in rows])
@@ -40,8 +46,18 @@ def _sweeps(store: Store, voice: Voice) -> int:
     return 0
 
 
-def _kind(kind: str) -> shipped.Kind:
-    return "playbooks" if kind == "playbooks" else "images"
+def _files(kind: shipped.Kind) -> list[tuple[str, Path]]:
+    return sorted(shipped.names(kind).items())
+
+
+def _description(path: Path) -> str:
+    """What the file says of itself, also one whose rest is wrong; ``?`` of one that is no YAML."""
+    try:
+        data = yaml_reader.draft(path).data
+    except errors.ConfigError:
+        return "?"
+    words = data.get("description", "") if isinstance(data, dict) else ""
+    return words if isinstance(words, str) else "?"
 
 
 def _workloads() -> list[tuple[str, ...]]:

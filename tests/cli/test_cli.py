@@ -202,10 +202,32 @@ def test_a_terminal_without_utf8_gets_plain_tables(place: Place) -> None:
     assert done.stdout.isascii()
 
 
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("description: Mine\nworkload: 7\n", "Mine"),
+        ("workload: toy\n", ""),
+        ("description: [a, b]\n", "?"),
+        ("- a\n- list\n", "?"),
+        ("description: 'torn\n", "?"),
+    ],
+)
+def test_a_list_tells_what_a_file_says_of_itself_also_of_a_bad_one(
+    place: Place, text: str, description: str
+) -> None:
+    """One bad playbook of this place takes no other one out of the list; `check` judges it."""
+    (place.folder / "playbooks").mkdir(exist_ok=True)
+    (place.folder / "playbooks" / "mine.yaml").write_text(text)
+    rows = {row["name"]: row for row in json.loads(place.run("list", "playbooks", "--json").stdout)}
+    assert rows["mine"]["description"] == description
+    assert rows["smoke"]["description"].startswith("Real distributed training")
+
+
 def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
     """The toy playbook of this place beside the shipped ones; sweeps once there are some."""
     rows = json.loads(place.run("list", "playbooks", "--json").stdout)
     assert {"toy", "smoke", "rn50-fp32"} <= {row["name"] for row in rows}
+    assert all(row["description"] for row in rows if row["file"].startswith("/"))
     assert json.loads(place.run("list", "sweeps", "--json").stdout) == []
     found = json.loads(place.run("list", "workloads", "--json").stdout)
     assert {row["workload"] for row in found} == {
