@@ -1,0 +1,37 @@
+"""A gang that is watched with fewer threads than it has nodes."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.deadlines import NODE_LOST_S
+from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.plan import Task
+from orchestrator.pool import Pool
+from orchestrator.runtimes.process import ProcessRuntime
+from orchestrator.schedulers._wait import Wait
+from orchestrator.schedulers.gangs import Gangs
+from orchestrator.transports.local import LocalTransport
+
+pytestmark = pytest.mark.cluster
+LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
+
+
+def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(tmp_path: Path) -> None:
+    """All threads ask others for longer than a silent node is given: its program's end counts."""
+    task = Task("n1", 0, ("sh", "-c", "echo done"), {}, (), ())
+    attempt = Attempt(f"s{os.getpid()}", "turn", 1, {"n1": str(tmp_path)}, 29500, (task,))
+    runtimes = {"n1": ProcessRuntime(LocalTransport("n1"))}
+    pool = Pool(1)
+    with Gangs(runtimes, lambda: False) as gangs:
+        try:
+            assert gangs.launch(attempt, LIMITS)
+            pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
+            end = Wait(attempt, LIMITS, runtimes, pool).run(lambda _: None, lambda: False)
+        finally:
+            gangs.clear(attempt)
+            pool.close()
+    assert end.lasted_s > NODE_LOST_S
+    assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])
