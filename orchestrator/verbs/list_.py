@@ -5,7 +5,7 @@ from pathlib import Path
 from orchestrator import errors, workloads
 from orchestrator.collecting import sweep_list
 from orchestrator.console import Voice
-from orchestrator.files import shipped, yaml_reader
+from orchestrator.files import shipped
 from orchestrator.state.store import Store
 
 KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
@@ -52,6 +52,8 @@ def _files(kind: shipped.Kind) -> list[tuple[str, Path]]:
 
 def _description(path: Path) -> str:
     """What the file says of itself, also one whose rest is wrong; ``?`` of one that is no YAML."""
+    from orchestrator.files import yaml_reader  # the other lists need no YAML
+
     try:
         data = yaml_reader.draft(path).data
     except errors.ConfigError:

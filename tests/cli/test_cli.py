@@ -207,6 +207,7 @@ def test_a_terminal_without_utf8_gets_plain_tables(place: Place) -> None:
     [
         ("description: Mine\nworkload: 7\n", "Mine"),
         ("workload: toy\n", ""),
+        ("description:\n", "?"),
         ("description: [a, b]\n", "?"),
         ("- a\n- list\n", "?"),
         ("description: 'torn\n", "?"),

@@ -18,6 +18,8 @@ OF_NODES = {"cryptography", "docker", "fabric", "paramiko", "requests", "tenacit
     [
         ("--version", {*OF_NODES, "rich", "yaml", "orchestrator.model.cluster"}),
         ("--help", {*OF_NODES, "rich", "yaml", "orchestrator.model.cluster"}),
+        ("list workloads", {*OF_NODES, "yaml"}),
+        ("list inventories", {*OF_NODES, "yaml"}),
         ("list playbooks", OF_NODES),
         ("schema inventory", OF_NODES),
         ("check inventory/local.yaml", OF_NODES),
