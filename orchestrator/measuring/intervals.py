@@ -10,6 +10,8 @@ from orchestrator.model.result import Interval
 COVERAGE = 0.95
 ENOUGH = 5
 """Trials of each case from which on the bootstrap covers what it says: ``docs/measuring.md``."""
+MOST = 50
+"""Trials of a case up to which all resamples are counted: the work grows with the square."""
 
 
 def of_median(values: Sequence[float], least: float = COVERAGE) -> Interval | None:
@@ -39,7 +41,7 @@ def of_quotient(ours: Sequence[float], theirs: Sequence[float]) -> Interval | No
 
     The bootstrap where both have ``ENOUGH`` values: of fewer it covers less than it says.
     """
-    if min(len(ours), len(theirs)) >= ENOUGH:
+    if all(ENOUGH <= len(values) <= MOST for values in (ours, theirs)):
         return resampled(ours, theirs)
     return of_both(ours, theirs)
 

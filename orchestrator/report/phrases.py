@@ -245,9 +245,9 @@ _METHOD: Mapping[str, tuple[str, str]] = {
     ),
     "method.speedup_interval": (
         "Interval of a speedup: the middle 95 % of the speedups of all resamples of the trials"
-        " (bootstrap of both medians), where both cases have at least 5; else from the ends of the"
+        " (bootstrap of both medians), where both cases have 5 to 50; else from the ends of the"
         " intervals of both medians, with the probability that both cover, their product.",
-        "加速比区间：两个用例各有至少 5 次试验时，取对试验全部重抽样所得加速比的中间 95 %"
+        "加速比区间：两个用例各有 5 至 50 次试验时，取对试验全部重抽样所得加速比的中间 95 %"
         "（两个中位数的自助法）；否则由两个中位数各自区间的端点相除得到，所给概率为两者之积。",
     ),
     "method.tflops": (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import comb
 
 COVERAGE = 0.95
-RESAMPLED = 5  # trials of both cases from which on a speedup's interval is the bootstrap's
+RESAMPLED = range(5, 51)  # trials of both cases with which a speedup's interval is the bootstrap's
 
 
 def of_median(values: Sequence[float], least: float = COVERAGE) -> dict[str, object]:
@@ -29,7 +29,7 @@ def between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object]
     """The interval of a quotient of medians of values that are in order."""
     if len(ours) < 2 or len(theirs) < 2:
         return None
-    if len(ours) < RESAMPLED or len(theirs) < RESAMPLED:
+    if not {len(ours), len(theirs)} <= {*RESAMPLED}:
         return _from_both(ours, theirs)
     ways: dict[float, int] = {}
     for one, often in _medians(ours).items():

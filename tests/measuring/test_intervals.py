@@ -62,6 +62,14 @@ def test_few_trials_have_the_interval_that_both_medians_make() -> None:
     assert found == Interval(48.0 / 11.0, 51.0 / 10.0, 0.875 * 0.9375)
 
 
+def test_hundreds_of_trials_have_an_interval_at_once() -> None:
+    """All resamples of 50 are counted; of 51 the ends of both medians are taken, and are close."""
+    many = [100.0 + number % 7 for number in range(51)]
+    assert intervals.of_quotient(many[1:], ONE) == intervals.resampled(many[1:], ONE)
+    assert intervals.of_quotient(many, ONE) == intervals.of_both(many, ONE)
+    assert intervals.of_quotient(ONE, many) == intervals.of_both(ONE, many)
+
+
 def test_more_trials_make_it_as_sure_as_was_asked() -> None:
     """Of 11 each the second and the tenth are taken: 98.8 % each, 97.7 % together.
 
