@@ -1,0 +1,147 @@
+"""States of machines, and marks that follow from them, are found where they were forged."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.report import Language
+from orchestrator.state import contents
+from orchestrator.state.store import Store, Sweep
+from orchestrator.verifying.check import verified
+from tests.verifying import sweeps
+from tests.verifying.forging import RESULTS, Forgery, edit, found, of_case, replaced, reseal
+
+MARKED = "1n1g/r50_b256_amp_"
+
+
+def observed(sweep: Sweep, repeat: int, name: str, old: str, new: str) -> None:
+    """Change what an observer wrote, and every hash of it."""
+    path = sweep.attempt_folder(f"1n1g-r50_b256_amp_{repeat}", 1) / name
+    replaced(path, old, new)
+    reseal(sweep, f"{MARKED}{repeat}")
+
+
+def no_more(sweep: Sweep, code: str) -> None:
+    """Take a mark out of results.json, wherever it stands."""
+
+    def change(document: Any) -> None:
+        for holder in (document, document["canary"], *document["cases"]):
+            holder["marks"] = [it for it in holder["marks"] if it["code"] != code]
+
+    edit(sweep.folder / RESULTS, change)
+
+
+OF_MACHINES: dict[str, tuple[Forgery, str]] = {
+    "no more heat": (
+        lambda it: observed(it, 2, "r0.gpus", "0x0000000000000020", "0x0000000000000004"),
+        f"logs/{MARKED}2.json",
+    ),
+    "no more alien": (
+        lambda it: observed(it, 4, "r0.state", ",cpu,4711,1.25", ",cpu,4711,0.25"),
+        f"logs/{MARKED}4.json",
+    ),
+    "less power": (lambda it: observed(it, 1, "r0.gpus", ", 65", ", 45"), RESULTS),
+    "a busier node": (lambda it: observed(it, 3, "r0.state", ",6.3", ",7.3"), RESULTS),
+    "joules": (
+        lambda it: edit(
+            it.folder / RESULTS, lambda doc: of_case(doc, 0).update(energy_per_sample_j=1.5)
+        ),
+        RESULTS,
+    ),
+    "a state in results": (
+        lambda it: edit(
+            it.folder / RESULTS,
+            lambda doc: of_case(doc, 0)["trials"][1]["machines"][0].update(sm_mhz=1980.0),
+        ),
+        RESULTS,
+    ),
+    "a row of machines": (
+        lambda it: replaced(it.folder / "report.md", "| 1979 | 2619 |", "| 1980 | 2619 |"),
+        "report.md",
+    ),
+    "a drift": (
+        lambda it: edit(it.folder / RESULTS, lambda doc: doc["canary"].update(drift=0.01)),
+        RESULTS,
+    ),
+    "a row of the canary": (
+        lambda it: replaced(it.folder / "report.md", "| 710.00 | -7.8% |", "| 769.00 | -0.1% |"),
+        "report.md",
+    ),
+    "a slow node": (
+        lambda it: replaced(it.folder / "report.md", "vs3 is 6.0% slower", "vs4 is 6.0% slower"),
+        "report.md",
+    ),
+    "the speed of a node": (
+        lambda it: edit(it.folder / RESULTS, lambda doc: doc["node_speeds"][2].update(speed=1.0)),
+        RESULTS,
+    ),
+    "how far an outlier is": (
+        lambda it: replaced(it.folder / RESULTS, "6.0% below the median", "4.0% below the median"),
+        RESULTS,
+    ),
+    "how sure a trend is": (
+        lambda it: replaced(it.folder / RESULTS, "p = 0.0", "p = 0.1"),
+        RESULTS,
+    ),
+    **{
+        f"no more {code}": (partial(no_more, code=code), RESULTS)
+        for code in (
+            *("SLOW-NODE", "DRIFT", "TREND", "BESIDE", "NODE-SETS", "OUTLIER"),
+            *("WIDE-SPREAD", "THROTTLED", "CPU-LOADED"),
+        )
+    },
+}
+"""As FORGERIES, in a sweep in which everything was marked."""
+
+
+@pytest.mark.parametrize("name", OF_MACHINES)
+def test_a_forged_mark_or_state_is_found(
+    untouched: dict[str, Sweep], tmp_path: Path, name: str
+) -> None:
+    """Marks, states of machines, joules, canaries, and speeds of nodes."""
+    forge, file = OF_MACHINES[name]
+    assert file in found(sweeps.copied(untouched["marked"], tmp_path), forge)
+
+
+def a_clock_drawn(content: str) -> str:
+    """The mean clock of one node's GPUs in the first piece of a figure."""
+    return re.sub(r"(>0-4</td><td[^>]*>)1979<", r"\g<1>1981<", content, count=1)
+
+
+def a_piece_left_out(content: str) -> str:
+    """The first one of a figure's first node."""
+    return re.sub(
+        r"<tr><th[^>]*>[^<]*</th><td[^>]*>vs1</td><td[^>]*>0-4</td>.*?</tr>", "", content, count=1
+    )
+
+
+def no_more_heat_drawn(content: str) -> str:
+    """What held a clock down, in every piece of a figure."""
+    return re.sub(r"(<td[^>]*>)sw_thermal_slowdown(</td>)", r"\1\2", content)
+
+
+def another_trial_drawn(content: str) -> str:
+    """One of which a figure would say the same, but for its number."""
+    return re.sub(r"(?:trial|试验) 2(?=</th><td[^>]*>vs2</td>)", "trial 99", content)
+
+
+@pytest.mark.parametrize(
+    "change", [a_clock_drawn, a_piece_left_out, no_more_heat_drawn, another_trial_drawn]
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_forged_figure_of_machines_is_found(
+    tmp_path: Path, language: Language, change: Callable[[str], str]
+) -> None:
+    """In the table of its data, in both languages; all sums are made anew."""
+    sweep = sweeps.collected(Store(tmp_path), sweeps.marked(), language)
+    path = sweep.folder / "report.html"
+    content = path.read_text()
+    path.write_text(change(content))
+    assert path.read_text() != content
+    contents.keep_sums(sweep)
+    differences = verified(sweep.folder).differences
+    assert {difference.file for difference in differences} == {"report.html"}, differences
