@@ -2,5 +2,5 @@
 
 ``user_files`` finds, reads and judges inventories, playbooks and images; ``sites`` reads what
 provisioning kept of a cluster, ``host_lists`` the hosts in other tools' files; ``probing`` turns a
-probe's output into facts.
+probe's output into facts. ``json_schema`` describes the files to editors.
 """

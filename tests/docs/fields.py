@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import workloads
+from orchestrator.inputs import json_schema
 from orchestrator.verbs import check
 from tests.docs.pages import ROOT
 
@@ -38,7 +39,7 @@ def table(kind: str, name: str) -> str:
     if kind == "params":
         found = workloads.find(name)
         assert found is not None
-        return HEAD + "".join(rows(check.schema_of(found.params)))
+        return HEAD + "".join(rows(json_schema.of(found.params)))
     whole = json.loads(check.schema(kind))
     model = whole if name == kind else whole["$defs"][name]
     shared = whole["$defs"]["Settings"]["properties"] if name == "NodeEntry" else ()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import workloads
+from orchestrator.inputs import json_schema
 from orchestrator.verbs import check
 from tests.docs.fields import PAGES, TABLE, written
 from tests.docs.pages import called
@@ -33,4 +34,4 @@ def test_workloads_describe_their_parameters() -> None:
     for name in workloads.names():
         found = workloads.find(name)
         assert found is not None
-        assert set(check.meanings(found.params)) == set(found.params.model_fields), name
+        assert set(json_schema.meanings(found.params)) == set(found.params.model_fields), name

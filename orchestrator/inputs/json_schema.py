@@ -1,0 +1,78 @@
+"""JSON Schemas of models, for editors: with what the source says of each field."""
+
+import ast
+import inspect
+import textwrap
+from itertools import pairwise
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+
+def of(model: type[BaseModel]) -> JsonSchemaValue:
+    """The JSON Schema of a model."""
+    return model.model_json_schema(schema_generator=_ForEditors)
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """What the source says below each field of a model.
+
+    pydantic's ``use_attribute_docstrings`` would read every model's source at every start.
+    """
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if issubclass(kind, BaseModel) and kind is not BaseModel:
+            found |= _below_fields(kind)
+    return found
+
+
+def _below_fields(kind: type[BaseModel]) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(str(text.value.value))
+        for field, text in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+
+
+class _ForEditors(GenerateJsonSchema):
+    """JSON Schema of draft 7, which editors know, without pydantic's titles and nulls."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """With the meaning of each key."""
+        generated = super().model_schema(schema)
+        for key, meaning in meanings(schema["cls"]).items():
+            generated["properties"][key]["description"] = meaning
+        return generated
+
+    def field_title_should_be_set(self, _: object) -> bool:
+        """Never: a key made into a title says nothing that the key does not."""
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """The value itself: a key without a value is left out, not null."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """With the default, unless it is to be absent."""
+        if schema.get("default", ...) is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
+        """A list of one kind: draft 7 cannot type each place."""
+        generated = super().tuple_schema(schema)
+        places = generated.pop("prefixItems", None)
+        return {**generated, "items": places[0]} if places else generated
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """With no other keys than those that match."""
+        generated = super().dict_schema(schema)
+        return (
+            {**generated, "additionalProperties": False}
+            if "patternProperties" in generated
+            else generated
+        )
