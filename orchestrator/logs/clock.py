@@ -1,7 +1,6 @@
 """Clocks of logs in whole nanoseconds: what a log prints is kept to its last digit."""
 
 from datetime import datetime
-from functools import lru_cache
 
 from orchestrator.model.log import SECOND_NS
 
@@ -14,18 +13,12 @@ def of_stamp(stamp: bytes) -> int | None:
     Args:
         stamp: with no decimals, with 6, or with more, up to 9.
     """
-    second_ns = _second_ns(stamp[:19])
-    return None if second_ns is None else second_ns + int(stamp[20:].ljust(9, b"0"))
-
-
-@lru_cache(maxsize=16)
-def _second_ns(text: bytes) -> int | None:
-    """Nanoseconds since 1970 of a whole second, which neighbouring lines have in common."""
     try:
-        since = datetime.fromisoformat(text.decode("ascii")) - _EPOCH
+        since = datetime.fromisoformat(stamp.decode("ascii")) - _EPOCH  # to the microsecond
     except ValueError:
         return None
-    return (since.days * 86_400 + since.seconds) * SECOND_NS
+    time_ns = (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1000
+    return time_ns + int(stamp[26:].ljust(3, b"0")) if len(stamp) > 26 else time_ns
 
 
 def of_seconds(text: bytes) -> int:

@@ -39,15 +39,11 @@ class Rates:
             return ()
         width = -(-steps // POINTS) or 1
         rates = self._held[:steps].tolist()  # half the time of pieces of the array
-        pieces = [(at, rates[at : at + width]) for at in range(0, steps, width)]
-        return tuple(
-            TracePoint(
-                first + at * stride,
-                first + (at + len(piece) - 1) * stride,
-                *(min(piece), fsum(piece) / len(piece), max(piece)),
-            )
-            for at, piece in pieces
-        )
+        pieces = [rates[at : at + width] for at in range(0, steps, width)]
+        begins = range(first, first + steps * stride, width * stride)
+        lasts = [*(begin - stride for begin in begins[1:]), first + (steps - 1) * stride]
+        means = [fsum(piece) / len(piece) for piece in pieces]
+        return tuple(map(TracePoint, begins, lasts, map(min, pieces), means, map(max, pieces)))
 
     def summary(self) -> Rate | None:
         """Their number, mean and median; None without any."""
