@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Node
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime

@@ -16,8 +16,9 @@ from orchestrator.checks.machine import host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
 from orchestrator.checks.roce import gids
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import NodeAnswer, Silent
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 
 __all__ = (

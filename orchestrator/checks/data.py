@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from orchestrator.checks.nodes import deviants
-from orchestrator.model.cluster import Node
+from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, DataState, Finding
 
 # ImageNet's training set of 2012, as PyTorch's and DALI's readers count it.

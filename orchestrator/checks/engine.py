@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from orchestrator import words
 from orchestrator.checks.gpu import older
-from orchestrator.model.cluster import Container, Node
+from orchestrator.model.container import Container
 from orchestrator.model.facts import Silent
+from orchestrator.model.node import Node
 from orchestrator.model.site import DockerFacts, Finding
 
 LEAST_DISK_MIB = 1024

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from orchestrator.model.cluster import Hca, Node
 from orchestrator.model.facts import (
     HcaFacts,
     InfinibandFacts,
@@ -11,6 +10,7 @@ from orchestrator.model.facts import (
     Topology,
     VerbsFacts,
 )
+from orchestrator.model.node import Hca, Node
 from orchestrator.model.site import Finding, Severity
 
 _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS

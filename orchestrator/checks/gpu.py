@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from orchestrator import words
-from orchestrator.model.cluster import Gpus, Node
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
 MOST_ROWS_REMAPPED = 512

@@ -7,9 +7,9 @@ governor), and the defaults of ibqueryerrors, at which error counters of a port 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from orchestrator.model.cluster import Node
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.health import HcaHealth, HealthFacts
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 
 # Those that tell of the GPU, its memory, its links or its firmware, and not of a program.

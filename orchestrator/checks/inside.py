@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from orchestrator import words
 from orchestrator.checks.fabric import adapters, openable
-from orchestrator.model.cluster import Container, Node
+from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 from orchestrator.probes import ofed
 

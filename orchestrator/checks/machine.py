@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator import words
-from orchestrator.model.cluster import Node
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 
 LEAST_DISK_MIB = 1024

@@ -4,7 +4,8 @@ import fnmatch
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 from orchestrator.probes.reach import Heard
 

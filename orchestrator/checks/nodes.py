@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts, NodeFacts, Severity, Site
 
 MOST_SKEW_S, WORST_SKEW_S = 1.0, 30.0

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from orchestrator.model.cluster import Hca, Node
 from orchestrator.model.facts import Gid, Silent
+from orchestrator.model.node import Hca, Node
 from orchestrator.model.site import Finding
 
 _ROUTABLE = "RoCE v2"

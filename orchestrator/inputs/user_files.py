@@ -14,6 +14,7 @@ from typing import TypeVar
 from orchestrator import errors, words, workloads
 from orchestrator.documents import ranges, salvage
 from orchestrator.files import shipped, yaml_reader
+from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
@@ -76,7 +77,7 @@ def judged_cluster(document: yaml_reader.Document) -> Cluster:
         ranges.expanded(document),
         Cluster,
         lambda inventory: (
-            *inventory.conflicts(),
+            *inventory_conflicts.conflicts(inventory),
             *environment.refused(inventory.env),
             *_open_keys(inventory),
         ),

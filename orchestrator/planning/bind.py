@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
+from orchestrator.model.node import Node
 from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
 from orchestrator.model.shapes import shape
 from orchestrator.planning import environment, plan

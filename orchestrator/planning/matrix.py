@@ -10,8 +10,9 @@ from pydantic import BaseModel, ValidationError
 from orchestrator import words
 from orchestrator.documents import field_errors
 from orchestrator.model.case import Case
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
+from orchestrator.model.node import Node
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
 from orchestrator.planning import canary, environment
 from orchestrator.workloads import Workload

@@ -10,8 +10,8 @@ from orchestrator.datasets.contents import Contents, FilesSeen
 from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import probing
-from orchestrator.model.cluster import Node
 from orchestrator.model.facts import JSON
+from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding
 from orchestrator.probes import data
 

@@ -10,7 +10,8 @@ from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import probing
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, ImageRecord
 from orchestrator.preparing_data import held
 

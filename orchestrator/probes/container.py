@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from orchestrator import errors
-from orchestrator.model.cluster import Node
 from orchestrator.model.facts import ContainerFacts
+from orchestrator.model.node import Node
 from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
 from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
 from orchestrator.probes.sections import Output, Section

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.model.cluster import Node
 from orchestrator.model.facts import (
     DriverFacts,
     InfinibandFacts,
@@ -15,6 +14,7 @@ from orchestrator.model.facts import (
     Silent,
     Topology,
 )
+from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import (
     DataState,

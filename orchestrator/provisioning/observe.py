@@ -9,9 +9,10 @@ from pathlib import Path
 from orchestrator import checks, errors
 from orchestrator.fleet import Answer
 from orchestrator.inputs import probing, sites
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import NodeAnswer
 from orchestrator.model.image import Image
+from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, Site
 from orchestrator.probes import Probe, sections
 from orchestrator.probes import node as node_probe

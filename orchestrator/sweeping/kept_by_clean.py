@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Node
 from orchestrator.schedulers import strays
 from orchestrator.state.store import Store
 from orchestrator.sweeping.observed_sweep import Running

@@ -6,7 +6,7 @@ from orchestrator import errors
 from orchestrator.deadlines import REMOVE_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites
-from orchestrator.model.cluster import Node
+from orchestrator.model.node import Node
 from orchestrator.probes import sections
 from orchestrator.provisioning import in_containers
 from orchestrator.state.store import Store

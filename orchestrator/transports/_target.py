@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from orchestrator.model.cluster import Node
+from orchestrator.model.node import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

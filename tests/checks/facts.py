@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import DriverFacts, GpuFacts
+from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import (
     Finding,

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import checks
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, Topology, VerbsFacts
+from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.probes import infiniband
 from tests import SAMPLES

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import checks
 from orchestrator.checks import inside
-from orchestrator.model.cluster import Container
+from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, NodeAnswer, Silent, VerbsFacts
 from orchestrator.model.site import DataDigest, DataState
 from orchestrator.probes import infiniband

@@ -7,7 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.files import yaml_reader
-from orchestrator.model.cluster import Cluster, Gpus
+from orchestrator.model import inventory_conflicts
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.node import Gpus
 from tests import ROOT
 
 SHIPPED = ROOT / "inventory"
@@ -38,7 +40,7 @@ def cluster(nodes: Sequence[Mapping[str, object]] = (A, B), **others: object) ->
 
 def mistakes(found: Cluster) -> list[tuple[tuple[str | int, ...], str]]:
     """Path and text of every conflict, in order."""
-    return [(each.path, each.text) for each in found.conflicts()]
+    return [(conflict.path, conflict.text) for conflict in inventory_conflicts.conflicts(found)]
 
 
 def test_shipped_cluster_is_the_one_of_the_seed() -> None:

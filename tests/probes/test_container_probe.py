@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts, InfinibandFacts, Silent
+from orchestrator.model.node import Node
 from orchestrator.probes import container
 from tests import SAMPLES
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
     DriverFacts,
     InfinibandFacts,
@@ -19,6 +19,7 @@ from orchestrator.model.facts import (
     Topology,
     VerbsFacts,
 )
+from orchestrator.model.node import Node
 from orchestrator.model.site import GpuSummary, HcaSummary
 from orchestrator.probes import node as node_probe
 from tests import SAMPLES

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import checks
-from orchestrator.model.cluster import Cluster, Node
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid, Silent
+from orchestrator.model.node import Node
 from orchestrator.probes import node as node_probe
 from orchestrator.probes import roce
 

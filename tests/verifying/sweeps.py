@@ -14,9 +14,10 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.case import Case
-from orchestrator.model.cluster import Cluster, NodeEntry
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Ended, Intent
 from orchestrator.model.experiment import Method
+from orchestrator.model.node import NodeEntry
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Task, Trial
 from orchestrator.model.problem import Problem

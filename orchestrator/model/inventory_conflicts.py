@@ -1,0 +1,194 @@
+"""What in an inventory cannot hold together."""
+
+import ipaddress
+from collections.abc import Iterator
+
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.container import Container
+from orchestrator.model.node import MOST_GPUS, SLURM, Node
+from orchestrator.model.text import Conflict, repeated
+
+IMAGE_FILES = ("pyxis", "apptainer")
+
+
+def conflicts(cluster: Cluster) -> Iterator[Conflict]:
+    """Everything about an inventory that cannot hold together."""
+    if (cluster.scheduler == SLURM) != (cluster.slurm is not None):
+        yield from _schedulers(cluster)
+        return
+    if cluster.slurm is not None:
+        yield from cluster.slurm.conflicts()
+        yield from _given(cluster)
+        yield from _privileged(cluster)
+        yield from _image_files(cluster)
+        return
+    if not cluster.nodes:
+        yield Conflict((), "there is no node; needed `nodes:` with at least one")
+        return
+    yield from _repeated(cluster)
+    yield from _privileged(cluster)
+    yield from _addresses(cluster)
+    yield from _ways(cluster)
+    yield from _gpus(cluster)
+    yield from _roce(cluster)
+
+
+def _schedulers(cluster: Cluster) -> Iterator[Conflict]:
+    if cluster.slurm is None:
+        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
+    else:
+        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
+
+
+def _image_files(cluster: Cluster) -> Iterator[Conflict]:
+    """What says nothing to those who make containers of image files."""
+    if cluster.defaults.runtime not in IMAGE_FILES:
+        return
+    if cluster.container != Container():
+        yield Conflict(
+            ("container",),
+            f"settings of Docker's; needed none with runtime {cluster.defaults.runtime}",
+        )
+    for field in ("push", "user", "secret_file"):
+        if cluster.registry is not None and getattr(cluster.registry, field) is not None:
+            yield Conflict(
+                ("registry", field),
+                f"{field} is for Docker; needed none, since {cluster.defaults.runtime} logs in"
+                " with its own credentials and carries nothing",
+            )
+
+
+def _privileged(cluster: Cluster) -> Iterator[Conflict]:
+    if cluster.container.privileged and not cluster.container.reason:
+        yield Conflict(
+            ("container", "privileged"),
+            "privileged containers without a reason; needed `reason:` beside it",
+        )
+
+
+def _given(cluster: Cluster) -> Iterator[Conflict]:
+    """What an inventory whose nodes Slurm gives may not say."""
+    if cluster.nodes:
+        yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
+    for field in ("user", "port", "transport", "identity", "known_hosts"):
+        if getattr(cluster.defaults, field) is not None:
+            yield Conflict(
+                ("defaults", field),
+                f"{field} is how nodes are reached without Slurm; needed none, since srun"
+                " reaches them",
+            )
+
+
+def _repeated(cluster: Cluster) -> Iterator[Conflict]:
+    for field, alike in (
+        ("name", [entry.name for entry in cluster.nodes]),
+        ("address", [_way(node) for node in cluster.members]),
+    ):
+        for index, before in repeated(alike).items():
+            yield Conflict(
+                ("nodes", index, field),
+                f"{getattr(cluster.nodes[index], field)!r} is also the {field} of"
+                f" nodes[{before}]; needed one {field} for each node",
+            )
+
+
+def _addresses(cluster: Cluster) -> Iterator[Conflict]:
+    versions: dict[int, int] = {}
+    members = cluster.members
+    here = [_is_here(node.address) for node in members]
+    for index, node in enumerate(members):
+        address = _ip(node.address)
+        if address is None:
+            continue
+        first = versions.setdefault(address.version, index)
+        if len(versions) > 1 and first == index:
+            yield Conflict(
+                ("nodes", index, "address"),
+                f"IPv{address.version} beside IPv{10 - address.version};"
+                " needed one address family, or ranks cannot meet",
+            )
+        if here[index] and not all(here):
+            yield Conflict(
+                ("nodes", index, "address"),
+                f"{node.address} is this machine for every node;"
+                " needed an address that the other nodes can reach,"
+                " or transport: local for all of them",
+            )
+
+
+def _ways(cluster: Cluster) -> Iterator[Conflict]:
+    """A gang runs one program: in one kind of place, at one path."""
+    first, *others = members = cluster.members
+    if first.runtime in IMAGE_FILES:
+        yield Conflict(
+            ("nodes", 0),
+            f"node {first.name} has runtime {first.runtime}, which runs in steps of Slurm's;"
+            " needed `scheduler: slurm`, docker or process",
+        )
+    for index, node in enumerate(others, 1):
+        if node.runtime != first.runtime:
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has runtime {node.runtime}, node {first.name}"
+                f" {first.runtime}; needed one runtime on all nodes",
+            )
+        elif node.runtime == "process" and node.transport != first.transport:
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has transport {node.transport}, node {first.name}"
+                f" {first.transport}; needed one way to all nodes that run plain processes",
+            )
+    for index, node in enumerate(members):
+        if node.folder.startswith("~"):
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has folder {node.folder}; needed an absolute path",
+            )
+
+
+def _gpus(cluster: Cluster) -> Iterator[Conflict]:
+    for index, node in enumerate(cluster.members):
+        if node.gpus is None or node.gpus.use is None:
+            continue
+        use, count = node.gpus.use, node.gpus.count or MOST_GPUS
+        path = ("nodes", index) if cluster.nodes[index].gpus is None else ("nodes", index, "gpus")
+        if len(set(use)) != len(use) or not use:
+            yield Conflict(path, f"gpus.use is {list(use)}; needed at least one index, each once")
+        wrong = [gpu for gpu in use if not 0 <= gpu < count]
+        if wrong:
+            yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
+
+
+def _roce(cluster: Cluster) -> Iterator[Conflict]:
+    for index, node in enumerate(cluster.members):
+        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas):
+            own = cluster.nodes[index].roce is not None
+            yield Conflict(
+                ("nodes", index, "roce") if own else ("defaults", "roce"),
+                f"roce for node {node.name}, which has no adapter with link_layer: Ethernet;"
+                " needed one among its hcas",
+            )
+            return
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address as a number; None for a name that only a resolver knows."""
+    if address.casefold() == "localhost":
+        return ipaddress.IPv4Address("127.0.0.1")
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    return ip.ipv4_mapped or ip if isinstance(ip, ipaddress.IPv6Address) else ip
+
+
+def _is_here(address: str) -> bool:
+    """Whether the address means this machine, wherever it is used."""
+    ip = _ip(address)
+    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+
+
+def _way(node: Node) -> str:
+    """Equal for nodes that are one: several may be behind an address, each at its own port."""
+    # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
+    return f"{node.transport} {_ip(node.address) or node.address} {node.port}"

@@ -1,0 +1,163 @@
+"""A node: what an inventory says of it, its GPUs and HCAs, and the seat that it is in a gang."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.model.env import Roce
+from orchestrator.model.plan import Seat
+from orchestrator.model.text import (
+    Address,
+    Count,
+    DataPath,
+    Fingerprint,
+    Jump,
+    Name,
+    NodePath,
+    Noun,
+    RangedName,
+    Words,
+)
+
+MOST_GPUS = 64
+SLURM = "slurm"
+
+
+class Gpus(Noun):
+    """The GPUs of a node, as they must be found there."""
+
+    count: int | None = Field(default=None, ge=1, le=MOST_GPUS)
+    """How many GPUs the node has."""
+    model: Words | None = None
+    """The product name that nvidia-smi prints."""
+    use: tuple[int, ...] | None = None
+    """Indices of the GPUs that may be used, in the order of use; else the first by index."""
+
+
+class Hca(Noun):
+    """An InfiniBand adapter, by the name that NCCL_IB_HCA takes."""
+
+    name: RangedName
+    """Such as mlx5_0; `"mlx5_[0-7]"` is eight of them."""
+    rate_gbps: Count
+    """What the link must run at: 100 for EDR."""
+    link_layer: Literal["InfiniBand", "Ethernet"] = "InfiniBand"
+    """Ethernet for RoCE."""
+
+
+class Settings(Noun):
+    """What holds for a node, said for all of them under ``defaults`` or for one."""
+
+    user: Name | None = None
+    """Who logs in by ssh; root unless said otherwise."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """Where sshd listens; 22 unless said otherwise."""
+    transport: Literal["ssh", "local"] | None = None
+    """How the node is reached; ssh unless said otherwise."""
+    runtime: Literal["docker", "process", "pyxis", "apptainer"] | None = None
+    """How tasks run there; docker unless said otherwise. Pyxis and apptainer need Slurm."""
+    gpus: Gpus | None = None
+    """The GPUs that the node must have."""
+    hcas: tuple[Hca, ...] | None = None
+    """The InfiniBand adapters that the node must have, and that NCCL may use."""
+    data: dict[Name, DataPath] | None = None
+    """Data sets by name: absolute paths on the node."""
+    identity: NodePath | None = None
+    """The one SSH key that is offered."""
+    agent: bool | None = None
+    """Whether ssh-agent signs with that key, as one with a passphrase needs; without ``identity``
+    the agent must hold one key alone."""
+    roce: Roce | None = None
+    """For adapters on Ethernet: what NCCL is told of the fabric."""
+    interface: Name | None = None
+    """The network interface that NCCL, gloo and MPI use."""
+    sudo: bool | None = None
+    """Whether the user needs ``sudo -n`` to reach Docker."""
+    known_hosts: NodePath | None = None
+    """File of trusted host keys on this machine; ~/.ssh/known_hosts unless said otherwise."""
+    folder: DataPath | None = None
+    """Where attempts lie on the node; /var/tmp/dlperf-USER unless said otherwise."""
+
+
+class NodeEntry(Settings):
+    """One node of an inventory."""
+
+    name: RangedName
+    """What plans, logs and reports call the node; `"vs[001-128]"` is 128 of them."""
+    address: Address
+    """How the controller and the other nodes reach it; with a range of names one of as many."""
+    host_key: Fingerprint | None = None
+    """Fingerprint of the key that its sshd must show."""
+    jump: Jump | None = None
+    """Through which machine the node is reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One machine of the cluster, everything said about it brought together."""
+
+    name: str
+    address: str
+    transport: str
+    runtime: str
+    user: str
+    port: int
+    gpus: Gpus | None
+    hcas: tuple[Hca, ...]
+    data: Mapping[str, str]
+    interface: str | None
+    sudo: bool
+    identity: str | None
+    known_hosts: str
+    host_key: str | None
+    jump: str | None
+    folder: str
+    agent: bool = False
+    roce: Roce | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is the machine that this program runs on."""
+        return self.transport == "local"
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether it sees this machine's files at the same paths: itself, or Slurm's nodes."""
+        return self.transport in ("local", SLURM)
+
+    @property
+    def in_container(self) -> bool:
+        """Whether its tasks run in containers."""
+        return self.runtime != "process"
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether Docker's engine is there, and starts its containers."""
+        return self.runtime == "docker"
+
+    @property
+    def usable_gpus(self) -> tuple[int, ...]:
+        """Indices of the GPUs that cases may take, in the order in which they are taken."""
+        if self.gpus is None:
+            return ()
+        return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))
+
+    def seat(self, root: str) -> Seat:
+        """The node as a gang sees it, with all the GPUs that cases may take.
+
+        Args:
+            root: the folder there in which sweeps have theirs.
+        """
+        return Seat(
+            node=self.name,
+            address=self.address,
+            gpus=self.usable_gpus,
+            interface=self.interface,
+            hcas=tuple(hca.name for hca in self.hcas),
+            data=self.data,
+            root=root,
+            gid_index=self.roce.gid_index if self.roce else None,
+            traffic_class=self.roce.traffic_class if self.roce else None,
+        )
