@@ -37,7 +37,7 @@ from orchestrator.signals import SIGNALS, Stopped
 
 if TYPE_CHECKING:
     from orchestrator.console import Voice
-    from orchestrator.state.store import Sweep
+    from orchestrator.state.sweep import Sweep
 
 app = typer.Typer()
 

@@ -12,7 +12,7 @@ from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 OTHERWISE = "its sha256 is not the one that was taken when it ran"
 

@@ -18,7 +18,7 @@ from orchestrator.model.plan import Trial
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload, find
 
 RESULT_WORDS = (b"train_throughput", b"Average total_ips")

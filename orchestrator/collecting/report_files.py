@@ -12,7 +12,7 @@ from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.upstream import NAME
 from orchestrator.state import records
-from orchestrator.state.store import dumps, write
+from orchestrator.state.files import dumps, write
 
 RESULTS = "results.json"
 HTML = "report.html"

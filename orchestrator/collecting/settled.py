@@ -6,7 +6,7 @@ from orchestrator.collecting import evidence
 from orchestrator.measuring.settling import Series
 from orchestrator.model.history import History
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 
 def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> frozenset[str]:

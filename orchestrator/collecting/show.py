@@ -11,7 +11,7 @@ from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.report import Language
 from orchestrator.state import contents
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.report import node_facts
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
 NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell

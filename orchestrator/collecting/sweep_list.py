@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.collecting import settled
 from orchestrator.model.facts import JSON
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 MOST = 3
 """Medians in a row of the table; JSON has all."""

@@ -105,7 +105,7 @@ def inventory(
 
 
 def _newest_first(store: Store) -> Iterator[Site]:
-    for content in store.sites_newest_first():
+    for content in store.sites():
         with contextlib.suppress(errors.StoreError):  # damaged, or of another version: none to take
             yield read(content, "provision again")
 

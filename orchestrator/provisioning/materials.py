@@ -12,7 +12,8 @@ from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.lock import EMPTY, LockFile, file_name
-from orchestrator.state.store import Store, write
+from orchestrator.state.files import write
+from orchestrator.state.store import Store
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials

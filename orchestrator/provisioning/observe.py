@@ -16,7 +16,8 @@ from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, Site
 from orchestrator.probes import Probe, sections
 from orchestrator.probes import node as node_probe
-from orchestrator.state.store import Store, now
+from orchestrator.state.files import now
+from orchestrator.state.store import Store
 from orchestrator.transports import Completed
 
 Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]

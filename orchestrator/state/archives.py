@@ -14,7 +14,7 @@ import zstandard
 from orchestrator import errors, words
 from orchestrator.disk import make_folder, on_disk, replacing
 from orchestrator.state import contents
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 SUFFIX = ".tar.zst"
 MAGIC = b"\x28\xb5\x2f\xfd"

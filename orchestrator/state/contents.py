@@ -9,7 +9,8 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.disk import on_disk
-from orchestrator.state.store import Sweep, write
+from orchestrator.state.files import write
+from orchestrator.state.sweep import Sweep
 
 SUMS = "SHA256SUMS"
 """In the form of coreutils: ``sha256sum -c SHA256SUMS`` checks them too."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.state import archives
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)

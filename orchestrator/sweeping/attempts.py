@@ -14,7 +14,7 @@ from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
 from orchestrator.retries import ATTEMPTS
-from orchestrator.state.store import now
+from orchestrator.state.files import now
 from orchestrator.sweeping import gather, lanes, outcomes, service_files
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.outcomes import Verdict

@@ -14,7 +14,8 @@ from orchestrator.planning.plan import Recipe
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers import Scheduler
 from orchestrator.signals import Signals
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping.rotation import Rotation
 
 

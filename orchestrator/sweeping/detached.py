@@ -15,7 +15,7 @@ from typing import BinaryIO
 from orchestrator import disk
 from orchestrator.console import Voice
 from orchestrator.signals import Stopped
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 LOOK_S = 0.1
 PIECE_BYTES = 64 << 10

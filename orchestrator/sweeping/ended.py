@@ -6,7 +6,9 @@ import json
 from orchestrator import errors
 from orchestrator.collecting import evidence, settled
 from orchestrator.model.history import History
-from orchestrator.state.store import Store, Sweep, dumps, write
+from orchestrator.state.files import dumps, write
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import orphaned_tasks, resume
 from orchestrator.sweeping.requested import Requested
 

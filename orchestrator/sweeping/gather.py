@@ -11,7 +11,8 @@ from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
-from orchestrator.state.store import Sweep, replacing, write
+from orchestrator.state.files import replacing, write
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping.campaign import Campaign
 
 SMALL = ("err", "exit", "end", "go")

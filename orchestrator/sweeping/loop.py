@@ -10,7 +10,7 @@ from orchestrator.console import duration
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, gather, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.feed import Ears, Feed

@@ -12,7 +12,8 @@ from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.planning import matrix
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import SweepOptions

@@ -9,7 +9,8 @@ from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Scheduler, choice
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)

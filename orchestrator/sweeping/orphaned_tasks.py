@@ -3,7 +3,8 @@
 import contextlib
 
 from orchestrator import errors
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
 from orchestrator.sweeping.requested import Requested
 

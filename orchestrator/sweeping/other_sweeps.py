@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, gather, observed_sweep, orphaned_tasks
 from orchestrator.sweeping.campaign import Campaign
 

@@ -17,7 +17,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
 from orchestrator.planning import bind, environment
-from orchestrator.state.store import now
+from orchestrator.state.files import now
 from orchestrator.sweeping.campaign import Campaign
 
 

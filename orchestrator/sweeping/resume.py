@@ -13,7 +13,8 @@ from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.planning import bind, plan
 from orchestrator.planning.plan import Recipe
-from orchestrator.state.store import SWEEP_ID, Store, Sweep
+from orchestrator.state.store import SWEEP_ID, Store
+from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from orchestrator import errors
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.report import Report
 from orchestrator.signals import Abandoned, Stopped
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import ended, orphaned_tasks, program_folders
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, counted_words, requested

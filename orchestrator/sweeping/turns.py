@@ -12,7 +12,9 @@ from orchestrator.comparing import pairing
 from orchestrator.comparing.sides import Side, SideCase
 from orchestrator.disk import make_folder
 from orchestrator.model.report import Report
-from orchestrator.state.store import Store, Sweep, dumps, write
+from orchestrator.state.files import dumps, write
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import Caller

@@ -7,7 +7,8 @@ from orchestrator import errors
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.report import Report
 from orchestrator.schedulers import choice
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import ended, loop, node_checks, other_sweeps
 from orchestrator.sweeping.campaign import Caller, Campaign
 from orchestrator.sweeping.requested import Requested

@@ -6,7 +6,8 @@ from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.disk import on_disk
 from orchestrator.state import archives, contents
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 MIB = 1 << 20
 

@@ -10,7 +10,8 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.provisioning import bundled_files, materials
-from orchestrator.state.store import Store, now, write
+from orchestrator.state.files import now, write
+from orchestrator.state.store import Store
 
 MIB = 1 << 20
 

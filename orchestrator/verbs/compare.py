@@ -13,7 +13,8 @@ from orchestrator.comparing.junit import junit
 from orchestrator.comparing.markdown import markdown
 from orchestrator.comparing.sides import Side
 from orchestrator.console import Voice
-from orchestrator.state.store import Store, write
+from orchestrator.state.files import write
+from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.turns import TurnOptions

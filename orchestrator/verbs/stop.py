@@ -7,7 +7,9 @@ from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Ended
 from orchestrator.schedulers import Scheduler
-from orchestrator.state.store import Store, Sweep, now
+from orchestrator.state.files import now
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs
 from orchestrator.sweeping import gather
 from orchestrator.sweeping.observed_sweep import Running

@@ -5,7 +5,8 @@ from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.planning import bind
 from orchestrator.schedulers import choice
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import Caller

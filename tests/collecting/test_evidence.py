@@ -7,7 +7,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.event import Ended
 from orchestrator.model.history import History
 from orchestrator.model.plan import Trial
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 
 AT = "2026-01-05T09:00:00.000+00:00"
 CASE = Case(nodes=1, gpus_per_node=1, micro_batch_size=128, precision="amp", device="cuda")

@@ -20,7 +20,14 @@ REFUSALS = {
     **{"_Cause": 1, "on_disk": 1, "refusal": 2},
 }
 STARTING = (
-    *("runtimes/", "schedulers/gangs.py", "transports/", "disk.py", "state/store.py"),
+    *(
+        "runtimes/",
+        "schedulers/gangs.py",
+        "transports/",
+        "disk.py",
+        "state/files.py",
+        "state/sweep.py",
+    ),
     "sweeping/service_files.py",
 )
 # Answers of nodes, data sets and `inspect`, images that are made before any trial, speeds of nodes.

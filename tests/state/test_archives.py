@@ -14,7 +14,8 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Task
 from orchestrator.state import archives, contents
 from orchestrator.state.opened import opened
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from tests.state.test_store import ENDED, INTENT, OUTCOME, RECORD
 
 KEYS = ("r0.id", "r0.ssh_config")

@@ -23,7 +23,9 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
-from orchestrator.state.store import Store, Sweep, write
+from orchestrator.state.files import write
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 AT = "2026-01-05T09:00:00.000+00:00"
 INTENT = Intent(at=AT, trial="t", attempt=1, port=23333, log="t.log")

@@ -9,7 +9,7 @@ from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.schedulers.fanout import Fanout
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.transports.local import LocalTransport
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB

@@ -105,7 +105,7 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
 BRING = """
 import sys
 from pathlib import Path
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import gather
 from tests.sweeping.elsewhere import LOG, attempt, elsewhere, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))

@@ -50,7 +50,7 @@ except Abandoned:
 UNDER_WAY = """
 import os, sys, threading
 from pathlib import Path
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping.detached import Begun
 
 sys.setswitchinterval(1e-6)

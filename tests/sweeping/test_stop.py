@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from tests.conftest import PROGRAM, Place
 from tests.waiting import wait_for
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from tests.verifying import sweeps
 
 

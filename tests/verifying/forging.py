@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.state import contents
-from orchestrator.state.store import Sweep, dumps
+from orchestrator.state.files import dumps
+from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 
 ONE = "1n8g/r50_b256_amp_2"

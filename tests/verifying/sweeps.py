@@ -26,7 +26,8 @@ from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.report import Language
 from orchestrator.state import contents
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from tests import SAMPLES
 from tests.collecting import oneflow_logs
 from tests.collecting.pytorch_logs import PUBLISHED, run_of

@@ -12,7 +12,8 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.collecting import explained_page, explanation
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from tests.conftest import Place
 from tests.verifying import sweeps
 

@@ -3,7 +3,7 @@
 from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
 from orchestrator.state import contents
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 from tests.verifying.forging import ONE, both_logs, reseal
 

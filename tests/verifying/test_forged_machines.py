@@ -10,7 +10,8 @@ import pytest
 
 from orchestrator.report import Language
 from orchestrator.state import contents
-from orchestrator.state.store import Store, Sweep
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
 from tests.verifying.forging import RESULTS, Forgery, edit, found, of_case, replaced, reseal

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from tests.verifying.forging import (
     ONE,
     RESULTS,

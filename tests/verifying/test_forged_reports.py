@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.state.store import Sweep
+from orchestrator.state.sweep import Sweep
 from tests.verifying.forging import RESULTS, Forgeries, edit, found, of_case, replaced
 
 FORGERIES = Forgeries()

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.state import archives
+from orchestrator.state.files import dumps
 from orchestrator.state.opened import opened
-from orchestrator.state.store import Store, Sweep, dumps
+from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
 

@@ -1,0 +1,66 @@
+"""Files as the state folder has them: whole or not there, with JSON and times of one form."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from orchestrator import disk
+from orchestrator.disk import on_disk
+from orchestrator.model.facts import JSON
+
+Gate: TypeAlias = contextlib.AbstractContextManager[object]
+
+
+def now() -> str:
+    """The time as every file of ours writes it: UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def dumps(document: JSON, *, indent: int | None = 1) -> str:
+    """JSON without NaN, in the order in which the document was made."""
+    return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=indent)
+
+
+def ours(path: Path) -> contextlib.AbstractContextManager[None]:
+    """Turn an OSError about a file of the state folder into an error of ours."""
+    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state, or --out for reports")
+
+
+def read(path: Path) -> bytes | None:
+    """The bytes of a file of ours; None without one.
+
+    Raises:
+        LocalError: it cannot be read.
+    """
+    with ours(path):
+        return path.read_bytes() if path.exists() else None
+
+
+def write(path: Path, content: bytes, gate: Gate | None = None) -> None:
+    """Write a whole file: aside, synced, renamed, and the folder synced.
+
+    Args:
+        gate: held while the file takes its place.
+
+    Raises:
+        StoreError, LocalError: the old file, if any, is untouched.
+    """
+    with replacing(path, gate) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, gate: Gate | None = None) -> Iterator[BinaryIO]:
+    """A file of ours that takes the place of ``path`` when the block ends well.
+
+    Args:
+        gate: held while it does.
+
+    Raises:
+        StoreError, LocalError: the old file, if any, is untouched.
+    """
+    with ours(path), disk.replacing(path, gate) as file:
+        yield file

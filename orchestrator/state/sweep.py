@@ -1,0 +1,234 @@
+"""The folder of one sweep: record, events, attempts, logs and outcomes."""
+
+import hashlib
+import os
+import re
+import shutil
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator import __version__, disk, errors
+from orchestrator.model import history
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.event import Event
+from orchestrator.model.history import History
+from orchestrator.model.outcome import Outcome
+from orchestrator.model.shapes import shape
+from orchestrator.model.sweep import SweepRecord
+from orchestrator.state import records
+from orchestrator.state.files import dumps, ours, read, replacing, write
+from orchestrator.state.lock import Lock
+
+PIECE_BYTES = 1 << 20
+# By folder of a sweep: held by the thread of this process that writes there.
+_GATES: dict[Path, threading.Lock] = {}
+
+
+class Sweep:
+    """The folder of one sweep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.id = folder.name
+        self.folder = folder
+        self._gate = _GATES.setdefault(folder.resolve(), threading.Lock())
+
+    @property
+    def playbook(self) -> str:
+        """The playbook's name, with which the sweep's id begins."""
+        return self.id.rsplit("-", 3)[0]
+
+    def lock(self) -> Lock:
+        """The lock that a process holds while it runs this sweep."""
+        return Lock(self.folder / "lock", f"sweep {self.id}", self.folder.parent.parent)
+
+    def remove_unfinished(self) -> None:
+        """Remove files that killed processes left half written; call it with the lock held."""
+        disk.remove_unfinished(self.folder.rglob("*.new"))
+
+    def record(self) -> SweepRecord:
+        """The sweep's record, sweep.json.
+
+        Raises:
+            StoreError: it is damaged or gone, of another sweep, or of another version.
+        """
+        path = self.folder / "sweep.json"
+        try:
+            content = read(path)
+            if content is None:
+                raise ValueError("it is gone")
+            return _checked(content, self.id)
+        except ValueError as error:
+            raise _damaged(path, error) from error
+
+    def keep_record(self, record: SweepRecord) -> None:
+        """Write sweep.json."""
+        content = dumps(records.sweep_document(record)).encode()
+        write(self.folder / "sweep.json", content, self._gate)
+
+    def append(self, event: Event) -> None:
+        """Add a line to events.jsonl; when this returns it outlives a power cut."""
+        path = self.folder / "events.jsonl"
+        line = dumps(records.event_line(event), indent=None)
+        with ours(path), self._gate:
+            new = not path.exists()
+            with open(path, "w+b" if new else "r+b") as file:
+                _cut_torn_line(file)
+                file.write(line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if new:
+                disk.sync_folder(self.folder)
+
+    def events(self) -> tuple[Event, ...]:
+        """Every event so far, without a last line that a crash cut short.
+
+        Raises:
+            StoreError: another line is damaged; the file is left as it is.
+        """
+        path = self.folder / "events.jsonl"
+        content = read(path) or b""
+        lines = content[: content.rfind(b"\n") + 1].splitlines()
+        try:
+            events = [records.event(line) for line in lines]
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        return tuple(event for event in events if event is not None)
+
+    def histories(self) -> dict[str, History]:
+        """By trial name, the history of its attempts.
+
+        An attempt with a folder here but without an event counts as begun and open: its number is
+        not used again, and its tasks are adopted or ended.
+
+        Raises:
+            StoreError: the events are damaged.
+        """
+        histories = history.by_trial(self.events())
+        for trial, number in self.attempts():
+            trial_history = histories.setdefault(trial, History())
+            if number > trial_history.attempts:
+                trial_history.find(number, bound=self._description(trial, number).exists())
+        return histories
+
+    def freeze(self) -> None:
+        """Block every further write of this process to the sweep, for ever.
+
+        For daemon threads that are left behind while another process takes the sweep's lock.
+        """
+        self._gate.acquire()
+
+    def attempts(self) -> list[tuple[str, int]]:
+        """Trial and number of every attempt that has a folder here, whatever the events say."""
+        folders = (self.folder / "attempts").glob("*/a[1-9]*")
+        return [
+            (path.parent.name, int(path.name[1:]))
+            for path in folders
+            if re.fullmatch("a[0-9]{1,6}", path.name, re.ASCII) and path.is_dir()
+        ]
+
+    def attempt(self, trial: str, number: int) -> Attempt:
+        """An attempt as it was bound.
+
+        Raises:
+            StoreError: attempt.json is damaged, or gone.
+        """
+        path = self._description(trial, number)
+        try:
+            attempt = records.attempt(read(path) or b"")
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        if (attempt.sweep, attempt.trial, attempt.number) != (self.id, trial, number):
+            raise _damaged(path, ValueError(f"it belongs to {attempt.trial} a{attempt.number}"))
+        return attempt
+
+    def keep_attempt(self, attempt: Attempt, inherited_env: Mapping[str, str]) -> None:
+        """Write attempt.json, before anything of the attempt starts.
+
+        Args:
+            inherited_env: the variables that its tasks inherit from this program's environment.
+        """
+        content = dumps(records.attempt_document(attempt, inherited_env)).encode()
+        write(self._description(attempt.trial, attempt.number), content, self._gate)
+
+    def _description(self, trial: str, number: int) -> Path:
+        return self.attempt_folder(trial, number) / "attempt.json"
+
+    def attempt_folder(self, trial: str, number: int) -> Path:
+        """Where an attempt's raw logs lie."""
+        return self.folder / "attempts" / trial / f"a{number}"
+
+    def log(self, name: str) -> Path:
+        """The log of the attempt that counts, by its name in the plan."""
+        return self.folder / "logs" / name
+
+    def keep_log(self, name: str, source: Path) -> None:
+        """Copy an attempt's log to the place of the one that counts, synced and renamed.
+
+        Raises:
+            StoreError, LocalError: the place holds what it held before.
+        """
+        target = self.log(name)
+        with ours(source), open(source, "rb") as log, replacing(target, self._gate) as file:
+            shutil.copyfileobj(log, file, PIECE_BYTES)
+
+    def outcome(self, name: str) -> tuple[Outcome, str] | None:
+        """The outcome that lies beside a log, and the sha256 of its bytes; None without one.
+
+        Raises:
+            StoreError: it is damaged.
+            LocalError: the file cannot be read.
+        """
+        path = self.log(name).with_suffix(".json")
+        content = read(path)
+        if content is None:
+            return None
+        try:
+            outcome = shape(Outcome).validate_json(content, strict=True)
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        return outcome, hashlib.sha256(content).hexdigest()
+
+    def keep_outcome(self, name: str, outcome: Outcome) -> str:
+        """Write the outcome beside a log; the sha256 of its bytes."""
+        content = dumps(shape(Outcome).dump_python(outcome, mode="json")).encode()
+        write(self.log(name).with_suffix(".json"), content, self._gate)
+        return hashlib.sha256(content).hexdigest()
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Leave the file at its end, without a last line that a crash cut short."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.seek(file.read().rfind(b"\n") + 1)
+        file.truncate()
+
+
+@lru_cache(maxsize=64)
+def _checked(content: bytes, sweep_id: str) -> SweepRecord:
+    document = records.document(content)
+    version = records.version(document)
+    if version == records.VERSION:
+        return records.sweep(document, sweep_id)
+    by = document.get("written_by")
+    writer = f"dlperf-orch {by}" if isinstance(by, str) else "an earlier dlperf-orch"
+    raise errors.StoreError(
+        f"sweep {sweep_id} was written by {writer} and has version {version};"
+        f" dlperf-orch {__version__} reads version {records.VERSION} only",
+        code="STORE-VERSION",
+        fix="read it with the dlperf-orch that wrote it; `dlperf-orch sweep` starts a new one",
+    )
+
+
+def _damaged(path: Path, why: ValueError) -> errors.StoreError:
+    return errors.StoreError(
+        f"{path} is damaged: {why}",
+        code="STORE-DAMAGED",
+        fix="restore the file, or start a new sweep with --new; the logs are untouched",
+    )
