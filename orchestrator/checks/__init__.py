@@ -10,8 +10,9 @@ from orchestrator.checks.data import digests, states
 from orchestrator.checks.engine import docker
 from orchestrator.checks.fabric import adapters, distances, ofed_installed, openable
 from orchestrator.checks.gpu import gpus
-from orchestrator.checks.health import health, links
+from orchestrator.checks.health import health
 from orchestrator.checks.inside import container
+from orchestrator.checks.links import lanes, nvlinks
 from orchestrator.checks.machine import host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
@@ -35,7 +36,8 @@ __all__ = (
     "health",
     "host",
     "interfaces",
-    "links",
+    "lanes",
+    "nvlinks",
     "ofed_installed",
     "openable",
     "reachable",
@@ -68,8 +70,8 @@ def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) ->
     yield from gids(node, answer.gids)
     if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
         yield from distances(node, answer.topology)
-        nvlinks = answer.nvlinks
-        yield from links(node, answer.gpu, {} if isinstance(nvlinks, Silent) else nvlinks or {})
+        yield from lanes(node, answer.gpu)
+        yield from nvlinks(node, answer.gpu, answer.nvlinks, answer.nvlink_errors)
     yield from health(node, answer.health)
     yield from docker(node, answer.docker, cluster.container)
     yield from states(node, answer.data)

@@ -4,10 +4,9 @@ Sources of the bounds: Azure's and Meta's node health checks (Xid numbers, two h
 governor), and the defaults of ibqueryerrors, at which error counters of a port are told.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.facts import Silent
 from orchestrator.model.health import HcaHealth, HealthFacts
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
@@ -46,42 +45,6 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     for hca in facts.hcas:
         if hca.name in declared:
             yield from _hca(node, hca)
-
-
-def links(
-    node: Node, gpus: DriverFacts | Silent | None, nvlinks: Mapping[int, tuple[bool, ...]]
-) -> Iterator[Finding]:
-    """GPUs in use on fewer PCIe lanes than they have, or with fewer NVLinks than most have."""
-    if gpus is None or isinstance(gpus, Silent):
-        return
-    used = node.usable_gpus or tuple(gpu.index for gpu in gpus.gpus)
-    for gpu in gpus.gpus:
-        if gpu.index in used:
-            yield from _lanes(node, gpu)
-    active = {gpu: sum(up) for gpu, up in nvlinks.items()}
-    usual = Counter(active.values()).most_common(1)[0][0] if active else 0
-    for gpu_index, count in active.items():
-        if gpu_index in used and count < min(usual, len(nvlinks[gpu_index])):
-            down = [str(at) for at, up in enumerate(nvlinks[gpu_index]) if not up]
-            yield _warning(
-                node,
-                "NVLINK-DOWN",
-                f"GPU {gpu_index}: NVLinks {', '.join(down)} are inactive",
-                f"{usual} active, as on most GPUs of the node",
-                "look for Xid 74 in dmesg; reset the GPU or reboot the node",
-            )
-
-
-def _lanes(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
-    width, most = gpu.pcie_width, gpu.pcie_width_max
-    if width is not None and most is not None and width < most:
-        yield _warning(
-            node,
-            "PCIE-WIDTH",
-            f"GPU {gpu.index} uses {width} PCIe lanes",
-            f"{most}",
-            "reseat the card or its riser; compare with the other nodes",
-        )
 
 
 def _xids(node: Node, facts: HealthFacts) -> Iterator[Finding]:

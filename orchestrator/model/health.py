@@ -20,6 +20,19 @@ class Xid:
 
 
 @dataclass(frozen=True, slots=True)
+class NvlinkErrors:
+    """The errors that one NVLink of a GPU has counted since they were cleared.
+
+    Args:
+        counts: by name as nvidia-smi prints it; those above 0.
+    """
+
+    gpu: int
+    link: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class HcaHealth:
     """An InfiniBand adapter's place on PCIe, and the error counters of its ports.
 

@@ -1,7 +1,7 @@
-"""Health of a node's hardware: kernel log, CPU governors, swap, adapters; and its NVLinks."""
+"""Health of a node's hardware: kernel log, CPU governors, swap, adapters."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from orchestrator import errors
 from orchestrator.model.health import HcaHealth, HealthFacts, Xid
@@ -34,8 +34,6 @@ done
 exit 0
 """
 _XID = re.compile(r"\[ *([0-9]+\.[0-9]+)\] (NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): ([0-9]+)\b.*)")
-_GPU = re.compile(r"GPU ([0-9]+): ")
-_LINK = re.compile(r"\s+Link ([0-9]+): (.+)")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?")
 
 
@@ -81,21 +79,6 @@ def parse(text: str) -> HealthFacts:
         xids=_xids(log, uptime_s) if has_log else None,
         hcas=tuple(_hca(name, facts) for name, facts in hcas.items()),
     )
-
-
-def nvlinks(text: str) -> Mapping[int, tuple[bool, ...]]:
-    """By GPU, whether each of its NVLinks is active, in `nvidia-smi nvlink --status`."""
-    by_gpu: dict[int, list[bool]] = {}
-    gpu = None
-    for line in text.splitlines():
-        if begins := _GPU.match(line):
-            gpu = int(begins[1])
-        elif gpu is not None and (link := _LINK.fullmatch(line)):
-            by_gpu.setdefault(gpu, []).append("inactive" not in link[2].lower())
-    return {gpu: tuple(links) for gpu, links in by_gpu.items()}
-
-
-NVLINK = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), nvlinks)
 
 
 def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:

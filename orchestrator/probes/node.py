@@ -31,6 +31,7 @@ from orchestrator.probes import (
     host,
     ibverbs,
     infiniband,
+    nvlink,
     ofed,
     roce,
     sections,
@@ -41,7 +42,7 @@ from orchestrator.probes.sections import Output, Section
 Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
 HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", "verbs", "ofed"
 GIDS = "gids"
-HEALTH, NVLINK = "health", "nvlink"
+HEALTH = "health"
 DATA = "data."
 # A folder counts as readable if it can be listed in ten seconds: a stale mount never answers.
 LOOK = r"""
@@ -89,7 +90,8 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     if node.gpus is not None:
         selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
-        selected.append(Section(NVLINK, health.NVLINK.argv, limit_s=20))
+        for question in (nvlink.STATUS, nvlink.ERRORS):
+            selected.append(Section(question.name, question.argv, limit_s=20))
     if node.hcas:
         selected.append(Section(IBSTAT, infiniband.PROBE.argv))
         selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
@@ -150,7 +152,8 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
-        nvlinks=sections.read(outputs.get(NVLINK), health.nvlinks),
+        nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
+        nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
         data={name[len(DATA) :]: _data(text) for name, text in outputs.items() if name[:5] == DATA},
         gids=sections.read(outputs.get(GIDS), roce.parse),
     )

@@ -62,12 +62,3 @@ def test_the_script_runs_on_this_machine() -> None:
         facts = probe.parse(done.stdout)
         assert facts.swap_used_mib is not None
         assert done.stderr == ""
-
-
-def test_nvlinks_are_read_from_what_nvidia_smi_printed() -> None:
-    """By GPU and link; of another text there are none."""
-    broken = health.nvlinks((FOLDER / "azure_v100_nvlink_inactive.txt").read_text())
-    assert broken == {3: (True, True, True, False, True, False)}
-    whole = health.nvlinks((FOLDER / "nccl_tests_a100_nvlink.txt").read_text())
-    assert whole == {0: (True,) * 12, 1: (True,) * 12}
-    assert health.nvlinks(" Link 0: 25 GB/s\nNVML: Unable to retrieve NVLink information\n") == {}

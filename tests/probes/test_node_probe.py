@@ -88,6 +88,7 @@ def test_node_is_asked_for_what_its_inventory_declares(tmp_path: Path) -> None:
         "gpu",
         "topology",
         "nvlink",
+        "nvlink.errors",
         "ibstat",
         "verbs",
         "ofed",
@@ -97,7 +98,7 @@ def test_node_is_asked_for_what_its_inventory_declares(tmp_path: Path) -> None:
         "docker.beside",
         "data.imagenet",
     ]
-    assert full[8].argv[:4] == ("sudo", "-n", "docker", "info")
+    assert full[9].argv[:4] == ("sudo", "-n", "docker", "info")
 
 
 def test_one_round_trip_brings_every_fact(tools: Path) -> None:
