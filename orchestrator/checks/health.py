@@ -1,11 +1,14 @@
 """Rules about the health of a node's hardware. Each warns, but for an error of a GPU.
 
 Sources of the bounds: Azure's and Meta's node health checks (Xid numbers, two hours, no swap, the
-governor), and the defaults of ibqueryerrors, at which error counters of a port are told.
+governor; a link that goes down five times a day), and the defaults of ibqueryerrors, at which
+error counters of a port are told.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
+from orchestrator import words
 from orchestrator.model.facts import Silent
 from orchestrator.model.health import HcaHealth, HealthFacts
 from orchestrator.model.node import Node
@@ -14,6 +17,8 @@ from orchestrator.model.site import Finding
 # Those that tell of the GPU, its memory, its links or its firmware, and not of a program.
 HARD_XIDS = frozenset({48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120})
 XID_WINDOW_S = 2 * 3600
+FLAPPING = 5
+FLAP_WINDOW_S = 24 * 3600
 MOST_ERRORS = 10
 MOST_SWAP_MIB = 1024
 
@@ -23,6 +28,7 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     if facts is None or isinstance(facts, Silent):
         return
     yield from _xids(node, facts)
+    yield from _flaps(node, facts)
     slow = {name: count for name, count in facts.governors.items() if name != "performance"}
     if slow:
         seen = ", ".join(f"{count} with {name}" for name, count in sorted(slow.items()))
@@ -58,6 +64,25 @@ def _xids(node: Node, facts: HealthFacts) -> Iterator[Finding]:
             f"{xid.words[:200]} ({xid.age_s / 60:.0f} minutes ago)",
             f"no such error within {XID_WINDOW_S // 3600} hours",
             "look the number up in NVIDIA's list of Xid errors; reset the GPU or reboot the node",
+        )
+
+
+def _flaps(node: Node, facts: HealthFacts) -> Iterator[Finding]:
+    spare = {hca.name for hca in facts.hcas} - {hca.name for hca in node.hcas}
+    downs = Counter(
+        down.name
+        for down in facts.link_downs or ()
+        if down.age_s <= FLAP_WINDOW_S and down.name not in spare
+    )
+    often = [(name, count) for name, count in downs.most_common() if count >= FLAPPING]
+    if often:
+        seen = ", ".join(f"{name} {words.count(count, 'time')}" for name, count in often)
+        yield _warning(
+            node,
+            "LINK-FLAPS",
+            f"links went down within {FLAP_WINDOW_S // 3600} hours: {seen}",
+            f"fewer than {FLAPPING} times each",
+            "check cable, transceiver and switch port (dmesg, ethtool -m)",
         )
 
 

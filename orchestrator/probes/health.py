@@ -1,10 +1,10 @@
 """Health of a node's hardware: kernel log, CPU governors, swap, adapters."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from orchestrator import errors
-from orchestrator.model.health import HcaHealth, HealthFacts, Xid
+from orchestrator.model.health import HcaHealth, HealthFacts, LinkDown, Xid
 from orchestrator.probes import Probe
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
@@ -18,6 +18,7 @@ say uptime "$(cut -d' ' -f1 /proc/uptime)"
 log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null) && [ -n "$log" ] && {
     say kernel_log
     printf '%s\n' "$log" | grep -E 'NVRM: Xid ' | tail -n 200 | sed 's/^/kernel /'
+    printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'
 }
 for path in /sys/class/infiniband/*; do
     [ -d "$path/device" ] || continue
@@ -33,7 +34,13 @@ for path in /sys/class/infiniband/*; do
 done
 exit 0
 """
-_XID = re.compile(r"\[ *([0-9]+\.[0-9]+)\] (NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): ([0-9]+)\b.*)")
+# Where the kernel says who logged a line, that stands behind the time: [T3356].
+_ENTRY = re.compile(r"\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? (.+)")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): ([0-9]+)\b.*")
+# Drivers' words differ: "eth0: link down", "eth0 NIC Link is Down", "mlx5_0: Port: 1 Link DOWN".
+_LINK_DOWN = re.compile(
+    r"(?:.*\s)?((?!NIC\b)[a-z][\w.-]*):? (?:NIC |Port: [0-9]+ )?link (?:is )?down", re.IGNORECASE
+)
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?")
 
 
@@ -77,13 +84,26 @@ def parse(text: str) -> HealthFacts:
         governors=governors,
         swap_used_mib=(swap["SwapTotal"] - swap["SwapFree"]) // 1024 if len(swap) == 2 else None,
         xids=_xids(log, uptime_s) if has_log else None,
+        link_downs=_link_downs(log, uptime_s) if has_log else None,
         hcas=tuple(_hca(name, facts) for name, facts in hcas.items()),
     )
 
 
+def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float, str]]:
+    """Age and words of each line of the kernel's log."""
+    for entry in (_ENTRY.fullmatch(line.strip()) for line in log):
+        if entry:
+            yield uptime_s - float(entry[1]), entry[2]
+
+
 def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
-    found = (_XID.fullmatch(line.strip()) for line in log)
-    return tuple(Xid(int(xid[4]), xid[3], uptime_s - float(xid[1]), xid[2]) for xid in found if xid)
+    found = ((age_s, _XID.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
+    return tuple(Xid(int(xid[2]), xid[1], age_s, xid[0]) for age_s, xid in found if xid)
+
+
+def _link_downs(log: Sequence[str], uptime_s: float) -> tuple[LinkDown, ...]:
+    found = ((age_s, _LINK_DOWN.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
+    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down)
 
 
 def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:

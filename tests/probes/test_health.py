@@ -1,11 +1,12 @@
 """What a node says of its hardware's health, and what it leaves out."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.health import HcaHealth
+from orchestrator.model.health import HcaHealth, HealthFacts
 from orchestrator.probes import health
 from tests import SAMPLES
 
@@ -43,8 +44,10 @@ def test_what_cannot_be_read_is_not_known() -> None:
     facts = health.parse(
         "uptime 5.00\ngovernor x\nSwapTotal much\nhca mlx5_0\nkernel words\nelse\n"
     )
-    assert (facts.governors, facts.swap_used_mib, facts.xids, facts.hcas) == ({}, None, None, ())
-    assert health.parse("uptime 5.00\nkernel_log\nkernel words\n").xids == ()
+    assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
+    assert (facts.xids, facts.link_downs) == (None, None)
+    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\n")
+    assert (facts.xids, facts.link_downs) == ((), ())
 
 
 def test_an_answer_without_uptime_is_none() -> None:
@@ -62,3 +65,41 @@ def test_the_script_runs_on_this_machine() -> None:
         facts = probe.parse(done.stdout)
         assert facts.swap_used_mib is not None
         assert done.stderr == ""
+
+
+def logged(name: str, folder: Path) -> HealthFacts:
+    """What the script makes of a recorded log of a kernel, by a stand-in for dmesg."""
+    dmesg = folder / "dmesg"
+    dmesg.write_text(f"#!/bin/sh\nexec cat {FOLDER / name}\n")
+    dmesg.chmod(0o755)
+    probe = health.probe(sudo=False)
+    env = {"PATH": f"{folder}:/usr/bin:/bin"}
+    done = subprocess.run(
+        probe.argv, env=env, capture_output=True, text=True, check=True, timeout=60
+    )
+    return probe.parse(done.stdout)
+
+
+def test_links_that_went_down_are_read_in_the_words_of_their_drivers(tmp_path: Path) -> None:
+    """Interfaces and adapters; what a bond says of it is no second time."""
+    facts = logged("kernel_link_downs.txt", tmp_path)
+    assert facts.link_downs is not None
+    names = ("enp1s0f0np0", "enp1s0f1np1", "enp11s0f1np1", "mlx5_0", "eth0", "eth5", "lan2")
+    assert tuple(down.name for down in facts.link_downs) == names
+    first, second, *_ = facts.link_downs
+    assert first.age_s - second.age_s == pytest.approx(18866.057990 - 18865.848172)
+
+
+def test_every_time_that_a_link_went_down_counts(tmp_path: Path) -> None:
+    """The recorded link did so five times within 35 minutes, and came up again each time."""
+    downs = logged("kwrt_r8125_link_downs.txt", tmp_path).link_downs
+    assert downs is not None
+    assert [down.name for down in downs] == ["eth2"] * 5
+    assert downs[0].age_s - downs[-1].age_s == pytest.approx(237485.098007 - 235389.042986)
+
+
+def test_a_kernel_that_tells_who_logged_is_read() -> None:
+    """Its lines have a thread or a CPU behind their time."""
+    late = "kernel [ 3606.832215][    C4] NVRM: Xid (PCI:0002:00:00): 79, pid=1\n"
+    (xid,) = health.parse(f"uptime 3607.0\nkernel_log\n{late}").xids or ()
+    assert (xid.number, xid.bus_id) == (79, "0002:00:00")
