@@ -214,12 +214,12 @@ def _others(seen: _Seen, gang: Sequence[_Seen]) -> float | None:
     """CPUs that neither its task used nor the gang's on other nodes of the same machine."""
     if (used := _used(seen.hosts)) is None:
         return None
-    busy, ours = used
-    for other in gang:
-        shared = seen.node.boot and other.node.boot == seen.node.boot
-        if shared and other.node.namespace != seen.node.namespace:
-            ours += (_used(other.hosts) or (0.0, 0.0))[1]
-    return max(0.0, busy - ours)
+    busy, own = used
+    here = seen.node
+    unseen = (it for it in gang if here.boot and it.node.boot == here.boot)
+    beside = [_used(it.hosts) for it in unseen if it.node.namespace != here.namespace]
+    # Its own first: in another order the last digit is another.
+    return max(0.0, busy - own - sum(task for _, task in filter(None, beside)))
 
 
 def _used(hosts: Sequence[Host]) -> tuple[float, float] | None:

@@ -21,6 +21,7 @@ class Seen:
         hot: the moment of which on heat holds clocks down; None for never.
         alien: CPUs that one process uses.
         counter: whether the driver counts energy.
+        task: CPUs that the task uses.
     """
 
     went_at: float
@@ -30,15 +31,18 @@ class Seen:
     hot: int | None = None
     alien: float = 0.0
     counter: bool = False
+    task: float = 6.0
 
     def state(self) -> str:
-        """The file of the node: eight CPUs, of which the task uses six."""
+        """The file of the node: eight CPUs."""
         lines = [f"node,1,{self.went_at - 2:.9f},1000.00,8,100"]
         for second in range(self.seconds):
-            busy, task = int(100 * second * (6 + self.others)), 600 * second
+            task = int(100 * second * self.task)
+            busy = int(100 * second * (self.task + self.others))
             up, steal = 1002 + second, int(100 * second * self.steal * 8)
+            load = self.task + second / 100
             lines.append(
-                f"host,{up}.00,{busy},0,0,900,0,0,0,{steal},{task},,,{6 + second / 100:.2f},"
+                f"host,{up}.00,{busy},0,0,900,0,0,0,{steal},{task},,,{load:.2f},"
                 "21973008,0,536941089,0,24348089"
             )
             if self.alien and second % 3 == 0:
