@@ -17,6 +17,7 @@ from orchestrator.state.store import Store
 
 VERSION = 2
 LATER = {"agent", "env", "roce", "scheduler", "slurm"}
+OF_JOBS = {"account", "jobs", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
 
 
 def read(content: bytes, fix: str) -> Site:
@@ -55,13 +56,20 @@ def of(store: Store, cluster: Cluster) -> Site | None:
 
 
 def digest(cluster: Cluster) -> str:
-    """The sha256 of an inventory's content, whatever its formatting."""
-    if cluster.slurm is not None:  # whichever nodes it gives
-        cluster = cluster.model_copy(update={"nodes": ()})
+    """The sha256 of what an inventory says of its nodes, whatever its formatting."""
+    tree = cluster.model_dump(mode="json")
+    if cluster.slurm is not None:  # whichever nodes it gives, how many and for how long
+        asked = {key: value for key, value in tree["slurm"].items() if key not in OF_JOBS}
+        tree = {**tree, "nodes": [], "slurm": asked}
     # A field that came later counts where it says something: what was fit before stays so.
-    content = _without(cluster.model_dump(mode="json"), LATER)
+    content = _without(tree, LATER)
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def to_prepare(cluster: Cluster) -> frozenset[str]:
+    """Names of the images that an inventory has prepared."""
+    return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
 
 
 def _without(tree: object, later: Set[str]) -> object:

@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-from orchestrator import errors
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
-from orchestrator.model.site import ImageRecord, Site
+from orchestrator.model.site import Site
 
 
 def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
@@ -23,24 +22,6 @@ def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Pr
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
-
-
-def record(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> ImageRecord:
-    """The playbook's image as provisioning prepared it.
-
-    Raises:
-        UnfitError: IMAGE-NOT-PROVISIONED.
-    """
-    name = playbook.image.name
-    prepared = site.images.get(name) if site else None
-    if prepared is None:
-        there = site.inventory if site else cluster.name
-        raise errors.UnfitError(
-            f"image {name} was never prepared on cluster {cluster.name}",
-            code="IMAGE-NOT-PROVISIONED",
-            fix=f"write it under `images:` of the inventory, and: dlperf-orch provision {there}",
-        )
-    return prepared
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -57,6 +57,7 @@ class Requested:
         inventory: its file.
         digest: of the whole inventory.
         known: the site as last provisioned; None if that was never done with this inventory.
+        edited: whether that was done with another content of the inventory.
         plan: the trials to run.
         too_big: placements that were requested and need more nodes.
     """
@@ -68,6 +69,7 @@ class Requested:
     inventory: Path
     digest: str
     known: Site | None
+    edited: bool
     plan: Plan
     too_big: tuple[str, ...]
 
@@ -78,6 +80,24 @@ class Requested:
                 f"skipped, since they need more than"
                 f" {words.count(len(self.cluster.nodes), 'node')}: {', '.join(self.too_big)}"
             )
+
+    def refuse_unprepared(self) -> None:
+        """Refuse an image that provisioning has not prepared.
+
+        Raises:
+            UnfitError: IMAGE-NOT-PROVISIONED.
+        """
+        name = self.playbook.image.name
+        if not self.cluster.in_containers or (self.known and name in self.known.images):
+            return
+        command = f"dlperf-orch provision {self.options.inventory or self.inventory}"
+        edited = f"; {self.inventory} was edited after it was provisioned" if self.edited else ""
+        listed = name in sites.to_prepare(self.cluster)
+        raise errors.UnfitError(
+            f"image {name} is not prepared on cluster {self.cluster.name}{edited}",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=command if listed else f"write it under `images:` of the inventory, and: {command}",
+        )
 
 
 def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
@@ -92,8 +112,9 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)
     known, digest = sites.of(store, whole), sites.digest(whole)
-    if known is not None and known.cluster_digest != digest:
-        known = None  # the inventory was edited since: what was prepared may be for other nodes
+    edited = known is not None and known.cluster_digest != digest
+    if edited:
+        known = None  # what was prepared may be for other nodes
     program = program_folders.of(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
@@ -115,6 +136,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         inventory=inventory,
         digest=digest,
         known=known,
+        edited=edited,
         plan=chosen.only(fitting),
         too_big=tuple(
             dict.fromkeys(trial.case.placement for trial in chosen.trials if trial not in fitting)

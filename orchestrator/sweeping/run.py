@@ -10,7 +10,7 @@ from orchestrator.model.report import Report
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import ended, orphaned_tasks, program_folders
+from orchestrator.sweeping import ended, orphaned_tasks
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, counted_words, requested
 
@@ -52,9 +52,8 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
 
 
 def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
-    voice, cluster = caller.voice, request.cluster
-    if cluster.in_containers:
-        program_folders.record(request.playbook, cluster, request.known)
+    voice = caller.voice
+    request.refuse_unprepared()
     request.say_too_big(voice)
     names = frozenset(trial.name for trial in request.plan.trials)
     if (whole := ended.whole(store, request)) is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
-from orchestrator.inputs import json_schema, user_files
+from orchestrator.inputs import json_schema, sites, user_files
 from orchestrator.inputs.user_files import Playbook
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
@@ -61,10 +61,14 @@ def schema(kind: str) -> str:
 def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str]:
     """Lines about playbooks whose image the one inventory beside them does not have prepared."""
     clusters = [(path, noun) for path, noun in valid.items() if isinstance(noun, Cluster)]
-    if len(clusters) != 1 or not clusters[0][1].nodes or not clusters[0][1].in_containers:
+    if len(clusters) != 1:
         return
     ((path, cluster),) = clusters
-    prepared = {user_files.image(choice)[0].name for choice in cluster.images}
+    if cluster.slurm is not None:
+        cluster = cluster.given({"any": "any"})
+    if not cluster.in_containers:
+        return
+    prepared = sites.to_prepare(cluster)
     for other, noun in valid.items():
         if isinstance(noun, Playbook) and noun.image.name not in prepared:
             needed = f"`images:` of {path} with {noun.image.name}"

@@ -1,5 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+from orchestrator import errors
 from orchestrator.collecting.show import Out, present
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
@@ -7,7 +8,7 @@ from orchestrator.planning import bind
 from orchestrator.schedulers import choice
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import submit
+from orchestrator.submitting import jobs, submit
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
@@ -43,6 +44,11 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     def elsewhere(request: Requested) -> int | None:
         if not submit.is_needed(request.cluster):
             return None
+        try:
+            request.refuse_unprepared()
+        except errors.UnfitError:
+            if not jobs.alive(store, request.cluster):  # one of them may be preparing it
+                raise
         return submit.run(store, request.cluster, _way(request), caller.voice)
 
     def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests import SAMPLES
+from tests import ROOT, SAMPLES
 from tests.conftest import PROGRAM, Place
 
 
@@ -84,6 +84,27 @@ def test_what_cannot_be_done_is_said_in_one_go(
     assert needed in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(place.state.glob("sweeps/*"))
+
+
+@pytest.mark.parametrize(
+    ("images", "fix"),
+    [("[reference-rn50]", "Fix: dlperf-orch provision queue."), ("[]", "Fix: write it under")],
+)
+def test_no_job_waits_for_an_image_that_nobody_prepared(
+    place: Place, images: str, fix: str
+) -> None:
+    """`sweep` refuses before it submits, and `check` says what `images:` lacks."""
+    (place.folder / "inventory" / "queue.yaml").write_text(
+        'name: queue\nscheduler: slurm\nslurm: {time: "01:00:00", nodes: 2}\n'
+        f"defaults: {{runtime: docker}}\nimages: {images}\n"
+    )
+    done = place.run("sweep", "smoke", "--inventory", "queue", PATH="")
+    assert done.returncode == 5, done.stderr
+    assert "ERROR IMAGE-NOT-PROVISIONED: image reference-rn50 is not prepared" in done.stderr
+    assert fix in done.stderr
+    smoke = str(ROOT / "playbooks" / "smoke.yaml")
+    said = place.run("check", "inventory/queue.yaml", smoke).stderr
+    assert ("its image is not prepared there" in said) == (images == "[]")
 
 
 def test_json_is_the_only_thing_on_standard_output(place: Place) -> None:

@@ -1,5 +1,7 @@
 """Which nodes count: what --nodes makes of an inventory."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator import errors
@@ -46,3 +48,26 @@ def test_nodes_that_are_not_there_are_refused(pattern: str, words: str) -> None:
     with pytest.raises(errors.UsageError, match="NO-NODE") as raised:
         sites.narrowed(FOUR, pattern)
     assert words in raised.value.cause
+
+
+def queue(runtime: str = "docker", **asked: Any) -> Cluster:
+    """An inventory whose nodes Slurm gives."""
+    slurm = {"partition": "main", "time": "04:00:00", "nodes": 4, **asked}
+    document = {"name": "queue", "scheduler": "slurm", "slurm": slurm}
+    return Cluster.model_validate({**document, "defaults": {"runtime": runtime}})
+
+
+@pytest.mark.parametrize(
+    "asked", [{"time": "00:30:00"}, {"nodes": 2}, {"jobs": "by-nodes"}, {"account": "perf"}]
+)
+def test_what_a_job_is_asked_for_makes_no_other_nodes(asked: dict[str, Any]) -> None:
+    """Nodes found fit in one job are so in a longer or a smaller one."""
+    assert sites.digest(queue(**asked)) == sites.digest(queue())
+
+
+@pytest.mark.parametrize(
+    "asked", [{"partition": "other"}, {"extra": ("--constraint=h100",)}, {"runtime": "process"}]
+)
+def test_another_partition_is_other_nodes(asked: dict[str, Any]) -> None:
+    """So are a constraint and a runtime: what was prepared may be elsewhere."""
+    assert sites.digest(queue(**asked)) != sites.digest(queue())

@@ -219,6 +219,7 @@ def test_an_edited_inventory_is_provisioned_again(desk: Desk) -> None:
     done = desk.run("sweep", name, "--inventory", str(edited))
     assert done.returncode == 5, done.stderr
     assert "ERROR IMAGE-NOT-PROVISIONED" in done.stderr
+    assert "was edited after it was provisioned. Fix: dlperf-orch provision " in done.stderr
     assert desk.json("provision", str(edited))["actions"] == []
     assert desk.run("sweep", name).returncode == 0
 
