@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,28 @@ def test_a_closed_port_is_refused_at_once(reach: Reach, tmp_path: Path) -> None:
     assert error.where == {"node": "here", "address": "127.0.0.1"}
     assert f"port {port} refuses" in error.cause
     assert time.monotonic() - began < 5
+
+
+def test_an_idle_connection_takes_no_time(reach: Reach, serve: Serve) -> None:
+    """Its reader sleeps: over 1,000 nodes ten awakenings a second each are a whole processor."""
+    before = set(Path("/proc/self/task").iterdir())
+    transport = reach(serve().target())
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+    readers = set(Path("/proc/self/task").iterdir()) - before
+    began = awakenings(readers)
+    time.sleep(1)
+    assert awakenings(readers) - began < 3
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+
+
+def awakenings(threads: set[Path]) -> int:
+    """How often these threads went to sleep, by the kernel's count; those that live."""
+    count = 0
+    for thread in threads:
+        with suppress(OSError):
+            text = (thread / "status").read_text()
+            count += int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return count
 
 
 def test_a_name_without_an_address_is_unreachable(reach: Reach, serve: Serve) -> None:
