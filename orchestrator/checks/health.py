@@ -92,7 +92,7 @@ def _hca(node: Node, hca: HcaHealth) -> Iterator[Finding]:
     if narrow or slow:
         yield _warning(
             node,
-            "PCIE-WIDTH",
+            "PCIE-WIDTH" if narrow else "PCIE-SPEED",
             f"{hca.name} uses {hca.width} PCIe lanes at {hca.speed} GT/s",
             f"{hca.most_width} at {hca.most_speed} GT/s",
             "reseat the card, or put it into a slot that has them",

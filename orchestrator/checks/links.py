@@ -1,7 +1,7 @@
 """Rules about what GPUs are connected by: PCIe lanes, NVLinks and their errors. Each warns."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.health import NvlinkErrors
@@ -10,11 +10,19 @@ from orchestrator.model.site import Finding
 
 
 def lanes(node: Node, gpus: DriverFacts | Silent | None) -> Iterator[Finding]:
-    """GPUs in use on fewer PCIe lanes than they have."""
+    """GPUs in use on fewer or slower PCIe lanes than they have, or than others of their model.
+
+    What an idle GPU saves is none of it: it may use fewer and slower lanes (nvidia-smi(1)). A
+    virtual machine sees a PCIe of its own, and can have been given half of a card's lanes: there
+    only GPUs of one model are compared.
+    """
     if isinstance(gpus, DriverFacts):
+        used = _used(node, gpus)
         for gpu in gpus.gpus:
-            if gpu.index in _used(node, gpus):
-                yield from _lanes(node, gpu)
+            if gpu.index in used:
+                alike = [other for other in gpus.gpus if other.model == gpu.model]
+                yield from _width(node, gpu, alike)
+                yield from _speed(node, gpu, alike)
 
 
 def nvlinks(
@@ -37,17 +45,55 @@ def _used(node: Node, gpus: DriverFacts) -> Collection[int]:
     return node.usable_gpus or [gpu.index for gpu in gpus.gpus]
 
 
-def _lanes(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
-    width, most = gpu.pcie_width, gpu.pcie_width_max
-    if width is not None and most is not None and width < most:
+def _width(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Finding]:
+    widths = (other.pcie_width for other in alike if not _saves(other))
+    most = _usual(widths) if gpu.virtual else gpu.pcie_width_max or 0
+    if gpu.pcie_width is not None and gpu.pcie_width < most and not _saves(gpu):
         yield Finding(
             "warning",
             "PCIE-WIDTH",
             node.name,
-            f"GPU {gpu.index} uses {width} PCIe lanes",
+            f"GPU {gpu.index} uses {gpu.pcie_width} PCIe lanes",
             f"{most}",
             "reseat the card or its riser; compare with the other nodes",
         )
+
+
+def _speed(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Finding]:
+    """What it reaches is no saving; nor is what it uses in state P0 where most use more."""
+    able, used = gpu.pcie_generation_max, gpu.pcie_generation
+    most = max(_usual(other.pcie_generation_max for other in alike), _both_ends(gpu))
+    in_p0 = [other.pcie_generation for other in alike if other.performance_state == "P0"]
+    seen = None
+    if able is not None and able < most:
+        seen = f"reaches PCIe generation {able}"
+    elif gpu.performance_state == "P0" and used is not None and used < (most := _usual(in_p0)):
+        seen = f"uses PCIe generation {used} in state P0"
+    if seen is not None:
+        yield Finding(
+            "warning",
+            "PCIE-SPEED",
+            node.name,
+            f"GPU {gpu.index} {seen}",
+            f"{most}",
+            "look for a slower switch or riser, or a limit in the BIOS; reseat the card",
+        )
+
+
+def _saves(gpu: GpuFacts) -> bool:
+    used, able = gpu.pcie_generation, gpu.pcie_generation_max
+    return used is not None and able is not None and used < able
+
+
+def _both_ends(gpu: GpuFacts) -> int:
+    """The PCIe generation that GPU and slot have; 0 where the driver does not know."""
+    return 0 if gpu.virtual else min(gpu.pcie_generation_gpu or 0, gpu.pcie_generation_slot or 0)
+
+
+def _usual(values: Iterable[int | None]) -> int:
+    """The most frequent of those that are known, of equally frequent ones the largest."""
+    counts = Counter(value for value in values if value is not None)
+    return max(counts, key=lambda value: (counts[value], value), default=0)
 
 
 def _inactive(

@@ -87,6 +87,9 @@ class GpuFacts:
         page_retirement_pending: what GPUs before Ampere do instead of remapping rows.
         rows_remapped: for uncorrected errors, over the GPU's life.
         pcie_width, pcie_width_max: lanes in use, and those that GPU and slot have.
+        pcie_generation, pcie_generation_max: of PCIe, likewise.
+        pcie_generation_gpu, pcie_generation_slot: what each of both could do alone.
+        virtual: whether a virtual machine has it, which sees another PCIe than there is.
     """
 
     index: int
@@ -110,6 +113,12 @@ class GpuFacts:
     pcie_width_max: int | None = None
     vbios: str | None = None
     rows_remapped: int | None = None
+    pcie_generation: int | None = None
+    pcie_generation_max: int | None = None
+    pcie_generation_gpu: int | None = None
+    pcie_generation_slot: int | None = None
+    performance_state: str | None = None
+    virtual: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ _MIB = re.compile(r"([0-9]{1,12}) MiB")
 _MHZ = re.compile(r"([0-9]{1,9}) MHz")
 _WATTS = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?) W")
 _LANES = re.compile(r"([0-9]{1,3})x")
-_LINK = "pci/pci_gpu_link_info/link_widths"
+_LINK = "pci/pci_gpu_link_info"
 _SWITCH = re.compile(r"(Enabled|Disabled|Yes|No)")
 _ACTIVITY = re.compile(r"(Active|Not Active)")
+_VIRTUAL = ("Pass-Through", "VGPU")
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
 _POWER_LIMITS = (
     "gpu_power_readings/current_power_limit",
@@ -160,6 +161,7 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
     reader = _Element(element, f"GPU {index}")
     watts = reader.text(_WATTS, *_POWER_LIMITS)
     aggregate = _uncorrected(reader, "aggregate")
+    mode = reader.text(_TEXT, "gpu_virtualization_mode/virtualization_mode")
     gpu = GpuFacts(
         index=index,
         uuid=reader.text(_UUID, "uuid"),
@@ -178,10 +180,16 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         row_remap_pending=reader.switch("remapped_rows/remapped_row_pending"),
         row_remap_failed=reader.switch("remapped_rows/remapped_row_failure"),
         page_retirement_pending=reader.switch("retired_pages/pending_retirement"),
-        pcie_width=reader.number(_LANES, f"{_LINK}/current_link_width"),
-        pcie_width_max=reader.number(_LANES, f"{_LINK}/max_link_width"),
+        pcie_width=reader.number(_LANES, f"{_LINK}/link_widths/current_link_width"),
+        pcie_width_max=reader.number(_LANES, f"{_LINK}/link_widths/max_link_width"),
         vbios=reader.text(_TEXT, "vbios_version"),
         rows_remapped=reader.number(_COUNT, "remapped_rows/remapped_row_unc"),
+        pcie_generation=reader.number(_COUNT, f"{_LINK}/pcie_gen/current_link_gen"),
+        pcie_generation_max=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_link_gen"),
+        pcie_generation_gpu=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_device_link_gen"),
+        pcie_generation_slot=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_host_link_gen"),
+        performance_state=reader.text(_TEXT, "performance_state"),
+        virtual=None if mode is None else mode in _VIRTUAL,
     )
     return gpu, reader.problems
 

@@ -57,7 +57,7 @@ def test_an_xid_that_is_repeated_is_told_once() -> None:
 def test_an_adapter_at_a_lower_speed_is_told() -> None:
     """A slot of an older PCIe."""
     slow = HcaHealth("mlx5_0", 16, 16, 8.0, 16.0, {})
-    assert codes(checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-WIDTH"]
+    assert codes(checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-SPEED"]
 
 
 def test_another_vbios_is_told() -> None:

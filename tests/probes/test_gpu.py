@@ -34,6 +34,10 @@ A100_40GB = GpuFacts(
     pcie_width=16,
     pcie_width_max=16,
     vbios="92.00.45.00.03",
+    pcie_generation=4,
+    pcie_generation_max=4,
+    performance_state="P0",
+    virtual=True,
 )
 A100_80GB = GpuFacts(
     index=0,
@@ -56,6 +60,12 @@ A100_80GB = GpuFacts(
     pcie_width=16,
     pcie_width_max=16,
     vbios="92.00.36.00.02",
+    pcie_generation=4,
+    pcie_generation_max=4,
+    pcie_generation_gpu=4,
+    pcie_generation_slot=4,
+    performance_state="P0",
+    virtual=False,
 )
 T4 = GpuFacts(
     index=0,
@@ -81,6 +91,10 @@ T4 = GpuFacts(
     pcie_width=8,
     pcie_width_max=16,
     vbios="90.04.84.00.06",
+    pcie_generation=3,
+    pcie_generation_max=3,
+    performance_state="P0",
+    virtual=True,
 )
 A10G = GpuFacts(
     index=0,
@@ -104,6 +118,10 @@ A10G = GpuFacts(
     pcie_width=8,
     pcie_width_max=16,
     vbios="94.02.75.00.01",
+    pcie_generation=1,
+    pcie_generation_max=4,
+    performance_state="P8",
+    virtual=True,
 )
 # By sample: driver, CUDA, its one GPU and the codes of its problems.
 EXPECTED = {
@@ -179,6 +197,12 @@ def test_the_document_has_the_promised_keys() -> None:
                 "pcie_width_max": None,
                 "vbios": None,
                 "rows_remapped": None,
+                "pcie_generation": None,
+                "pcie_generation_max": None,
+                "pcie_generation_gpu": None,
+                "pcie_generation_slot": None,
+                "performance_state": None,
+                "virtual": None,
             }
         ],
         "problems": [
