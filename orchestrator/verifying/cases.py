@@ -15,6 +15,7 @@ from orchestrator.verifying.trials import DerivedTrial
 
 WIDE_SPREAD = 0.10
 PLAUSIBLE_EFFICIENCY = 1.05
+CHANGED = frozenset({"LOG-CHANGED", "MISSING", "OUTCOME-CHANGED"})
 ALIKE = (
     *("image", "kernel", "driver", "torch", "cpus"),
     *("arch", "num_classes", "image_size", "memory_format", "data_backend"),
@@ -46,6 +47,11 @@ class CaseTrial:
         """Make it invalid if it is valid, by this reason."""
         self.derived.reasons.append(reason)
         self.state = "invalid" if self.state == "valid" else self.state
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether what it stands on is gone, or is not what it was after the run."""
+        return not CHANGED.isdisjoint(code for code, _ in self.derived.reasons)
 
     @property
     def beside(self) -> list[str]:

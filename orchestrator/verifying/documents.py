@@ -98,7 +98,9 @@ def _of_trial(trial: CaseTrial) -> dict[str, object]:
         "attempt": 0 if trial.state == "not-needed" else trial.outcome.get("attempt", 0),
         "state": trial.state,
     }
-    if trial.state in ("valid", "invalid"):
+    if trial.state == "invalid" and trial.sha256 is None:
+        found |= {"nodes": [], "sha256": None, "log": None}
+    elif trial.state in ("valid", "invalid"):
         found |= {"nodes": trial.nodes, "sha256": trial.sha256, "beside": trial.beside}
         found |= {"log": f"logs/{trial.plan.get('log')}", "provenance": dict(trial.provenance)}
     if trial.state == "valid":

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.verifying import machines, plain_nccl, records, trials
+from orchestrator.verifying import machines, marks, plain_nccl, records, trials
 from orchestrator.verifying.cases import CaseTrial
 from orchestrator.verifying.differences import Findings, at, codes, items, number, text
-from orchestrator.verifying.marks import Mark, compare
+from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.records import Folder
 from orchestrator.verifying.trials import DerivedTrial
 
@@ -27,8 +27,10 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
     record = f"{log.removesuffix('.log')}.json"
     if not any(it.get("outcome") for it in ends) and not (place.path / record).exists():
         return CaseTrial(planned, name, "planned", DerivedTrial(), {}, "-", [], None)
-    outcome = place.document(record) or {}
-    _check_outcome(place, record, outcome, ends)
+    outcome = place.document(record)
+    if outcome is None or not _counts(place, record, outcome, ends):
+        changed = DerivedTrial(reasons=[("OUTCOME-CHANGED", "its outcome does not count")])
+        return CaseTrial(planned, name, "invalid", changed, {}, "-", [], None)
     _check_intent(place, planned, outcome, events)
     state, case = text(outcome.get("state")), planned.get("case")
     nodes = [text(end.get("node")) for end in items(outcome.get("tasks"))]
@@ -36,43 +38,50 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
     found = CaseTrial(
         planned, name, state or "invalid", DerivedTrial(), outcome, "-", nodes, digest
     )
-    records.check_raw_logs(place, record, outcome)
+    raw_logs_fit = records.check_raw_logs(place, record, outcome)
+    changed_states = records.changed_states(place, record, outcome)
     if state in ENDED_OTHERWISE or not isinstance(case, Mapping):
         place.findings.leave("how gangs ended", f"{name}: {state}: it was seen while it ran")
         return found
-    _derive(place, plan, case, found)
+    _derive(place, plan, found, changed_states)
+    if digest != outcome.get("sha256") or (len(nodes) > 1 and not raw_logs_fit):
+        found.derived.reasons.append(("LOG-CHANGED", "a log is not what it was after the run"))
     _check_attempt(place, planned, found)
     _judge(place, record, found)
     return found
 
 
-def _derive(place: Folder, plan: Object, case: Object, found: CaseTrial) -> None:
-    """Read its log, and what was seen of its machines."""
-    log = f"logs/{text(found.plan.get('log'))}"
+def _derive(place: Folder, plan: Object, found: CaseTrial, changed_states: Sequence[str]) -> None:
+    """Read its log, and what was seen of its machines where that is what it was."""
+    log, case = f"logs/{text(found.plan.get('log'))}", found.plan.get("case")
+    assert isinstance(case, Mapping)
     try:
         found.derived = trials.derived(place.path / log, plan, case)
     except OSError:
         place.findings.differs(log, "", "no such file", "the log of a trial that counts")
         found.derived.reasons.append(("MISSING", "its log is gone"))
-    folder = place.path / f"attempts/{found.name}/a{found.outcome.get('attempt')}"
-    if found.outcome.get("observed"):
+    found.marks = [*found.derived.marks]
+    if changed_states:
+        found.marks.append(Mark("STATE-CHANGED", (", ".join(changed_states), "sha256")))
+    elif found.outcome.get("observed"):
+        folder = place.path / f"attempts/{found.name}/a{found.outcome.get('attempt')}"
         found.machines = machines.derived(folder, found.outcome, found.derived)
-    found.marks = [*found.derived.marks, *found.machines.marks]
+        found.marks += found.machines.marks
 
 
-def _check_outcome(place: Folder, record: str, outcome: Object, ends: Sequence[Object]) -> None:
-    """Compare an outcome with its event, and its log with both."""
+def _counts(place: Folder, record: str, outcome: Object, ends: Sequence[Object]) -> bool:
+    """Compare an outcome with its event, and its log with it; whether both outcomes are one."""
     findings, attempt = place.findings, outcome.get("attempt")
     event = next((it for it in reversed(ends) if it.get("attempt") == attempt), None)
     log = f"{record.removesuffix('.json')}.log"
     if event is None:
         findings.differs(record, "attempt", attempt, "one of which events.jsonl has an outcome")
-        return
+        return False
     digest = place.sha256(record)
     if event.get("outcome") != digest:
         findings.differs(record, "sha256", digest, f"{event.get('outcome')} by events.jsonl")
-    for key in ("trial", "state", "sha256"):
-        findings.same(record, key, outcome.get(key), event.get(key))
+    recorded = {key: event.get(key) for key in ("trial", "state", "sha256")}
+    findings.same(record, "", {key: outcome.get(key) for key in recorded}, recorded)
     problems = items(outcome.get("problems"))
     first: Object = problems[0] if problems else {}
     for key in ("code", "message"):
@@ -80,6 +89,8 @@ def _check_outcome(place: Folder, record: str, outcome: Object, ends: Sequence[O
     found = place.sha256(log)
     if outcome.get("sha256") and found != outcome.get("sha256"):
         findings.differs(log, "sha256", found, f"{outcome.get('sha256')} by {record}")
+    alike = all(outcome.get(key) == value for key, value in recorded.items())
+    return alike and event.get("outcome") in (digest, "", None)
 
 
 def _check_intent(
@@ -101,6 +112,8 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     document = Folder(place.path, Findings()).sealed(name)  # it is checked by itself
     if document is None:
         place.findings.differs(name, "", "no such document", "an attempt that counts")
+        if len(found.nodes) > 1:
+            found.derived.reasons.append(("OUTCOME-CHANGED", "nothing tells what was started"))
         return
     log = f"logs/{text(planned.get('log'))}"
     record = f"{log.removesuffix('.log')}.json"
@@ -111,6 +124,8 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     digest = place.sha256(raw)
     if digest != found.sha256:
         place.findings.differs(log, "sha256", found.sha256, f"{digest}, of {raw}")
+    if found.has_changed:
+        return
     found.transport, reasons = plain_nccl.transport(place.path / folder, document)
     found.derived.reasons += reasons
     if found.outcome.get("transport") is not None:
@@ -147,7 +162,9 @@ def _judge(place: Folder, record: str, found: CaseTrial) -> None:
     """Compare the recorded state, number and marks with what was derived."""
     outcome, derived, findings = found.outcome, found.derived, place.findings
     state, said = text(outcome.get("state")), codes(outcome.get("problems"))
-    if state == "valid" and derived.reasons:
+    if found.has_changed:
+        found.state = "invalid"
+    elif state == "valid" and derived.reasons:
         seen = "; ".join(f"{code}: {words}" for code, words in derived.reasons)
         findings.differs(record, "state", "valid", f"invalid: {seen}")
         found.state = "invalid"
@@ -155,8 +172,8 @@ def _judge(place: Folder, record: str, found: CaseTrial) -> None:
         written = {key: outcome.get(key) for key in ("throughput", "lines")}
         numbers = {"throughput": derived.throughput, "lines": derived.lines}
         findings.same(record, "", written, numbers)
-        of_machines: list[Mark] = found.machines.marks
-        compare(findings, record, "marks", outcome.get("marks"), of_machines)
+        if "STATE-CHANGED" not in marks.codes(found.marks):
+            marks.compare(findings, record, "marks", outcome.get("marks"), found.machines.marks)
     elif not derived.reasons:
         if {*said} <= BY_LOGS and not derived.doubts:
             wrong = f"invalid: {' '.join(said)}"

@@ -125,21 +125,33 @@ def check_attempt(folder: Folder, name: str) -> Mapping[str, object] | None:
     return document
 
 
-def check_raw_logs(folder: Folder, name: str, outcome: Mapping[str, object]) -> None:
-    """Compare every task's raw log with the outcome that was recorded of it."""
-    trial, attempt = text(outcome.get("trial")), number(outcome.get("attempt"))
+def check_raw_logs(folder: Folder, name: str, outcome: Mapping[str, object]) -> bool:
+    """Compare every task's raw log with the outcome that was recorded of it; whether all fit."""
+    fit = True
     for place, end in enumerate(items(outcome.get("tasks"))):
-        log = f"attempts/{trial}/a{attempt}/r{end.get('node_rank')}.log"
+        log = f"{_attempt_of(outcome)}/r{end.get('node_rank')}.log"
         digest = folder.sha256(log)
         if digest != text(end.get("sha256")) and (digest or end.get("sha256")):
             where = f"tasks[{place}].sha256 of {name}"
             folder.findings.differs(log, "sha256", digest, f"{end.get('sha256')} by {where}")
-    seen = outcome.get("observed")
-    for file, said in seen.items() if isinstance(seen, dict) else ():
-        observed = f"attempts/{trial}/a{attempt}/{file}"
-        if folder.sha256(observed) != said:
-            found = folder.sha256(observed)
-            folder.findings.differs(observed, "sha256", found, f"{said} by {name}")
+            fit = False
+    return fit
+
+
+def changed_states(folder: Folder, name: str, outcome: Mapping[str, object]) -> list[str]:
+    """Observers' files that are not what they were after the run; each is a difference."""
+    observed = outcome.get("observed")
+    changed = []
+    for file, said in observed.items() if isinstance(observed, dict) else ():
+        path = f"{_attempt_of(outcome)}/{file}"
+        if (digest := folder.sha256(path)) != said:
+            folder.findings.differs(path, "sha256", digest, f"{said} by {name}")
+            changed.append(file)
+    return changed
+
+
+def _attempt_of(outcome: Mapping[str, object]) -> str:
+    return f"attempts/{text(outcome.get('trial'))}/a{number(outcome.get('attempt'))}"
 
 
 def _listed(folder: Folder) -> Iterator[tuple[str, str]]:

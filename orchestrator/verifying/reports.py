@@ -21,7 +21,7 @@ from orchestrator.verifying.pages import Page
 from orchestrator.verifying.records import Folder
 
 RESULTS, MARKDOWN, HTML, FIGURES = "results.json", "report.md", "report.html", "figures"
-LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED"})
+LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE"})
 """Reasons that only a comparison with other files gives."""
 NOT_DERIVED = {
     "published values": "they come with the program; the differences from them are derived",
@@ -204,7 +204,11 @@ def _check_problems(
     known = {*codes(own.outcome.get("problems")), *(code for code, _ in own.derived.reasons)}
     known |= {*marks.codes(own.machines.marks)} | ({"MISSING"} if own.state == "planned" else set())
     for code in codes(written.get("problems")):
-        if code not in known and not (code in LATER and own.derived.reasons):
+        if (
+            code not in known
+            and not own.has_changed
+            and not (code in LATER and own.derived.reasons)
+        ):
             where = f"{place}.problems"
             findings.differs(RESULTS, where, code, f"no {code} by its outcome and its log")
     throughput = number(written.get("throughput"))
