@@ -16,7 +16,7 @@ from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Evidence, Measurement, Result
 
 SHA256 = "0123456789abcdef" * 4
-PYTORCH = Layout(framework="PyTorch", throughput="samples/s(PyTorch)")
+PYTORCH = Layout(throughput="samples/s(PyTorch)")
 # Seed 003: the printed throughputs of three of the AMP cases, in the order of the logs' numbers.
 SEED_AMP = {
     "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),

@@ -69,15 +69,9 @@ class ClassesSeen:
 
 @dataclass(frozen=True, slots=True)
 class FilesSeen:
-    """The files right in a folder.
-
-    Args:
-        sizes: in bytes by name.
-        others: names of what is no file.
-    """
+    """The files right in a folder; sizes in bytes by name."""
 
     sizes: Mapping[str, int]
-    others: tuple[str, ...] = ()
 
 
 Contents = tuple[ClassesSeen | FilesSeen, ...]
@@ -134,7 +128,4 @@ def _classes(lines: list[str]) -> Iterator[tuple[int, ClassesSeen]]:
 
 def _files(lines: list[str], at: int) -> FilesSeen:
     matches = [match for line in lines if (match := _FILE.fullmatch(line)) and int(match[1]) == at]
-    return FilesSeen(
-        sizes={match[4]: int(match[3]) for match in matches if match[2] == "f"},
-        others=tuple(match[4] for match in matches if match[2] != "f"),
-    )
+    return FilesSeen({match[4]: int(match[3]) for match in matches if match[2] == "f"})

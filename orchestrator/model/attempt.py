@@ -99,13 +99,11 @@ class GangEnd:
 
     Args:
         reason: done, failed, stalled, stopped; else why the task ended that ended the others.
-        lasted_s: from opening the gates to the last task's end.
         first: the end that ended all others; None where they ended well or were told to.
     """
 
     reason: str
     ends: tuple[TaskEnd, ...]
-    lasted_s: float
     first: TaskEnd | None = None
 
     @property

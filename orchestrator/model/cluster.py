@@ -60,11 +60,6 @@ class Cluster(Noun):
         """Whether every node sees this machine's files at the same paths."""
         return all(node.shares_files for node in self.members)
 
-    @property
-    def is_here(self) -> bool:
-        """Whether every node is the machine that this program runs on."""
-        return all(node.is_here for node in self.members)
-
     @cached_property
     def members(self) -> tuple[Node, ...]:
         """The nodes in the order of the file, which is rank order."""

@@ -96,9 +96,6 @@ PathInside = Annotated[
     ),
     AfterValidator(_leads_down),
 ]
-Argument = Annotated[
-    str, Matching(re.compile(r"[A-Za-z0-9_./=:@+-]{1,200}"), "a word without shell characters")
-]
 
 
 def derived_tag(name: str, inputs: str) -> str:
@@ -170,8 +167,6 @@ class Image(Noun):
     playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
-    entrypoint: tuple[Argument, ...] | None = None
-    """What starts the program inside the image; as its base says, unless said otherwise."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
     """Whose user space for InfiniBand goes in: that of ``ofed``, the distribution's, or no other
     than what the base has."""

@@ -12,13 +12,11 @@ class Layout:
         kind: placements: a row a placement, a table for each batch size and precision. groups: a
             row a case by name, in groups, with latency and memory. gpus: a row a number of GPUs, a
             column each precision and batch size.
-        framework: such as PyTorch or OneFlow.
         nodes, gpus, batch, throughput: heads of the columns.
         decimals: of throughput, when printed.
     """
 
     kind: Literal["placements", "groups", "gpus"] = "placements"
-    framework: str = ""
     nodes: str = "node_num"
     gpus: str = "gpu_num_per_node"
     batch: str = "batch_size_per_device"

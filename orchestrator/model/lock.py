@@ -1,12 +1,12 @@
 """The lock file: digests of images and downloads, as `provision --lock` found them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.model.image import Digest, FileUrl, Image
+from orchestrator.model.image import Digest, FileUrl
 from orchestrator.model.text import ImageReference, Noun
 
 
@@ -23,12 +23,6 @@ class LockFile(Noun):
     """By base reference: the digest that its registry gave."""
     downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
     """By URL: the sha256 of the bytes that came from there."""
-
-    def missing(self, images: Iterable[Image]) -> tuple[str, ...]:
-        """Base references and URLs that these images need and the lock does not have."""
-        needed = [name for image in images for name in (image.base, *image.downloads)]
-        locked = self.images.keys() | self.downloads.keys()
-        return tuple(name for name in dict.fromkeys(needed) if name not in locked)
 
     def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
         """The lock with these digests too; what it held for the same names is replaced.

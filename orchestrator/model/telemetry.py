@@ -41,21 +41,15 @@ class HostMoment:
 
     Args:
         task_s: of the task, of processes that live; None where they were not counted.
-        cgroup_s, held_back_s: of the task's container, and how long its quota held it back.
         load: of the last minute.
-        pressure_s: in which some task waited for processors, memory, input and output.
     """
 
     at_s: float
     busy_s: float
     steal_s: float
     task_s: float | None
-    cgroup_s: float | None
-    held_back_s: float | None
     load: float | None
     available_mib: float | None
-    swap_mib: float | None
-    pressure_s: tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ MOST_EVENTS = 256  # what an engine remembers
 class ListedContainer:
     """A container in the engine's list."""
 
-    id: str
     name: str
     labels: Mapping[str, str]
     state: str
@@ -41,8 +40,6 @@ class ContainerState:
     pid: int
     exit_code: int
     oom_killed: bool
-    error: str
-    started_at: str
 
     @property
     def finished(self) -> bool:
@@ -70,8 +67,6 @@ class Containers:
             pid=state.get("Pid", 0),
             exit_code=state.get("ExitCode", 0),
             oom_killed=bool(state.get("OOMKilled")),
-            error=state.get("Error", ""),
-            started_at=state.get("StartedAt", ""),
         )
 
     def labelled(self, *labels: str) -> tuple[ListedContainer, ...]:
@@ -81,7 +76,6 @@ class Containers:
         )
         return tuple(
             ListedContainer(
-                id=answer["Id"],
                 name=answer["Names"][0].removeprefix("/") if answer.get("Names") else "",
                 labels=answer.get("Labels") or {},
                 state=answer["State"],

@@ -223,7 +223,7 @@ class DockerRuntime:
                     code="TIMEOUT",
                     node=self._node,
                 )
-            return Completed(argv, state.exit_code, *self._containers.output(name))
+            return Completed(state.exit_code, *self._containers.output(name))
         finally:
             self._containers.remove(name)
 

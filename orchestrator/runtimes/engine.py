@@ -1,7 +1,6 @@
 """One node's Docker engine, asked over the node's own connection."""
 
 import http.client
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ from orchestrator.transports import Stream, Transport
 
 T = TypeVar("T")
 OLDEST_API = "1.30"
-PASSWORD = re.compile(r"//[^/@]*@")
 SOCKET = "/var/run/docker.sock"
 WHOSE = 'id -un; stat -c "the socket is of %U:%G, mode %a" "$1" 2>/dev/null'
 # requests lets errors of the libraries below it through while an answer is being read.
@@ -39,18 +37,12 @@ BROKEN = (
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """Version and settings of an engine; ``api_version`` is the one that we use with it."""
+    """What an engine has for GPUs; ``api_version`` is the one that we use with it."""
 
     server_version: str
     api_version: str
     runtimes: tuple[str, ...]
     cdi: bool
-    root_dir: str
-    storage_driver: str
-    logging_driver: str
-    live_restore: bool
-    insecure_registries: tuple[str, ...]
-    proxies: Mapping[str, str]
 
 
 class Engine:
@@ -83,24 +75,13 @@ class Engine:
         self._clients: dict[float, Any] = {}
 
     def facts(self) -> EngineFacts:
-        """Version and settings of the engine, asked now."""
+        """What the engine says of itself, asked now."""
         info = self.ask(lambda client: client.info())
-        registries = info.get("RegistryConfig") or {}
         return EngineFacts(
             server_version=info["ServerVersion"],
             api_version=self._connected(self.patience.answer_s).api_version,
             runtimes=tuple(sorted(info.get("Runtimes") or ())),
             cdi=bool(info.get("CDISpecDirs")),
-            root_dir=info["DockerRootDir"],
-            storage_driver=info["Driver"],
-            logging_driver=info["LoggingDriver"],
-            live_restore=bool(info.get("LiveRestoreEnabled")),
-            insecure_registries=tuple(_insecure(registries)),
-            proxies={
-                name: PASSWORD.sub("//", info[key])
-                for name, key in (("http", "HttpProxy"), ("https", "HttpsProxy"))
-                if info.get(key)
-            },
         )
 
     def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
@@ -240,10 +221,3 @@ def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
-
-
-def _insecure(registries: Mapping[str, Any]) -> Iterator[str]:
-    yield from registries.get("InsecureRegistryCIDRs") or ()
-    for name, settings in (registries.get("IndexConfigs") or {}).items():
-        if not settings.get("Secure", True):
-            yield name

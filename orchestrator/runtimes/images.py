@@ -36,9 +36,7 @@ class ImageFacts:
 
     id: str
     repo_digests: tuple[str, ...]
-    size_bytes: int
     entrypoint: tuple[str, ...]
-    env: tuple[str, ...]
     labels: Mapping[str, str]
 
 
@@ -58,9 +56,7 @@ class Images:
         return ImageFacts(
             id=answer["Id"],
             repo_digests=tuple(answer.get("RepoDigests") or ()),
-            size_bytes=answer["Size"],
             entrypoint=tuple(config.get("Entrypoint") or ()),
-            env=tuple(config.get("Env") or ()),
             labels=config.get("Labels") or {},
         )
 

@@ -84,7 +84,6 @@ class Wait:
         return GangEnd(
             reason=flooded.why if flooded else self._reason or "done",
             ends=ends,
-            lasted_s=time.monotonic() - self._began,
             first=flooded or self._first,
         )
 

@@ -81,7 +81,7 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
             code="SLURM-REFUSED",
             fix="run it again when a node is free (`sinfo`), or name --account or a partition",
         )
-    return Completed(words, done.returncode, done.stdout, done.stderr)
+    return Completed(done.returncode, done.stdout, done.stderr)
 
 
 def _no_partition(name: str) -> errors.UnfitError:

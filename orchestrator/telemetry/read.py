@@ -84,19 +84,14 @@ def _host(line: Sequence[str], boot_s: float, hz: float) -> HostMoment | None:
     if at_s is None or len(times) != 8:
         return None
     user, nice, system, _, _, irq, softirq, steal = times
-    task, cgroup_us, held_us, load, available_kib, swap_kib, *pressure_us = numbers[8:]
-    cpu, memory, io = (_scaled(value, 1e6) for value in pressure_us)
+    task, _, _, load, available_kib = numbers[8:13]
     return HostMoment(
         at_s=boot_s + at_s,
         busy_s=(user + nice + system + irq + softirq) / hz,
         steal_s=steal / hz,
         task_s=_scaled(task, hz),
-        cgroup_s=_scaled(cgroup_us, 1e6),
-        held_back_s=_scaled(held_us, 1e6),
         load=load,
         available_mib=_scaled(available_kib, 1024),
-        swap_mib=_scaled(swap_kib, 1024),
-        pressure_s=(cpu, memory, io),
     )
 
 

@@ -12,7 +12,6 @@ from typing import Protocol
 class Completed:
     """A command that ran to its end; a non-zero exit is an answer, not an error."""
 
-    argv: tuple[str, ...]
     exit_code: int
     stdout: bytes
     stderr: bytes

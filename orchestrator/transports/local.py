@@ -82,11 +82,11 @@ class LocalTransport:
                 node=self.node,
             ) from error
         except FileNotFoundError:
-            return Completed(argv, 127, b"", f"{argv[0]}: not found".encode())
+            return Completed(127, b"", f"{argv[0]}: not found".encode())
         except OSError as error:
             raise self._unstarted(argv, error) from error
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return Completed(argv, status, done.stdout, done.stderr)
+        return Completed(status, done.stdout, done.stderr)
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.

@@ -64,7 +64,7 @@ class SshTransport:
                 ) from error
         if status == -1:
             raise session.lost(argv[0])
-        return Completed(argv, status, stdout, stderr)
+        return Completed(status, stdout, stderr)
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.

@@ -149,7 +149,7 @@ def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
     return f"limit={limit_s:g}\ncase $SLURMD_NODENAME in\n{cases}esac\n{FRAME}"
 
 
-def answers(argv: Mapping[str, tuple[str, ...]], output: bytes) -> dict[str, Completed]:
+def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     """The whole answers in a step's output, by node; lines of several nodes may alternate."""
     parts: dict[tuple[str, str], bytes] = {}
     status: dict[str, int] = {}
@@ -162,9 +162,7 @@ def answers(argv: Mapping[str, tuple[str, ...]], output: bytes) -> dict[str, Com
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(words, status[node], *_streams(parts, node))
-        for node, words in argv.items()
-        if node in status
+        node: Completed(status[node], *_streams(parts, node)) for node in nodes if node in status
     }
 
 

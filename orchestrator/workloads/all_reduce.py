@@ -127,7 +127,7 @@ WORKLOAD = Workload(
     rules=frozenset({"rates"}),
     published=published,
     log_prefix="all_reduce",
-    layout=Layout(framework="PyTorch", throughput="busbw (GB/s)"),
+    layout=Layout(throughput="busbw (GB/s)"),
     read=logs.reader(FORMAT),
     fabric=logs.fabric,
     progress=logs.progress(FORMAT),

@@ -112,7 +112,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
-    layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
+    layout=Layout(throughput="samples/s(PyTorch)"),
     published=published,
     read=logs.reader(logs.DLLOGGER, (25, 125)),
     fabric=logs.fabric,

@@ -208,7 +208,7 @@ WORKLOAD = Workload(
     log_prefix="r50",
     told_by_name=told_by_name,
     stem=stem,
-    layout=Layout(kind="gpus", framework="TensorFlow"),
+    layout=Layout(kind="gpus"),
     published=published,
     read=logs.reader(logs.TENSORFLOW),
     fabric=logs.fabric,

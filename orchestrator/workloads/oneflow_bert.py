@@ -95,7 +95,7 @@ WORKLOAD = Workload(
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="bert_base",
-    layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),
     read=logs.reader(logs.ONEFLOW_BERT),
     fabric=logs.fabric,

@@ -118,7 +118,7 @@ WORKLOAD = Workload(
     devices=frozenset({"cuda"}),
     axes=frozenset(),
     log_prefix="rn50",
-    layout=Layout(framework="OneFlow", nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=published,
     read=logs.reader(logs.ONEFLOW_RN50),
     fabric=logs.fabric,

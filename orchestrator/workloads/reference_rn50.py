@@ -105,7 +105,7 @@ WORKLOAD = Workload(
     axes=frozenset({"accumulation_steps"}),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
-    layout=Layout(framework="PyTorch", throughput="samples/s(PyTorch)"),
+    layout=Layout(throughput="samples/s(PyTorch)"),
     read=logs.reader(logs.DLLOGGER, (25, 125)),
     fabric=logs.fabric,
     progress=logs.progress(logs.DLLOGGER),

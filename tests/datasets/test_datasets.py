@@ -146,7 +146,6 @@ def test_files_are_listed_with_their_sizes(tmp_path: Path) -> None:
         "train-00001-of-00002": 1001,
         "validation-00000-of-00001": 1000,
     }
-    assert train.others == ("more",)
     assert val == train
 
 

@@ -18,7 +18,7 @@ def end(why: str = "exited", status: int | None = 1, node: str = "vs001", rank: 
 
 def gang(reason: str, *ends: TaskEnd) -> GangEnd:
     """A gang whose first task is the one that ended it."""
-    return GangEnd(reason, ends, 1.0, ends[0] if ends else None)
+    return GangEnd(reason, ends, ends[0] if ends else None)
 
 
 @pytest.mark.parametrize(

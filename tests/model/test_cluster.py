@@ -315,7 +315,7 @@ def test_a_cluster_says_where_its_tasks_run(
     """In containers or as plain processes, on this machine or elsewhere."""
     said = {"name": "lab", "defaults": defaults, "nodes": [{"name": "n1", "address": "10.0.0.1"}]}
     cluster = Cluster.model_validate_json(json.dumps(said))
-    assert (cluster.in_containers, cluster.is_here) == (in_containers, is_here)
+    assert (cluster.in_containers, cluster.members[0].is_here) == (in_containers, is_here)
 
 
 def test_a_copy_with_other_nodes_has_members_of_its_own() -> None:

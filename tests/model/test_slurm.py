@@ -39,7 +39,6 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
     assert [node.name for node in cluster.members] == ["gpu2", "gpu1"]
     assert {node.transport for node in cluster.members} == {"slurm"}
     assert cluster.shares_files
-    assert not cluster.is_here
 
 
 @pytest.mark.parametrize(

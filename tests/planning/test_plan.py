@@ -249,7 +249,7 @@ def test_start_skew_is_known_only_if_every_gate_opened(
 ) -> None:
     """From the first gate to the last; a task that never started leaves no number."""
     ends = tuple(TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", at) for rank, at in enumerate(went))
-    assert GangEnd(reason="done", ends=ends, lasted_s=1.0).start_skew_s == skew
+    assert GangEnd(reason="done", ends=ends).start_skew_s == skew
 
 
 def test_trials_are_selected_by_placement_or_name() -> None:

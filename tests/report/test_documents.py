@@ -198,7 +198,7 @@ def test_topology_is_written_as_the_driver_prints_it() -> None:
     assert "CPU Affinity" not in report.matrix(read.links, {})
 
 
-GPUS = Layout(kind="gpus", framework="TensorFlow")
+GPUS = Layout(kind="gpus")
 
 
 def test_tensorflow_has_the_documents_two_tables() -> None:

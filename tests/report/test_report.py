@@ -405,7 +405,7 @@ def test_no_difference_has_no_sign_of_its_own() -> None:
 
 def test_layout_gives_heads_and_decimals() -> None:
     """OneFlow's documents print one decimal, and call the columns otherwise."""
-    layout = Layout(framework="OneFlow", nodes="num_nodes", decimals=1)
+    layout = Layout(nodes="num_nodes", decimals=1)
     (final,), (every,) = (
         tables(section(report.markdown(sweep(results(SEED_AMP), layout=layout)), name))
         for name in ("Final Result", "All Results")

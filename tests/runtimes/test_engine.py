@@ -81,14 +81,11 @@ def test_streams_are_few_and_kept(dockerd: Dockerd, engine: Engine) -> None:
 
 
 def test_facts_are_the_engines_own(dockerd: Dockerd, engine: Engine) -> None:
-    """Version, root and drivers, as its own command line says them."""
+    """Version and runtimes, as its own command line says them."""
     facts = engine.facts()
     said = json.loads(dockerd.docker("info", "--format", "{{json .}}"))
     assert facts.server_version == said["ServerVersion"]
-    assert facts.root_dir == f"{dockerd.folder}/docker"
-    assert facts.storage_driver == said["Driver"]
-    assert "runc" in facts.runtimes
-    assert not facts.live_restore
+    assert facts.runtimes == tuple(sorted(said["Runtimes"]))
 
 
 @pytest.mark.parametrize(

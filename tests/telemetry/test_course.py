@@ -9,13 +9,12 @@ from orchestrator.telemetry.course import MOST, course
 from orchestrator.telemetry.read import telemetry
 from tests.telemetry.test_read import GPUS, STATE
 
-NONE = (None, None, None)
 BARE = NodeTelemetry("vs001", 8, (), (), ())
 
 
 def host(at_s: float, busy_s: float, available_mib: float | None = 2048.0) -> HostMoment:
     """A moment of a node."""
-    return HostMoment(at_s, busy_s, 0.0, None, None, None, 1.5, available_mib, None, NONE)
+    return HostMoment(at_s, busy_s, 0.0, None, 1.5, available_mib)
 
 
 def test_a_recorded_throttle_lies_where_it_was() -> None:

@@ -12,13 +12,12 @@ from orchestrator.telemetry.read import telemetry
 from tests.measuring.trials import LOG
 from tests.telemetry.test_read import GPUS, STATE
 
-NONE = (None, None, None)
 WINDOW = Period("window", 100.0, 110.0)
 
 
 def host(at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0) -> HostMoment:
     """A moment of a node."""
-    return HostMoment(at_s, busy_s, steal_s, task_s, None, None, 1.5, None, None, NONE)
+    return HostMoment(at_s, busy_s, steal_s, task_s, 1.5, None)
 
 
 def quiet(*, cpus: int = 8) -> NodeTelemetry:

@@ -48,7 +48,7 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     out = place.folder / "inventory" / "box.yaml"
     assert document["inventory"] == out.read_text()
     cluster, _ = user_files.cluster(str(out))
-    assert (cluster.name, cluster.is_here) == ("box", True)
+    assert (cluster.name, cluster.members[0].is_here) == ("box", True)
     refused = place.run(*words)
     assert refused.returncode == 2
     assert "EXISTS" in refused.stderr
