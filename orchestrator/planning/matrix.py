@@ -67,6 +67,19 @@ def cases(experiment: Experiment) -> tuple[Case, ...]:
     return tuple(point.case for point in _points(experiment))
 
 
+def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
+    """The experiment with its cases of one placement in another one as well."""
+    written, grid = experiment.cases or (), experiment.grid
+    more = [
+        entry.model_copy(update={"placement": placement})
+        for entry in written
+        if entry.placement == like
+    ]
+    if grid and like in grid.placement:
+        grid = grid.model_copy(update={"placement": (*grid.placement, placement)})
+    return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
+
+
 def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
     """Placements of cases, with their own names where they have some."""
     return [(point.case.placement, *_own_name(point.case, workload)) for point in points]

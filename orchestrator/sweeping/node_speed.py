@@ -1,7 +1,7 @@
 """How fast nodes are: short runs on every node at once, in pairs, and on all nodes together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import errors, words
 from orchestrator.collecting import show
@@ -100,24 +100,32 @@ def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speed
     cases = _cases(found, cluster)
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
-    runs, reports = _Runs(store, whose, playbook, caller), []
+    runs, reports = _Runs(store, whose, playbook, caller, cases), []
     if 1 in cases:
         reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
     if 2 not in cases:
         return Speeds(tuple(reports))
-    at_once = len(cluster.members) // 2
+    count = len(cluster.members)
+    at_once = count // 2
     for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
         pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
-    together = _together(runs, cases, pairs) if found.workload.unit == BANDWIDTH else ()
+    together = _together(runs, count, pairs) if found.workload.unit == BANDWIDTH else ()
     return Speeds((*reports, pairs), tuple(together))
 
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
+    """New sweeps of one playbook.
+
+    Args:
+        cases: of the playbook, by number of nodes.
+    """
+
     store: Store
     whose: Whose
     playbook: str
     caller: Caller
+    cases: Mapping[int, Case]
 
     def sweep(
         self, case: Case, repeats: int, *, new: bool = True, nodes: Sequence[str] = ()
@@ -132,6 +140,7 @@ class _Runs:
             max_fail=None,
             nodes=",".join(nodes) or self.whose.nodes,
             strict=False,
+            like=None if case in self.cases.values() else self.cases[2].placement,
         )
 
         def written(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
@@ -141,15 +150,18 @@ class _Runs:
         return run.run(self.store, options, self.caller, run.Ways(written))
 
 
-def _together(runs: _Runs, cases: Mapping[int, Case], pairs: Report) -> Iterator[Report]:
-    """The most nodes that there is a case of; then the halves of slow groups, down to pairs."""
-    most = max(cases)
-    todo: list[tuple[int, Sequence[str]]] = [(most, ())] if most > 2 else []
-    for count, nodes in todo:
-        report = runs.sweep(cases[count], 2 if nodes else 1, nodes=nodes)
+def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
+    """All nodes at once, if they are more than a pair; then the halves of slow groups.
+
+    Of an odd number of nodes one is in both halves.
+    """
+    todo: list[tuple[int, Sequence[str]]] = [(count, ())] if count > 2 else []
+    for size, nodes in todo:
+        case = replace(runs.cases[2], nodes=size)
+        report = runs.sweep(case, 2 if nodes else 1, nodes=nodes)
         yield report
-        half = count // 2
-        if half > 2 and half in cases:
+        half = (size + 1) // 2
+        if half > 2:
             found = node_groups.groups(pairs.results[0], report.results)
             todo += [(half, group.nodes) for group in found if group.is_slow]
 

@@ -1,7 +1,7 @@
 """What a command line requests of a sweep: the options, and what they resolve to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, words
@@ -32,6 +32,8 @@ class SweepOptions:
         requeue: queue a job of Slurm's again when its time is over.
         command: the whole command line, for the sweep's record.
         image: instead of the playbook's own.
+        like: the placement of the playbook's cases that ``cases``, one placement that it lacks,
+            are like.
     """
 
     playbook: str
@@ -46,6 +48,7 @@ class SweepOptions:
     requeue: bool = False
     command: str = ""
     image: str | None = None
+    like: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,9 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         UsageError: no such file, node or case, or nothing that can be run.
     """
     playbook = user_files.playbook(options.playbook, options.image)
+    if options.like:
+        experiment = matrix.placed(playbook.experiment, options.like, *options.cases)
+        playbook = replace(playbook, experiment=experiment)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
     cluster = sites.narrowed(whole, options.nodes)

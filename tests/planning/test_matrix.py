@@ -46,6 +46,21 @@ def test_grid_is_the_cartesian_product_with_placements_fastest() -> None:
     )
 
 
+def test_cases_of_one_placement_are_made_in_another_too() -> None:
+    """Of a grid in each of its combinations, and of a list as each is written."""
+    grid = {**GRID, "precision": ["fp32", "amp"]}
+    listed = [{**CASE, "micro_batch_size": 8}, {**CASE, "placement": "1x2"}]
+    for found, more in (
+        (experiment(grid=grid), [("fp32", 4), ("amp", 4)]),
+        (experiment(cases=listed), [("fp32", 8)]),
+    ):
+        placed = matrix.placed(found, "1x1", "7x1")
+        cases = [case for case in matrix.cases(placed) if case not in matrix.cases(found)]
+        assert [(case.precision, case.micro_batch_size) for case in cases] == more
+        assert {case.placement for case in cases} == {"7x1"}
+        assert matrix.placed(found, "9x9", "7x1") == found
+
+
 def test_parameters_of_a_case_stand_over_those_of_all() -> None:
     """A grid's or a case's own parameter replaces the playbook's, and the others stay."""
     listed = [{**CASE, "params": {"threads": 2}}, {**CASE, "placement": "1x2"}]
