@@ -102,9 +102,8 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
 
 def _over(job: str, patience_s: float) -> bool:
     deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        found = slurm_queue.jobs(ids=(job,))
-        if not found or found[0].ended:
-            return True
+    while not slurm_queue.is_over(job):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(AGAIN_S)
-    return False
+    return True
