@@ -157,12 +157,17 @@ _BY = {1: "a closed terminal (SIGHUP)", 2: "Ctrl-C", 15: "SIGTERM"}
 class Interrupted(DlperfError):
     """A signal stopped the command; its state is saved and it can go on later."""
 
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(
-            f"stopped by {_BY.get(signal_number, f'signal {signal_number}')}",
-            code="INTERRUPTED",
-            fix="run the same command to resume",
-        )
+    def __init__(self, signal_number: int, job: str = "") -> None:
+        """
+        Args:
+            job: one of Slurm's, which was only followed and goes on.
+        """
+        by = _BY.get(signal_number, f"signal {signal_number}")
+        seen, fix = f"stopped by {by}", "run the same command to resume"
+        if job:
+            seen = f"no longer followed, by {by}: job {job} goes on"
+            fix = f"run the same command to follow it again; scancel {job} ends it"
+        super().__init__(seen, code="INTERRUPTED", fix=fix)
         self.exit_code = 130 if signal_number == 2 else 143
 
 

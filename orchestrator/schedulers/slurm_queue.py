@@ -219,16 +219,18 @@ def _job(line: str) -> Job:
 
 def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
     first = next((line for line in said.splitlines() if line.strip()), "no reason given")
+    cause = first.removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+    other = "correct `slurm:` of the inventory; --dry-run shows the script" * (argv[0] == "sbatch")
     return errors.UnfitError(
-        f"{argv[0]}: {first}",
+        f"{argv[0]}: {cause}",
         code="SLURM-REFUSED",
-        fix=_FIXES.get(next((words for words in _FIXES if words in said), ""), ""),
+        fix=next((fix for words, fix in _FIXES.items() if words in said), other),
     )
 
 
 _FIXES = {
     "nvalid partition": "name a partition that `sinfo -s` shows under slurm.partition",
-    "nvalid account": "name an account that `sacctmgr show assoc user=$USER` shows",
+    "nvalid account": "name one that `sacctmgr show assoc user=$USER` has under slurm.account",
     "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
     "ode count specification": "ask for fewer nodes with slurm.nodes",
     "time limit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows each partition's limit",

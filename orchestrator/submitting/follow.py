@@ -62,7 +62,7 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     Raises:
         UnfitError: QUEUE-NEVER; it was cancelled, since it could never start.
         NodeError, LocalError: it ended without an exit code of ours; says how.
-        Stopped: by the user; the job goes on.
+        Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
     tails = (_Tail(folder / f"{job.id}.log", 2), _Tail(folder / f"{job.id}.out", 1))
@@ -72,9 +72,8 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
             for tail in tails:
                 tail.copy()
             time.sleep(LOOK_S)
-    except Stopped:
-        voice.line(f"job {job.id} goes on; the same command follows it, scancel {job.id} ends it")
-        raise
+    except Stopped as stopped:
+        raise errors.Interrupted(stopped.number, job.id) from None
     code = _code(folder / f"{job.id}.code")
     for tail in tails:
         tail.copy()
@@ -85,6 +84,8 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         why = f" ({state})" if _name(state) in OUTCOMES else ""
         goes_on = "the same command goes on in another job"
         voice.line(f"job {job.id} ended in good order{why}; {goes_on}")
+    else:
+        voice.line(f"job {job.id} has ended, exit {code}")
     return code
 
 
@@ -103,8 +104,10 @@ def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
 
 
 def _say(seen: _Seen, voice: Voice) -> None:
-    """Say every new state, and why it waits; end what can never start."""
+    """Say every new state until it ends, and why it waits; end what can never start."""
     job = seen.job
+    if job.ended or job.state == "COMPLETING":
+        return
     fix = waits.never(job.reason) if job.state == "PENDING" else ""
     if fix:
         slurm_queue.cancel(job.id)
@@ -113,9 +116,7 @@ def _say(seen: _Seen, voice: Voice) -> None:
             code="QUEUE-NEVER",
             fix=fix,
         )
-    words = f"job {job.id} waits: {waits.words(job.reason)}"
-    if job.state != "PENDING":
-        words = f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
+    words = waits.told(job)
     if words != seen.said:
         voice.line(words)
         seen.said = words

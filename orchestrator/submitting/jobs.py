@@ -10,7 +10,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import script, waits
+from orchestrator.submitting import script
 
 FOLDER = "slurm"  # of scripts and messages of jobs, in the state folder
 PATIENCE_S = 90.0
@@ -67,13 +67,6 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
         slurm_queue.cancel(job.id, "--state=PENDING", f"--name={job.name}")
         voice.result(f"job {job.id}, which had not begun, is cancelled")
     return [job.id for job in found]
-
-
-def words(job: slurm_queue.Job) -> str:
-    """A job in a line."""
-    if job.state == "PENDING":
-        return f"job {job.id} waits: {waits.words(job.reason)}"
-    return f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:

@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import disk, errors
+from orchestrator import disk, errors, words
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import follow, jobs, script
+from orchestrator.submitting import follow, jobs, script, waits
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -106,13 +106,15 @@ def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
         else:
             _suffices(_settings(cluster), submission)
             job = _submitted(_settings(cluster), submission)
-            said = f"job {job.id} is submitted as {job.name}, for {submission.nodes} nodes"
+            nodes = words.count(submission.nodes, "node")
+            said = f"job {job.id} is submitted as {job.name}, for {nodes}"
             voice.line(f"{said}; its messages: {submission.folder}/{job.id}.log")
             followed.append(job)
     folder = store.root.resolve() / jobs.FOLDER
     if way.detach:
         for job in followed:
-            voice.result(f"job {job.id} ({job.state}); end it with: scancel {job.id}")
+            voice.result(waits.told(job))
+        voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id for job in followed]})
         return 0
     codes = [follow.follow(job, folder, voice) for job in followed]

@@ -1,4 +1,6 @@
-"""What Slurm's reasons for a waiting job mean, and what the user can do."""
+"""What Slurm says of a job: its state, and what reasons for waiting mean and ask of the user."""
+
+from orchestrator.schedulers import slurm_queue
 
 NEVER = {
     "PartitionNodeLimit": "ask for fewer nodes with slurm.nodes, or name another partition",
@@ -11,7 +13,6 @@ NEVER = {
 """Reasons that nothing but another request, or an administrator, ends."""
 
 WORDS = {
-    "None": "Slurm has not looked at it yet",
     "Resources": "its nodes are in use",
     "Priority": "other jobs come first",
     "BeginTime": "it begins later, as after a requeue",
@@ -22,6 +23,14 @@ WORDS = {
     "PartitionInactive": "the partition is inactive; ask the administrators",
     "ReqNodeNotAvail": "some of its nodes are not available, as in a maintenance window",
 }
+LIMITS = ("Assoc", "QOS")  # with which Slurm's names for limits of a site begin
+
+
+def told(job: slurm_queue.Job) -> str:
+    """A job in a line."""
+    if job.state == "PENDING":
+        return f"job {job.id} waits: {words(job.reason)}"
+    return f"job {job.id} is {job.state.lower()}{' on ' if job.nodes else ''}{job.nodes}"
 
 
 def words(reason: str) -> str:
@@ -29,6 +38,10 @@ def words(reason: str) -> str:
     name = reason.partition(",")[0].strip("()")
     if "DOWN" in reason or "DRAIN" in reason:
         return f"{reason}: too few nodes are up; see `sinfo -R`"
+    if name == "None":
+        return "Slurm has not looked at it yet"
+    if name.startswith(LIMITS):
+        return f"{name}: a limit of the account or QOS (`sacctmgr show assoc user=$USER`)"
     return f"{name}: {WORDS[name]}" if name in WORDS else reason
 
 

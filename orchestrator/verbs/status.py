@@ -12,7 +12,7 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
-from orchestrator.submitting import jobs
+from orchestrator.submitting import jobs, waits
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -67,7 +67,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     voice.result(f"controller: {holder}" if holder else _resting(running, states))
     for job in queued:
-        voice.result(jobs.words(job))
+        voice.result(waits.told(job))
     _show(voice, rows, going)
     _show_medians(voice, medians)
     for failure in folded(failures):
@@ -79,7 +79,7 @@ def _only_waits(store: Store, voice: Voice) -> bool:
     """Show the jobs that are to make the first sweep, where Slurm has begun none of them."""
     queued = jobs.waiting(store) if not store.sweeps() else []
     for job in queued:
-        voice.result(jobs.words(job))
+        voice.result(waits.told(job))
     if queued:
         voice.document({"exit_code": 0, "jobs": [asdict(job) for job in queued]})
     return bool(queued)

@@ -10,7 +10,7 @@ from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import jobs
+from orchestrator.submitting import jobs, waits
 from orchestrator.sweeping import gather
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -86,7 +86,7 @@ def _begun(store: Store) -> list[str]:
         if processes.is_here(holder.process) and holder.process not in sweeping
     ]
     found = jobs.begun(store, {process.host for process in sweeping})
-    return [*(f"{holder}" for holder in here), *(jobs.words(job) for job in found)]
+    return [*(f"{holder}" for holder in here), *(waits.told(job) for job in found)]
 
 
 def _ended_controller(sweep: Sweep) -> int | None:

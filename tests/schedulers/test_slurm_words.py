@@ -1,9 +1,11 @@
 """What Slurm's commands print, read; and what a step is told and answers."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from orchestrator import errors
 from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
 from orchestrator.schedulers.slurm_tasks import least_cpus
 from orchestrator.transports import steps
@@ -28,6 +30,36 @@ def test_times_left_are_read(words: str, seconds: int | None) -> None:
 def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> None:
     """A node that drains ends what it has."""
     assert slurm_nodes.is_down(state) == down
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "fix"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Invalid feature specification",
+            "sbatch: Batch job submission failed: Invalid feature specification",
+            "`slurm:` of the inventory",
+        ),
+        ("sbatch: unrecognized option '--foo=high'", "sbatch: unrecognized option", "--dry-run"),
+        (
+            "sbatch: error: Batch job submission failed: Invalid account or account/partition"
+            " combination specified",
+            "sbatch: Batch job submission failed: Invalid account",
+            "under slurm.account",
+        ),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    said: str, cause: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the words of 22.05's sbatch, said once."""
+    (tmp_path / "sbatch").write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(errors.UnfitError, match="SLURM-REFUSED") as raised:
+        slurm_queue.call("sbatch", "job.sh")
+    assert raised.value.cause.startswith(cause)
+    assert fix in raised.value.fix
 
 
 # As 22.05's srun printed the first; Slurm folds the nodes of several tasks.

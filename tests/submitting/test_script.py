@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model.slurm import Slurm
+from orchestrator.schedulers import slurm_queue
 from orchestrator.submitting import script, waits
 
 SLURM = Slurm(partition="gpu", account="perf", time="04:00:00", nodes=4, extra=("--qos=high day",))
@@ -78,6 +79,22 @@ def test_reasons_that_never_pass_say_what_to_do(reason: str, fix: str) -> None:
     """Only those; a maintenance window passes."""
     assert (fix in waits.never(reason)) if fix else waits.never(reason) == ""
     assert waits.words(reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "words"),
+    [
+        ("PENDING", "None", "job 7 waits: Slurm has not looked at it yet"),
+        ("PENDING", "Resources", "job 7 waits: Resources: its nodes are in use"),
+        ("PENDING", "QOSMaxNodePerUserLimit", "QOSMaxNodePerUserLimit: a limit of the account or"),
+        ("PENDING", "Licenses", "job 7 waits: Licenses"),
+        ("RUNNING", "None", "job 7 is running on n[1-2]"),
+    ],
+)
+def test_a_job_is_told_in_a_line(state: str, reason: str, words: str) -> None:
+    """Its state, or why it waits, with the name that Slurm's own manual explains."""
+    job = slurm_queue.Job("7", state, reason, "name", "comment", "n[1-2]" * (state == "RUNNING"))
+    assert words in waits.told(job)
 
 
 @pytest.mark.parametrize(
