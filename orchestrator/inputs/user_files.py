@@ -29,6 +29,8 @@ N = TypeVar("N", bound=Noun)
 # What stands for keys that a file must have, while the rest of a bad one is judged.
 _NODES: Mapping[yaml_reader.Where, yaml_reader.Tree] = {
     ("name",): "stand-in",
+    ("slurm", "time"): "04:00:00",
+    ("slurm", "nodes"): 1,
     ("nodes", "*", "name"): "stand-in-{}",
     ("nodes", "*", "address"): "stand-in-{}",
 }

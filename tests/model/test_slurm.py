@@ -48,6 +48,7 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
         ('slurm: {partition: gpu, time: "04:00:00", nodes: 4}\n', "", "2:12: scheduler: it is"),
         ("04:00:00", "00:04:59", "time is 00:04:59; needed at least 00:05:00"),
         ("04:00:00", "4h", "got '4h'; needed a time such as '04:00:00'"),
+        (", nodes: 4", "", "slurm: key 'nodes' is missing"),
         ("nodes: 4}", "nodes: 4, extra: [--time=1]}", "--time=1 sets time again; needed `time:`"),
         ("nodes: 4}", "nodes: 4, extra: [--array=1-3]}", "--array=1-3 is an option that this"),
         (
@@ -81,11 +82,12 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
 def test_what_cannot_hold_is_said_where_it_stands(
     old: str, new: str, said: str, tmp_path: Path
 ) -> None:
-    """With file, line and column."""
+    """With file, line and column, and nothing else is."""
     assert old in GOOD
     with pytest.raises(errors.ConfigError) as refused:
         judged(GOOD.replace(old, new), tmp_path)
     assert said in str(refused.value)
+    assert len(refused.value.mistakes) == 1
 
 
 @pytest.mark.parametrize(
