@@ -101,6 +101,12 @@ def _name(target: Target) -> str:
 
 
 def _listed(sources: Sources) -> tuple[Listed, ...]:
+    if sources.account:
+        raise errors.UsageError(
+            "--account without --slurm; nobody is charged for hosts that are asked by SSH",
+            code="HOST",
+            fix="name a partition with --slurm, or leave it out",
+        )
     found = [host_lists.host(text) for text in sources.hosts]
     if sources.hostfile:
         found += host_lists.hostfile(sources.hostfile)

@@ -58,10 +58,13 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")],
+    [
+        *((), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")),
+        ("localhost", "--account", "perf"),
+    ],
 )
 def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
-    """No host, this machine beside others, a name that is none; nothing is asked."""
+    """No host, this machine beside others, a name or an account that is none; nothing is asked."""
     done = place.run("init", *words)
     assert done.returncode == 2
     assert "ERROR HOST" in done.stderr
