@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from orchestrator import errors
+from orchestrator.fleet import Answer
 from orchestrator.probes import Probe
 from orchestrator.transports import Completed, Transport
 
@@ -17,6 +18,17 @@ def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
         UnfitError: the answer cannot be parsed; the message has the command's standard error.
     """
     return understood(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
+
+
+def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
+    """The fact in a node's answer, or the error in its place."""
+    node, at_s = answer.node, answer.at_s
+    if answer.value is None:
+        return Answer(node, None, answer.error, at_s)
+    try:
+        return Answer(node, understood(probe, answer.value, node), None, at_s)
+    except errors.DlperfError as error:
+        return Answer(node, None, error, at_s)
 
 
 def understood(probe: Probe[T], done: Completed, node: str) -> T:

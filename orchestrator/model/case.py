@@ -1,9 +1,18 @@
 """One point of an experiment's matrix, and the arithmetic of batches and parallelism."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.model.text import Scalar
+
+NAMED_BY = frozenset(
+    {
+        *("placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"),
+        *("global_batch_size", "data_parallel"),
+    }
+)
+"""Fields of a case's document that every name of it has, and what follows from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +89,24 @@ class Case:
             "pipeline_parallel": self.pipeline_parallel,
             **{f"params.{name}": value for name, value in self.params},
         }
+
+
+def distinctions(cases: Sequence[Case]) -> list[tuple[str, ...]]:
+    """By case, a word for each field beyond ``NAMED_BY`` in which the cases differ.
+
+    Of letters, digits and dots, as names of files may hold: two values may give the same word.
+    """
+    documents = [case.document() for case in cases]
+    varying = [
+        name
+        for name in dict.fromkeys(name for document in documents for name in document)
+        if name not in NAMED_BY and len({document.get(name) for document in documents}) > 1
+    ]
+    return [
+        tuple(_word(name, document[name]) for name in varying if name in document)
+        for document in documents
+    ]
+
+
+def _word(name: str, value: Scalar) -> str:
+    return re.sub(r"[^A-Za-z0-9.]", "", f"{name.removeprefix('params.')}{value}")

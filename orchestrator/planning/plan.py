@@ -1,18 +1,16 @@
 """From an experiment to its plan: every trial in order, bound to no node."""
 
 import fnmatch
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from orchestrator.model.case import Case
+from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.model.text import Scalar
 from orchestrator.planning import canary, matrix
 from orchestrator.workloads import Workload
 
@@ -113,18 +111,8 @@ def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
     taken = Counter(zip((case.token for case in points), stems, strict=True))
     if max(taken.values(), default=0) < 2:
         return tuple(stems)
-    documents = [case.document() for case in points]
-    fixed = {"placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"}
-    fixed |= {"global_batch_size", "data_parallel"}
-    names = dict.fromkeys(name for document in documents for name in document)
-    varying = [
-        name
-        for name in names
-        if name not in fixed and len({document.get(name) for document in documents}) > 1
-    ]
     distinct = [
-        stem + "".join(_distinction(name, document) for name in varying if name in document)
-        for stem, document in zip(stems, documents, strict=True)
+        "-".join((stem, *words)) for stem, words in zip(stems, distinctions(points), strict=True)
     ]
     if len({*zip((case.token for case in points), distinct, strict=True)}) == len(distinct):
         return tuple(distinct)
@@ -134,8 +122,3 @@ def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
 
 def _common_stem(prefix: str, case: Case) -> str:
     return f"{prefix}_b{case.micro_batch_size}_{case.precision}"
-
-
-def _distinction(name: str, document: Mapping[str, Scalar]) -> str:
-    word = f"{name.removeprefix('params.')}{document[name]}"
-    return "-" + re.sub(r"[^A-Za-z0-9.]", "", word)

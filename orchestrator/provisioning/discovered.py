@@ -4,7 +4,6 @@ import json
 import secrets
 from collections.abc import Sequence
 
-from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, Fleet
 from orchestrator.inputs import probing, user_files
@@ -14,7 +13,6 @@ from orchestrator.probes import Probe, discovery, sections
 from orchestrator.probes.discovery import Discovered
 from orchestrator.submitting import one_step
 from orchestrator.submitting.one_step import Partition
-from orchestrator.transports import Completed
 
 ELSEWHERE = "/var/tmp"  # where attempts would lie
 
@@ -31,7 +29,7 @@ def hosts(
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
     with Fleet.of(_reached(name, nodes, agent, known_hosts)) as fleet:
         done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
-    return [_understood(probes[answer.node], answer) for answer in done]
+    return [probing.answered(probes[answer.node], answer) for answer in done]
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:
@@ -47,16 +45,6 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
 
 def _probe(folder: str) -> Probe[Discovered]:
     return discovery.probe(folder, nonce=secrets.token_hex(8))
-
-
-def _understood(probe: Probe[Discovered], answer: Answer[Completed]) -> Answer[Discovered]:
-    value, error = None, answer.error
-    try:
-        if answer.value is not None:
-            value = probing.understood(probe, answer.value, answer.node)
-    except errors.DlperfError as unread:
-        error = unread
-    return Answer(answer.node, value, error, answer.at_s)
 
 
 def _reached(

@@ -14,8 +14,8 @@ from orchestrator.model.facts import NodeAnswer
 from orchestrator.model.image import Image
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, Site
-from orchestrator.probes import Probe, sections
 from orchestrator.probes import node as node_probe
+from orchestrator.probes import sections
 from orchestrator.state.files import now
 from orchestrator.state.store import Store
 from orchestrator.transports import Completed
@@ -107,14 +107,4 @@ def _answers(cluster: Cluster, ask: Ask, asking: Asking) -> list[Answer[NodeAnsw
     }
     longest_s = max(sections.timeout_s(questions) for questions in by_node.values())
     done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
-    return [_understood(probes[answer.node], answer) for answer in done]
-
-
-def _understood(probe: Probe[NodeAnswer], answer: Answer[Completed]) -> Answer[NodeAnswer]:
-    node, at_s = answer.node, answer.at_s
-    if answer.value is None:
-        return Answer(node, None, answer.error, at_s)
-    try:
-        return Answer(node, probing.understood(probe, answer.value, node), None, at_s)
-    except errors.DlperfError as error:
-        return Answer(node, None, error, at_s)
+    return [probing.answered(probes[answer.node], answer) for answer in done]

@@ -1,9 +1,8 @@
 """DLPerf's ``_result.json``: average, median and speedup by placement, for scripts that read it."""
 
-import re
 from collections.abc import Mapping, Sequence
 
-from orchestrator.model.case import Case
+from orchestrator.model.case import Case, distinctions
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
@@ -58,28 +57,10 @@ def _key(report: Report, case: Case) -> str:
 
 def _names(cases: Sequence[Case]) -> list[str]:
     """A name for each, by precision, batch and whatever else tells them apart."""
-    documents = [case.document() for case in cases]
-    fixed = {"placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"}
-    fixed |= {"global_batch_size", "data_parallel"}
-    varying = [
-        key
-        for key in dict.fromkeys(key for document in documents for key in document)
-        if key not in fixed and len({str(document.get(key)) for document in documents}) > 1
-    ]
     names = [
-        "_".join(
-            (
-                case.precision,
-                f"b{case.micro_batch_size}",
-                *(_word(key, document[key]) for key in varying if key in document),
-            )
-        )
-        for case, document in zip(cases, documents, strict=True)
+        "_".join((case.precision, f"b{case.micro_batch_size}", *words))
+        for case, words in zip(cases, distinctions(cases), strict=True)
     ]
     if len(set(names)) < len(names):  # names of files hold less than values can
         names = [f"{name}_{place}" for place, name in enumerate(names, 1)]
     return [f"{name}{NAME}" for name in names]
-
-
-def _word(key: str, value: object) -> str:
-    return re.sub(r"[^A-Za-z0-9.]", "", f"{key.removeprefix('params.')}{value}")
