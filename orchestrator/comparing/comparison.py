@@ -10,19 +10,13 @@ from orchestrator.comparing.pairing import Pair
 from orchestrator.comparing.sides import Side, SideCase
 from orchestrator.comparing.surroundings import Difference
 from orchestrator.comparing.verdicts import Samples, Verdict
+from orchestrator.model.case import NAMED_BY
 
 SLOWER, NOT_MEASURED = 3, 5
-# What every case is named by, and what follows from it.
-_PLAIN = frozenset(
-    {
-        *("placement", "nodes", "gpus_per_node", "world_size", "precision", "micro_batch_size"),
-        *("global_batch_size", "data_parallel"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedCase:
     """A case that both sides have."""
 
     pair: Pair
@@ -42,7 +36,7 @@ class Comparison:
 
     first: Side
     second: Side
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedCase, ...]
     only_first: tuple[SideCase, ...]
     only_second: tuple[SideCase, ...]
     differences: tuple[Difference, ...]
@@ -103,7 +97,7 @@ def compared(
     return Comparison(
         first=first,
         second=second,
-        rows=tuple(map(Row, pairs.both, chosen, samples, judged)),
+        rows=tuple(map(ComparedCase, pairs.both, chosen, samples, judged)),
         only_first=pairs.only_first,
         only_second=pairs.only_second,
         differences=surroundings.differences(first, second, pairs),
@@ -120,7 +114,7 @@ def named(case: SideCase, cases: Sequence[SideCase]) -> str:
     varying = [
         f"{name.removeprefix('params.')}={value}"
         for name, value in case.case.items()
-        if name not in _PLAIN and any(other.case.get(name) != value for other in cases)
+        if name not in NAMED_BY and any(other.case.get(name) != value for other in cases)
     ]
     plain = [str(case.case.get(name, "?")) for name in ("placement", "precision")]
     return " ".join((*plain, f"b{case.case.get('micro_batch_size', '?')}", *varying))

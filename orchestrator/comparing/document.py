@@ -1,6 +1,6 @@
 """A comparison as JSON: every number unrounded, unknown ones null."""
 
-from orchestrator.comparing.comparison import Comparison, Row
+from orchestrator.comparing.comparison import ComparedCase, Comparison
 from orchestrator.comparing.sides import Side, SideCase
 from orchestrator.comparing.verdicts import LEVEL
 from orchestrator.model.facts import JSON
@@ -46,7 +46,7 @@ def _case(case: SideCase) -> dict[str, JSON]:
     return {"case": dict(case.case), "name": case.name}
 
 
-def _row(row: Row, comparison: Comparison) -> dict[str, JSON]:
+def _row(row: ComparedCase, comparison: Comparison) -> dict[str, JSON]:
     verdict, interval = row.verdict, row.verdict.interval
     return {
         **_case(row.pair.first),

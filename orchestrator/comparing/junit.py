@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 from orchestrator import words
 from orchestrator.comparing import table
-from orchestrator.comparing.comparison import Comparison, Row, named
+from orchestrator.comparing.comparison import ComparedCase, Comparison, named
 
 
 def junit(comparison: Comparison) -> str:
@@ -38,7 +38,7 @@ def _test(suite: ElementTree.Element, name: str) -> ElementTree.Element:
     )
 
 
-def _told(test: ElementTree.Element, row: Row) -> None:
+def _told(test: ElementTree.Element, row: ComparedCase) -> None:
     verdict = row.verdict
     text = f"{table.percent(verdict.difference)}, interval {table.interval(verdict) or 'n/a'}"
     detail = "; ".join(filter(None, (text, table.said(verdict), verdict.reason)))

@@ -31,7 +31,7 @@ class PublishedRow(_Part):
     hardware: str = ""
 
 
-class Trial(_Part):
+class WrittenTrial(_Part):
     """A trial as results.json has it."""
 
     trial: str
@@ -48,11 +48,11 @@ class SideCase(_Part):
 
     case: dict[str, Scalar]
     name: str | None = None
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[WrittenTrial, ...] = ()
     published: tuple[PublishedRow, ...] = ()
 
     @property
-    def valid(self) -> tuple[Trial, ...]:
+    def valid(self) -> tuple[WrittenTrial, ...]:
         """The trials that count."""
         return tuple(trial for trial in self.trials if trial.state == "valid" and trial.throughput)
 
@@ -158,6 +158,6 @@ def published(of: Side, framework: str, label: str) -> Side:
 def _published_case(case: SideCase, framework: str) -> SideCase | None:
     for row in case.published:
         if fnmatchcase(row.framework, framework):
-            trial = Trial(trial=row.framework, state="valid", throughput=row.throughput)
+            trial = WrittenTrial(trial=row.framework, state="valid", throughput=row.throughput)
             return SideCase(case=case.case, name=case.name, trials=(trial,), published=(row,))
     return None

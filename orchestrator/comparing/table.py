@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator import words
-from orchestrator.comparing.comparison import Comparison, Row, named
+from orchestrator.comparing.comparison import ComparedCase, Comparison, named
 from orchestrator.comparing.ratios import COVERAGE
 from orchestrator.comparing.sides import Side, SideCase
 from orchestrator.comparing.verdicts import Verdict
@@ -104,7 +104,7 @@ def _sources(comparison: Comparison) -> Iterator[str]:
         yield "nothing that is recorded differs but the trials themselves"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ComparedCase) -> tuple[str, ...]:
     verdict = row.verdict
     return (
         _median(row.pair.first),

@@ -11,14 +11,14 @@ Where: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Position:
     """A place in a file; line and column count from 1, the column in characters."""
 
     line: int
     column: int
 
 
-START = Mark(1, 1)
+START = Position(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Document:
 
     Args:
         file: as the user gave it.
-        marks: where each value starts, by its path; the root's is ``()``.
-        key_marks: where each key starts, by the path of its value.
+        starts: where each value starts, by its path; the root's is ``()``.
+        key_starts: where each key starts, by the path of its value.
         problems: what is wrong with the text itself.
         broken: where the data is not what the text says, since YAML's readers differ about it.
         written: of a document whose ranges were expanded, by each path that of what was written.
@@ -36,8 +36,8 @@ class Document:
 
     file: str
     data: Tree
-    marks: Mapping[Where, Mark]
-    key_marks: Mapping[Where, Mark]
+    starts: Mapping[Where, Position]
+    key_starts: Mapping[Where, Position]
     problems: tuple[errors.Mistake, ...] = ()
     broken: frozenset[Where] = frozenset()
     written: Mapping[Where, Where] = field(default_factory=dict)
@@ -48,8 +48,10 @@ class Document:
         What the file lacks is complained about where the nearest thing around it starts.
         """
         around = (path[:length] for length in range(len(path), -1, -1))
-        mark = self.key_marks.get(path) if key else None
-        nearest = mark or next((self.marks[step] for step in around if step in self.marks), START)
+        at_key = self.key_starts.get(path) if key else None
+        nearest = at_key or next(
+            (self.starts[step] for step in around if step in self.starts), START
+        )
         return mistake(self.file, nearest, self._written(path), text)
 
     def _written(self, path: Where) -> Where:
@@ -71,7 +73,7 @@ class Document:
 
     def empty(self, inside: Where) -> Iterator[Where]:
         """Paths of keys without a value, at or below a path."""
-        for path in self.marks:
+        for path in self.starts:
             if path[: len(inside)] == inside and self.value(path) is None:
                 yield path
 
@@ -89,6 +91,8 @@ def child(value: Tree, step: str | int) -> Tree:
     raise KeyError(step)
 
 
-def mistake(file: str, mark: Mark, path: Where, text: str) -> errors.Mistake:
+def mistake(file: str, position: Position, path: Where, text: str) -> errors.Mistake:
     """A problem of a file, its text safe to print."""
-    return errors.Mistake(file, mark.line, mark.column, words.path(path), words.printable(text))
+    return errors.Mistake(
+        file, position.line, position.column, words.path(path), words.printable(text)
+    )

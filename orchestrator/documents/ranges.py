@@ -22,9 +22,9 @@ def expanded(document: Document) -> Document:
     return replace(
         document,
         data=data,
-        marks={to: document.marks[at] for to, at in written.items() if at in document.marks},
-        key_marks={
-            to: document.key_marks[at] for to, at in written.items() if at in document.key_marks
+        starts={to: document.starts[at] for to, at in written.items() if at in document.starts},
+        key_starts={
+            to: document.key_starts[at] for to, at in written.items() if at in document.key_starts
         },
         problems=(*document.problems, *growth.problems),
         broken=frozenset(to for to, at in written.items() if at in gone),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.documents.document import START, Mark, mistake
+from orchestrator.documents.document import START, Position, mistake
 
 INVISIBLE = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters
@@ -81,7 +81,7 @@ def _decoded(file: str, content: bytes) -> str:
         raise _unusable(file, "UTF-16 or UTF-32; needed UTF-8")
     text = content.decode("utf-8", "surrogateescape")
     problems = [
-        mistake(file, Mark(number, match.start() + 1), (), _unfit(match.group()))
+        mistake(file, Position(number, match.start() + 1), (), _unfit(match.group()))
         for number, line in enumerate(re.split(r"(?<=\n)", text), start=1)
         if (match := _UNFIT.search(line))
     ]
@@ -103,7 +103,7 @@ def _unfit_lines(file: str, text: str) -> Iterator[errors.Mistake]:
     for number, line in enumerate(text.split("\n"), start=1):
         before, tab, _ = line.partition("\t")
         if tab and not re.search(r"(^|\s)#", before):
-            yield mistake(file, Mark(number, len(before) + 1), (), "a tab; needed spaces")
+            yield mistake(file, Position(number, len(before) + 1), (), "a tab; needed spaces")
         if line.startswith("%"):
             seen = "a line that begins with %, a YAML directive"
-            yield mistake(file, Mark(number, 1), (), f"{seen}; needed none")
+            yield mistake(file, Position(number, 1), (), f"{seen}; needed none")

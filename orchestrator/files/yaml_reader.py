@@ -1,4 +1,4 @@
-"""YAML files that users write: read strictly, with positions, and brought into models."""
+"""YAML files that users write: read strictly, with starts, and brought into models."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator import errors, words
 from orchestrator.documents import field_errors, syntax
-from orchestrator.documents.document import START, Document, Mark, Tree, Where, mistake
+from orchestrator.documents.document import START, Document, Position, Tree, Where, mistake
 from orchestrator.files import scalars, source
-
-__all__ = ["Document", "Mark", "Tree", "Where", "mistakes", "read", "validated"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,8 +57,8 @@ def _drafted(file: str, text: str, problems: list[errors.Mistake]) -> Document:
     if problems and (data is None or () in composer.broken):
         raise errors.ConfigError(problems)
     broken = frozenset(composer.broken)
-    marks = (composer.marks, composer.key_marks)
-    return Document(file, data, *marks, tuple(problems), broken)
+    starts = (composer.starts, composer.key_starts)
+    return Document(file, data, *starts, tuple(problems), broken)
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:
@@ -69,7 +67,7 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     Raises:
         ConfigError: all that does not fit the model, each with line and column.
     """
-    if at not in document.marks:
+    if at not in document.starts:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.mistake(at[:-1], text)])
     empty = [
@@ -125,8 +123,8 @@ class _Composer:
     """Builds plain data from YAML events, and collects problems."""
 
     def __init__(self, file: str, text: str, problems: list[errors.Mistake]) -> None:
-        self.marks: dict[Where, Mark] = {}
-        self.key_marks: dict[Where, Mark] = {}
+        self.starts: dict[Where, Position] = {}
+        self.key_starts: dict[Where, Position] = {}
         self.broken: set[Where] = set()
         self._file = file
         self._text = text
@@ -155,22 +153,24 @@ class _Composer:
         root = next(self._events)
         if isinstance(root, yaml.ScalarEvent):
             seen = "got a single value" if root.value else "nothing in the file"
-            self._complain(_mark(root), (), f"{seen}; needed `key: value` lines")
+            self._complain(_position(root), (), f"{seen}; needed `key: value` lines")
         elif isinstance(root, yaml.SequenceStartEvent):
-            self._complain(_mark(root), (), "got a list; needed `key: value` lines")
+            self._complain(_position(root), (), "got a list; needed `key: value` lines")
         data = self._value(root, ())
         next(self._events)  # the document's end
         again = next(self._events)
         if isinstance(again, yaml.DocumentStartEvent):
-            self._complain(_mark(again), (), "a second document; needed one document in the file")
+            self._complain(
+                _position(again), (), "a second document; needed one document in the file"
+            )
         return data
 
-    def _complain(self, mark: Mark, path: Where, text: str) -> None:
+    def _complain(self, position: Position, path: Where, text: str) -> None:
         self.broken.add(path)
-        self._problems.append(mistake(self._file, mark, path, text))
+        self._problems.append(mistake(self._file, position, path, text))
 
     def _value(self, event: Any, path: Where) -> Tree:
-        self.marks[path] = _mark(event)
+        self.starts[path] = _position(event)
         self._refuse_properties(event, path)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
@@ -178,7 +178,7 @@ class _Composer:
             return None
         if len(path) >= _DEEPEST:
             seen = f"more than {_DEEPEST} lists and mappings inside each other"
-            self._complain(_mark(event), path[:3], f"{seen}; needed fewer")
+            self._complain(_position(event), path[:3], f"{seen}; needed fewer")
             raise _GivenUp
         if isinstance(event, yaml.SequenceStartEvent):
             return [self._value(inner, (*path, n)) for n, inner in enumerate(self._inside())]
@@ -196,7 +196,7 @@ class _Composer:
             is_empty = isinstance(value, yaml.ScalarEvent) and not value.value
             if is_empty and value.end_mark.index == event.end_mark.index:
                 needed = "needed `key: value`, with a blank after the colon"
-                self._complain(_mark(value), (*path, key), f"a key without a value; {needed}")
+                self._complain(_position(value), (*path, key), f"a key without a value; {needed}")
             yield key, value
 
     def _key(self, event: Any, path: Where) -> str:
@@ -205,18 +205,18 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return "?"
         if not isinstance(event, yaml.ScalarEvent):
-            self._complain(_mark(event), path, "a list or mapping as a key; needed text")
+            self._complain(_position(event), path, "a list or mapping as a key; needed text")
             self._value(event, (*path, "?"))
             return "?"
-        key, mark, here = str(event.value), _mark(event), (*path, event.value)
+        key, position, here = str(event.value), _position(event), (*path, event.value)
         if unfit := _unfit_as_key(event):
-            self._complain(mark, here, unfit)
+            self._complain(position, here, unfit)
         if self._before(event).rstrip(" ").endswith("?"):
-            self._complain(mark, here, "a key written with '?'; needed `key: value`")
-        if here in self.key_marks:
-            text = f"a key for the second time (first in line {self.key_marks[here].line})"
-            self._complain(mark, here, f"{text}; needed each key once")
-        self.key_marks.setdefault(here, mark)
+            self._complain(position, here, "a key written with '?'; needed `key: value`")
+        if here in self.key_starts:
+            text = f"a key for the second time (first in line {self.key_starts[here].line})"
+            self._complain(position, here, f"{text}; needed each key once")
+        self.key_starts.setdefault(here, position)
         return key
 
     def _before(self, event: Any) -> str:
@@ -228,7 +228,7 @@ class _Composer:
             return _meaning(event)
         except ValueError as err:
             hidden = f"a value that is not shown; {words.NO_SECRETS}"
-            self._complain(_mark(event), path, hidden if words.is_secret(path) else str(err))
+            self._complain(_position(event), path, hidden if words.is_secret(path) else str(err))
             return None
 
     def _refuse_properties(self, event: Any, path: Where) -> None:
@@ -241,11 +241,11 @@ class _Composer:
     def _refuse(self, event: Any, path: Where, seen: str) -> None:
         # Their names are not shown: `password: *1234` is an alias to YAML only.
         text = f"{seen}; needed the value itself; quote it if it is text"
-        self._complain(_mark(event), path, text)
+        self._complain(_position(event), path, text)
 
 
-def _mark(event: Any) -> Mark:
-    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+def _position(event: Any) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _meaning(event: Any) -> bool | int | float | str | None:
@@ -265,7 +265,7 @@ def _unfit_as_key(event: Any) -> str:
     return f"got {words.cut(event.value) or 'nothing'} as a key; needed text: quote it"
 
 
-def _syntax(error: Exception, text: str) -> tuple[Mark, str]:
+def _syntax(error: Exception, text: str) -> tuple[Position, str]:
     """Where and how the text breaks YAML's syntax."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return START, f"cannot be read as YAML: {error}"
@@ -278,9 +278,9 @@ def _syntax(error: Exception, text: str) -> tuple[Mark, str]:
     return mark, meaning
 
 
-def _inside(mark: yaml.Mark | None, text: str) -> Mark:
+def _inside(mark: yaml.Mark | None, text: str) -> Position:
     """The mark, or the end of the last line with text where the parser stood behind it."""
     lines = text.rstrip().split("\n")
     if mark is None or mark.line >= len(lines):
-        return Mark(len(lines), len(lines[-1]) + 1)
-    return Mark(mark.line + 1, mark.column + 1)
+        return Position(len(lines), len(lines[-1]) + 1)
+    return Position(mark.line + 1, mark.column + 1)

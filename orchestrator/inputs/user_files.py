@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from orchestrator import errors, words, workloads
 from orchestrator.documents import ranges, salvage
+from orchestrator.documents.document import Document, Tree, Where
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
@@ -27,14 +28,14 @@ from orchestrator.workloads import Workload
 N = TypeVar("N", bound=Noun)
 
 # What stands for keys that a file must have, while the rest of a bad one is judged.
-_NODES: Mapping[yaml_reader.Where, yaml_reader.Tree] = {
+_NODES: Mapping[Where, Tree] = {
     ("name",): "stand-in",
     ("slurm", "time"): "04:00:00",
     ("slurm", "nodes"): 1,
     ("nodes", "*", "name"): "stand-in-{}",
     ("nodes", "*", "address"): "stand-in-{}",
 }
-_STAND_INS: Mapping[yaml_reader.Where, yaml_reader.Tree] = {
+_STAND_INS: Mapping[Where, Tree] = {
     ("workload",): "none",
     ("image",): "none",
     ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
@@ -51,7 +52,7 @@ class Playbook:
     """A valid playbook with the workload and image that it names."""
 
     name: str
-    document: yaml_reader.Document
+    document: Document
     experiment: Experiment
     workload: Workload
     image: Image
@@ -69,7 +70,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
     return choice.given(judged_cluster(yaml_reader.draft(path))), path
 
 
-def judged_cluster(document: yaml_reader.Document) -> Cluster:
+def judged_cluster(document: Document) -> Cluster:
     """The inventory in a document.
 
     Raises:
@@ -101,9 +102,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
     return judged_playbook(yaml_reader.draft(path), path.stem, image)
 
 
-def judged_playbook(
-    document: yaml_reader.Document, name: str, other_image: str | None = None
-) -> Playbook:
+def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
     """The playbook in a document.
 
     Raises:
@@ -131,7 +130,7 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) ->
     refuse(playbook.document, matrix.conflicts(experiment, workload, cluster, chosen))
 
 
-def judged_image(document: yaml_reader.Document) -> Image:
+def judged_image(document: Document) -> Image:
     """The image definition in a document.
 
     Raises:
@@ -171,7 +170,7 @@ def image(choice: str) -> tuple[Image, Path]:
     return definition, path.parent.resolve()
 
 
-def refuse(document: yaml_reader.Document, conflicts: Iterable[Conflict]) -> None:
+def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
     """Raise all problems of a document at once, each with its line and column.
 
     Raises:
@@ -212,10 +211,10 @@ def folder_digest(folder: Path) -> str:
 
 
 def _judged(
-    document: yaml_reader.Document,
+    document: Document,
     model: type[N],
     wrong: Callable[[N], Iterable[Conflict]],
-    stand_ins: Mapping[yaml_reader.Where, yaml_reader.Tree],
+    stand_ins: Mapping[Where, Tree],
 ) -> N:
     """The document as a model; if it is not valid, the valid part is judged too.
 

@@ -12,7 +12,7 @@ _WITH_CPU = ("GH", "GB")  # whose drivers name the memory of the CPU
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GpuKind:
     """A kind of GPU; empty is what a name does not say.
 
     Args:
@@ -25,7 +25,7 @@ class Kind:
     form: str = ""
     memory_gb: str = ""
 
-    def fits(self, other: "Kind") -> bool:
+    def fits(self, other: "GpuKind") -> bool:
         """Whether both are of one kind, as far as both say."""
         return (
             self.chip == other.chip
@@ -47,7 +47,7 @@ class Machines:
     transport: str = "-"
 
 
-def kind(name: str) -> Kind | None:
+def kind(name: str) -> GpuKind | None:
     """The kind that a name tells, such as ``Tesla V100-SXM2-16GB`` or ``H100-80GB (DGX H100)``.
 
     None where no chip is named.
@@ -59,7 +59,7 @@ def kind(name: str) -> Kind | None:
     form, memory = _FORM.search(text), _MEMORY.search(text)
     built_in = form[0] if form else "SXM" if _HBM in text else ""
     has_own = memory is not None and not chip[0].startswith(_WITH_CPU)
-    return Kind(chip[0], built_in, memory[1] if memory and has_own else "")
+    return GpuKind(chip[0], built_in, memory[1] if memory and has_own else "")
 
 
 def comparable(hardware: str, interconnect: str, machines: Machines) -> bool:

@@ -19,7 +19,7 @@ NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class JobOptions:
     """How a command wants its job.
 
     Args:
@@ -38,11 +38,11 @@ def is_needed(cluster: Cluster) -> bool:
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submissions(store: Store, cluster: Cluster, way: Way) -> list[script.Submission]:
+def submissions(store: Store, cluster: Cluster, job_options: JobOptions) -> list[script.Submission]:
     """The jobs of this very command line."""
     settings = _settings(cluster)
     state = store.root.resolve()
-    widths = way.widths or ((settings.nodes, ()),)
+    widths = job_options.widths or ((settings.nodes, ()),)
     return [
         script.Submission(
             words=(sys.executable, "-m", "orchestrator", *_own(bool(more), number), *more),
@@ -50,7 +50,7 @@ def submissions(store: Store, cluster: Cluster, way: Way) -> list[script.Submiss
             folder=str(state / jobs.FOLDER),
             cwd=str(Path.cwd()),
             nodes=nodes,
-            requeue=way.requeue,
+            requeue=job_options.requeue,
         )
         for number, (nodes, more) in enumerate(widths)
     ]
@@ -80,25 +80,25 @@ def _own(chosen: bool, number: int) -> list[str]:
     return kept
 
 
-def show(store: Store, cluster: Cluster, way: Way, voice: Voice) -> list[str]:
+def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
     """Print the scripts that would be submitted; also for programs."""
     texts = [
         script.batch(_settings(cluster), submission)
-        for submission in submissions(store, cluster, way)
+        for submission in submissions(store, cluster, job_options)
     ]
     for text in texts:
         voice.result(f"would be submitted by sbatch:\n{text}")
     return texts
 
 
-def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
+def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
     """Submit this command line, or find the job that runs it already, and follow it; exit code.
 
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
     followed: list[slurm_queue.Job] = []
-    for submission in submissions(store, cluster, way):
+    for submission in submissions(store, cluster, job_options):
         before = _alive(submission)
         if before is not None:
             voice.line(f"job {before.id} runs this command already: {before.state}")
@@ -111,7 +111,7 @@ def run(store: Store, cluster: Cluster, way: Way, voice: Voice) -> int:
             voice.line(f"{said}; its messages: {submission.folder}/{job.id}.log")
             followed.append(job)
     folder = store.root.resolve() / jobs.FOLDER
-    if way.detach:
+    if job_options.detach:
         for job in followed:
             voice.result(waits.told(job))
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")

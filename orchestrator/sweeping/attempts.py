@@ -17,7 +17,7 @@ from orchestrator.retries import ATTEMPTS
 from orchestrator.state.files import now
 from orchestrator.sweeping import gather, lanes, outcomes, service_files
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.outcomes import Verdict
+from orchestrator.sweeping.outcomes import Judgement
 
 LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
@@ -70,7 +70,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
         campaign.scheduler.clear(attempt)
         missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         lost = Problem("LOST", "the run that started it ended before all its tasks had started")
-        _close(campaign, trial, attempt, Verdict("infra-lost", (lost, *missing)))
+        _close(campaign, trial, attempt, Judgement("infra-lost", (lost, *missing)))
 
 
 def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
@@ -193,7 +193,7 @@ def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tup
         gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass else error.code, words)
-        closed = _close(campaign, trial, attempt, Verdict("infra-lost", (lost,)))
+        closed = _close(campaign, trial, attempt, Judgement("infra-lost", (lost,)))
         if may_pass:
             return closed
         raise
@@ -201,10 +201,10 @@ def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tup
         return _watch(campaign, trial, attempt, row)
     if campaign.stopping:
         stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
-        return _close(campaign, trial, attempt, Verdict("interrupted", (stopped,)))
+        return _close(campaign, trial, attempt, Judgement("interrupted", (stopped,)))
     gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
     words = "not every task was ready to start" + outcomes.supervisor_errors(campaign, attempt)
-    return _close(campaign, trial, attempt, Verdict("infra-lost", (Problem("START", words),)))
+    return _close(campaign, trial, attempt, Judgement("infra-lost", (Problem("START", words),)))
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
@@ -220,17 +220,19 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     campaign.scheduler.check()
     missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, gang.ends)
     if gang.reason == "done" and missing:
-        return _close(campaign, trial, attempt, Verdict("infra-lost", missing, gang))
+        return _close(campaign, trial, attempt, Judgement("infra-lost", missing, gang))
     if gang.reason == "done":
-        verdict = outcomes.measured(campaign, trial, attempt, gang)
-        return _close(campaign, trial, attempt, verdict)
+        judgement = outcomes.measured(campaign, trial, attempt, gang)
+        return _close(campaign, trial, attempt, judgement)
     state, problem = outcomes.failure(campaign, attempt, gang)
-    return _close(campaign, trial, attempt, Verdict(state, (problem, *missing), gang))
+    return _close(campaign, trial, attempt, Judgement(state, (problem, *missing), gang))
 
 
-def _close(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+def _close(
+    campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judgement
+) -> tuple[str, str]:
     """Keep the outcome; only then remove what was copied here from the nodes."""
-    kept = outcomes.keep(campaign, trial, attempt, verdict)
+    kept = outcomes.keep(campaign, trial, attempt, judgement)
     service_files.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
     return kept

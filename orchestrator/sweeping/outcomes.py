@@ -22,7 +22,7 @@ from orchestrator.sweeping.campaign import Campaign
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """The judgement over an attempt.
 
     Args:
@@ -93,7 +93,7 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
     return endings.of_program(failed, last_lines, attempt.port, _seen(campaign, attempt))
 
 
-def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Verdict:
+def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
     """Measure the log of an attempt whose gang ended well, judge it, and keep the log.
 
     Raises:
@@ -116,23 +116,25 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     if campaign.strict:
         measurement = telemetry.strict(measurement)
     campaign.sweep.keep_log(trial.log, source)
-    return Verdict(measurement.state, measurement.problems, gang, measurement)
+    return Judgement(measurement.state, measurement.problems, gang, measurement)
 
 
-def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> tuple[str, str]:
+def keep(
+    campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judgement
+) -> tuple[str, str]:
     """Write an attempt's outcome beside its log, then the event that makes it count.
 
     Returns:
         The state, and its throughput with its unit or the code of its first problem.
     """
-    outcome = _outcome(campaign, trial, attempt, verdict)
+    outcome = _outcome(campaign, trial, attempt, judgement)
     sha256 = campaign.sweep.keep_outcome(trial.log, outcome)
-    first = verdict.problems[0] if verdict.problems else Problem("", "")
+    first = judgement.problems[0] if judgement.problems else Problem("", "")
     ended = Ended(
         at=now(),
         trial=trial.name,
         attempt=attempt.number,
-        state=verdict.state,
+        state=judgement.state,
         code=first.code,
         message=first.message,
         sha256=outcome.sha256,
@@ -141,19 +143,19 @@ def keep(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -
     campaign.sweep.append(ended)
     campaign.history(trial).add(ended)
     if outcome.throughput is not None and not first.code:
-        return verdict.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
-    return verdict.state, first.code
+        return judgement.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
+    return judgement.state, first.code
 
 
-def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, verdict: Verdict) -> Outcome:
-    measurement, gang = verdict.measurement, verdict.gang
+def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judgement) -> Outcome:
+    measurement, gang = judgement.measurement, judgement.gang
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     read = measurement.evidence if measurement else None
     return Outcome(
         trial=trial.name,
         attempt=attempt.number,
-        state=verdict.state,
-        problems=verdict.problems,
+        state=judgement.state,
+        problems=judgement.problems,
         throughput=measurement.throughput if measurement else None,
         sha256=read.sha256 if read else None,
         lines=read.lines if read else None,

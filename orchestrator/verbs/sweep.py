@@ -28,7 +28,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
             voice.result("\n".join((f"\nin containers, {trial}:", *lines)))
     scripts = {}
     if submit.is_needed(request.cluster):
-        scripts = {"scripts": submit.show(store, request.cluster, _way(request), voice)}
+        scripts = {"scripts": submit.show(store, request.cluster, _job_options(request), voice)}
     voice.document({"exit_code": 0, "plan": bind.shown(request.plan, bound), **scripts})
     return 0
 
@@ -49,7 +49,7 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
         except errors.UnfitError:
             if not jobs.alive(store, request.cluster):  # one of them may be preparing it
                 raise
-        return submit.run(store, request.cluster, _way(request), caller.voice)
+        return submit.run(store, request.cluster, _job_options(request), caller.voice)
 
     def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)
@@ -57,7 +57,7 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     return run.run(store, options, caller, run.Ways(shown, elsewhere))
 
 
-def _way(request: Requested) -> submit.Way:
+def _job_options(request: Requested) -> submit.JobOptions:
     """How the sweep wants its jobs: one, or one for each number of nodes that its cases have."""
     options, slurm = request.options, request.cluster.slurm
     widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
@@ -70,4 +70,4 @@ def _way(request: Requested) -> submit.Way:
             (nodes, ("--case", ",".join(dict.fromkeys(named))))
             for nodes, named in sorted(names.items())
         )
-    return submit.Way(options.detach, options.requeue, widths)
+    return submit.JobOptions(options.detach, options.requeue, widths)

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from orchestrator.documents.document import Document
 from orchestrator.files import yaml_reader
 
 
-def read(folder: Path, text: str) -> yaml_reader.Document:
+def read(folder: Path, text: str) -> Document:
     """The document that ``text`` is, byte for byte."""
     file = folder / "file.yaml"
     file.write_bytes(text.encode())

@@ -225,10 +225,10 @@ KEY_PLACES = {
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_every_value_and_key_has_its_place(tmp_path: Path, line_end: str) -> None:
-    """Marks are the lines and columns that an editor shows, whatever ends the lines."""
+    """They are the lines and columns that an editor shows, whatever ends the lines."""
     document = read(tmp_path, NESTED.replace("\n", line_end))
-    assert {path: (mark.line, mark.column) for path, mark in document.marks.items()} == PLACES
-    found = {path: (mark.line, mark.column) for path, mark in document.key_marks.items()}
+    assert {path: (start.line, start.column) for path, start in document.starts.items()} == PLACES
+    found = {path: (start.line, start.column) for path, start in document.key_starts.items()}
     assert found == KEY_PLACES
 
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator import errors
+from orchestrator.documents.document import Document, Tree
 from orchestrator.files import yaml_reader
 from orchestrator.verbs import check
 from tests import ROOT
@@ -61,7 +62,7 @@ def schema(kind: str) -> Schema:
     return Schema.model_validate_json(shipped(kind).read_text())
 
 
-def faults(value: yaml_reader.Tree, by: Schema, root: Schema) -> Iterator[str]:
+def faults(value: Tree, by: Schema, root: Schema) -> Iterator[str]:
     """What a validator would complain about."""
     if by.ref:
         yield from faults(value, root.defs[by.ref.removeprefix("#/$defs/")], root)
@@ -79,7 +80,7 @@ def faults(value: yaml_reader.Tree, by: Schema, root: Schema) -> Iterator[str]:
         yield from faults_of_mapping(value, by, root)
 
 
-def faults_of_choice(value: yaml_reader.Tree, by: Schema, root: Schema) -> Iterator[str]:
+def faults_of_choice(value: Tree, by: Schema, root: Schema) -> Iterator[str]:
     """Of what must fit any, or exactly one, of several schemas."""
     if by.any_of and not any(not any(faults(value, each, root)) for each in by.any_of):
         yield f"{value!r} is none of the choices"
@@ -87,7 +88,7 @@ def faults_of_choice(value: yaml_reader.Tree, by: Schema, root: Schema) -> Itera
         yield f"{value!r} is none or several of the choices"
 
 
-def has_type(value: yaml_reader.Tree, name: str) -> bool:
+def has_type(value: Tree, name: str) -> bool:
     """Whether JSON Schema calls the value so."""
     kinds = {"string": str, "boolean": bool, "array": list, "object": dict, "integer": int}
     if name == "number":
@@ -108,7 +109,7 @@ def matches(pattern: str, text: str) -> bool:
     return re.search(pattern.removesuffix("$") + r"\Z", text) is not None
 
 
-def faults_of_list(value: list[yaml_reader.Tree], by: Schema, root: Schema) -> Iterator[str]:
+def faults_of_list(value: list[Tree], by: Schema, root: Schema) -> Iterator[str]:
     """Of a list: its length, and each item."""
     if not by.least <= len(value) <= by.most:
         yield f"{len(value)} items"
@@ -117,9 +118,7 @@ def faults_of_list(value: list[yaml_reader.Tree], by: Schema, root: Schema) -> I
             yield from faults(item, by.items, root)
 
 
-def faults_of_mapping(
-    value: dict[str, yaml_reader.Tree], by: Schema, root: Schema
-) -> Iterator[str]:
+def faults_of_mapping(value: dict[str, Tree], by: Schema, root: Schema) -> Iterator[str]:
     """Of a mapping: keys that lack, keys that are too many, and each value."""
     yield from (f"{key} is missing" for key in by.required if key not in value)
     for key, inside in value.items():
@@ -193,7 +192,7 @@ def test_editors_refuse_what_the_models_refuse(tmp_path: Path) -> None:
     assert min(judged.values()) > 15
 
 
-def fits(document: yaml_reader.Document, kind: str) -> bool:
+def fits(document: Document, kind: str) -> bool:
     """Whether the document is a model, whatever else may be wrong with it."""
     try:
         yaml_reader.validated(document, check.SCHEMAS[kind])
