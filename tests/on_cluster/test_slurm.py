@@ -35,14 +35,6 @@ def nodes() -> Iterator[Cluster]:
         yield up
 
 
-@pytest.fixture
-def login(nodes: Cluster, request: pytest.FixtureRequest) -> Iterator[Login]:
-    """A fresh folder."""
-    person = Login.made(nodes, request.node.name)
-    yield person
-    person.end()
-
-
 def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Login) -> None:
     """On a login node; inside an allocation the same sweep goes on and finds nothing to do."""
     login.inventory(nodes=3)

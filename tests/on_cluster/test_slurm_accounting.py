@@ -25,14 +25,6 @@ def nodes() -> Iterator[Cluster]:
         yield up
 
 
-@pytest.fixture
-def login(nodes: Cluster, request: pytest.FixtureRequest) -> Iterator[Login]:
-    """A fresh folder."""
-    person = Login.made(nodes, request.node.name)
-    yield person
-    person.end()
-
-
 def test_a_job_that_the_queue_has_forgotten_is_told_by_accounting(login: Login) -> None:
     """Who follows it was away when it was cancelled, and its exit code is not seen here."""
     first = login.start(*PROGRAM, "sweep", "toy")
