@@ -18,6 +18,8 @@ LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
 ABSENT = 4
 CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own
+NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not there
+NOT_BEGUN = "JobLaunchFailure"  # also where a file for its messages cannot be opened
 # What became of a job that left no exit code: code and words.
 OUTCOMES: dict[str, tuple[str, str]] = {
     "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside"),
@@ -60,7 +62,7 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     """Tell what becomes of a job until it is over; the exit code of what it ran.
 
     Raises:
-        UnfitError: QUEUE-NEVER; it was cancelled, since it could never start.
+        UnfitError: QUEUE-NEVER; it was cancelled, since it could never start. NOT-SHARED.
         NodeError, LocalError: it ended without an exit code of ours; says how.
         Interrupted: by the user; the job goes on.
     """
@@ -74,18 +76,28 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
             time.sleep(LOOK_S)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
+    if seen.job.reason == NOT_BEGUN:
+        raise _not_shared(
+            job, str(folder), "work in a folder that all nodes see, or name one with --state"
+        )
     code = _code(folder / f"{job.id}.code")
     for tail in tails:
         tail.copy()
-    if code in (None, KILLED):
-        raise _outcome(seen.job, _state(seen.job))
+    return _told(seen.job, code, voice)
+
+
+def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
+    """Say how it ended; its exit code."""
+    if code in NOT_RUN:
+        raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
+    if code is None or code == KILLED:
+        raise _outcome(job, _state(job))
+    words = f"has ended, exit {code}"
     if code == 143:
-        state = _state(seen.job)
+        state = _state(job)
         why = f" ({state})" if _name(state) in OUTCOMES else ""
-        goes_on = "the same command goes on in another job"
-        voice.line(f"job {job.id} ended in good order{why}; {goes_on}")
-    else:
-        voice.line(f"job {job.id} has ended, exit {code}")
+        words = f"ended in good order{why}; the same command goes on in another job"
+    voice.line(f"job {job.id} {words}")
     return code
 
 
@@ -141,6 +153,11 @@ def _state(job: slurm_queue.Job) -> str:
 
 def _name(state: str) -> str:
     return state.replace(",", " ").partition(" ")[0]
+
+
+def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:
+    seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
+    return errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
 
 
 def _outcome(job: slurm_queue.Job, state: str) -> errors.DlperfError:

@@ -1,0 +1,68 @@
+"""What is said of a job until it is over, from what Slurm's queue and its files have of it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLLOW = """\
+import sys
+from pathlib import Path
+from orchestrator import errors
+from orchestrator.console import Voice
+from orchestrator.schedulers import slurm_queue
+from orchestrator.submitting import follow
+
+voice = Voice(as_json=False)
+try:
+    job = slurm_queue.Job("7", "PENDING", "None", "dlperf-queue-1", "dlperf:2", "")
+    sys.exit(follow.follow(job, Path(sys.argv[1]), voice))
+except errors.DlperfError as error:
+    voice.error(error)
+    sys.exit(error.exit_code)
+"""
+
+
+def followed(folder: Path, *states: str) -> tuple[int, str]:
+    """Exit code and messages for a job of which squeue says this, time after time."""
+    lines = [f"7|{state}|n1|dlperf-queue-1|dlperf:2\n" for state in states]
+    (folder / "queue").write_text("".join(lines))
+    squeue = folder / "squeue"
+    squeue.write_text(f"#!/bin/sh\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue\n")
+    squeue.chmod(0o755)
+    done = subprocess.run(
+        (sys.executable, "-c", FOLLOW, folder),
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_an_end_is_said_after_the_last_line(tmp_path: Path) -> None:
+    """With the exit code; a state in between is not news."""
+    (tmp_path / "7.log").write_text("[1/1] valid\n")
+    (tmp_path / "7.code").write_text("0\n")
+    said = followed(tmp_path, "COMPLETING|None", "COMPLETED|None")
+    assert said == (0, "[1/1] valid\njob 7 has ended, exit 0\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "path"),
+    [("NonZeroExitCode", "127\n", sys.executable), ("JobLaunchFailure", "", "{folder}")],
+)
+def test_what_its_node_does_not_have_is_named(
+    reason: str, code: str, path: str, tmp_path: Path
+) -> None:
+    """The program, by the shell's 127, or the folder, where 22.05 cannot open the job's messages.
+
+    Neither is a bug of ours or an end that the same command could mend.
+    """
+    if code:
+        (tmp_path / "7.code").write_text(code)
+    exit_code, said = followed(tmp_path, f"FAILED|{reason}")
+    assert exit_code == 5
+    assert "ERROR NOT-SHARED: job 7 could not begin; needed " in said
+    assert f"needed {path.format(folder=tmp_path)} on its nodes" in said
