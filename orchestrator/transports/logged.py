@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from orchestrator.transports import Completed, Stream, Transport
 
@@ -91,10 +92,12 @@ def _redacted(words: Iterable[str]) -> Iterator[str]:
     follows = False
     for whole in words:
         word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long
-        if follows:
-            yield "..."
-        elif assigned := _ASSIGNED.fullmatch(word):
-            yield f"{assigned[1]}..."
-        else:
-            yield _LOGIN.sub(r"\1...@", _WITHIN.sub(r"\1...", word))
-        follows = not follows and bool(_OPTION.fullmatch(word))
+        yield "..." if follows else _without_values(word)
+        follows = not follows and word.startswith("-") and bool(_OPTION.fullmatch(word))
+
+
+@lru_cache(maxsize=256)  # many nodes are given the same scripts, for which this takes a millisecond
+def _without_values(word: str) -> str:
+    if assigned := _ASSIGNED.fullmatch(word):
+        return f"{assigned[1]}..."
+    return _LOGIN.sub(r"\1...@", _WITHIN.sub(r"\1...", word))
