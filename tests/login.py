@@ -96,6 +96,17 @@ class Login:
         self.started.append(process)
         return process
 
+    def sweeping(self, *words: str) -> "subprocess.Popen[str]":
+        """A sweep that shows iterations, left running."""
+        process = self.start(*PROGRAM, "sweep", *words)
+        wait_for(self.steps, "iterations")
+        return process
+
+    def running_job(self) -> str:
+        """The id of the one job that runs."""
+        (job,) = [job for job, state in self.slurm.jobs().items() if state == "RUNNING"]
+        return job
+
     def steps(self) -> bool:
         """Whether an open attempt's leader shows iterations."""
         logs = self.state.glob("sweeps/*/attempts/*/a*/r0.log")

@@ -123,8 +123,7 @@ def test_the_page_of_the_first_sweep_runs_as_it_stands(login: Login) -> None:
 
 def test_a_controller_that_is_killed_is_followed_by_another(login: Login) -> None:
     """Its job ends with it, nothing is left, and the same command measures the trial anew."""
-    first = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
+    first = login.sweeping("toy")
     state = json.loads(login.run("status", "--json").stdout)
     assert [job["state"] for job in state["jobs"]] == ["RUNNING"]
     assert {task["phase"] for task in state["tasks"]} == {"running"}
@@ -145,11 +144,10 @@ def test_a_controller_that_is_killed_is_followed_by_another(login: Login) -> Non
 
 def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     """Both leave nothing; Ctrl-C on the login node leaves the job, which is found again."""
-    first = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
+    first = login.sweeping("toy")
     first.send_signal(signal.SIGINT)
     code, said = ended(first)
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    job = login.running_job()
     assert code == 130, said
     assert f"ERROR INTERRUPTED: no longer followed, by Ctrl-C: job {job} goes on. Fix: " in said
     found = login.run("sweep", "toy", "--detach")
@@ -157,8 +155,7 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     assert f"job {job} is running on " in found.stdout
     login.slurm.ask("scancel", job)
     login.nothing_left()
-    third = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
+    third = login.sweeping("toy")
     stopped = login.run("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert "has ended" in stopped.stdout
@@ -204,8 +201,7 @@ def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
 
 def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
     """Its log to the last byte, its lines by a pattern, its states until nothing runs."""
-    running = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
+    running = login.sweeping("toy")
     following = login.start(*PROGRAM, "logs", "--follow")
     watching = login.start(*PROGRAM, "status", "--watch", "--every", "1")
     chosen = login.run("logs", "--grep", "Iteration: 2 ")
@@ -225,9 +221,8 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     playbook = login.folder / "playbooks" / "toy.yaml"
     text = playbook.read_text().replace("repeats: 1", "repeats: 2")
     playbook.write_text(text.replace("time_limit_s: 60", "time_limit_s: 150"))
-    running = login.start(*PROGRAM, "sweep", "toy", "--requeue")
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    running = login.sweeping("toy", "--requeue")
+    job = login.running_job()
     login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:04:00")
     login.begin_again(job, "TimeLimit=01:00:00")
     code, said = ended(running)
@@ -285,8 +280,7 @@ def test_tasks_of_an_array_sweep_their_own_nodes(login: Login) -> None:
 def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     """Slurm gives it up in the middle of a trial; the sweep goes on with the others."""
     login.inventory(nodes=3)
-    running = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
+    running = login.sweeping("toy")
     attempts = login.events("intent")
     record = json.loads(
         next(login.sweep().glob(f"attempts/{attempts[0]['trial']}/a1/attempt.json")).read_text()
@@ -333,9 +327,8 @@ def test_what_can_never_start_is_said(login: Login) -> None:
 @pytest.mark.long
 def test_a_requeued_job_goes_on(login: Login) -> None:
     """Slurm starts it again after a while; its follower waits for that."""
-    running = login.start(*PROGRAM, "sweep", "toy", "--requeue")
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    running = login.sweeping("toy", "--requeue")
+    job = login.running_job()
     login.slurm.ask("scontrol", "requeue", job)
     login.begin_again(job)
     code, said = ended(running)
@@ -352,9 +345,8 @@ def test_a_preempted_job_blames_nobody_and_goes_on(
 ) -> None:
     """Whether Slurm ends all of it at once, or tells its steps alone and grants it a while."""
     login.slurm.ask("scontrol", "update", "PartitionName=main", f"GraceTime={grace_s}")
-    running = login.start(*PROGRAM, "sweep", "toy", *(["--requeue"] if requeue else []))
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    running = login.sweeping("toy", *(["--requeue"] if requeue else []))
+    job = login.running_job()
     words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", PREEMPTING, "-o", "/dev/null")
     other = login.slurm.ask(*words, "--wrap=sleep 1").strip()
     wait_for(lambda: login.slurm.jobs()[other] == "COMPLETED", "the end of the other job")
@@ -376,9 +368,8 @@ def test_a_preempted_job_blames_nobody_and_goes_on(
 def test_a_job_whose_time_is_over_ends_in_good_order(login: Login) -> None:
     """Slurm looks twice a minute: the warning comes, the trial is interrupted, nothing is lost."""
     login.playbook(step_s=5, iterations=11)
-    first = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    first = login.sweeping("toy")
+    job = login.running_job()
     login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:01:00")
     code, said = ended(first)
     assert code == 143, said

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster import Cluster, accounting, cluster
 from tests.cluster.slurm import lacking
-from tests.login import PROGRAM, Login, ended
+from tests.login import Login, ended
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
@@ -27,9 +27,8 @@ def nodes() -> Iterator[Cluster]:
 
 def test_a_job_that_the_queue_has_forgotten_is_told_by_accounting(login: Login) -> None:
     """Who follows it was away when it was cancelled, and its exit code is not seen here."""
-    first = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    first = login.sweeping("toy")
+    job = login.running_job()
     os.kill(first.pid, signal.SIGSTOP)
     login.slurm.ask("scancel", job)
     wait_for(lambda: job not in login.slurm.jobs(), "a queue without it", limit_s=FORGOTTEN_S)
@@ -49,9 +48,8 @@ def test_a_controller_without_memory_and_who_cancelled_are_told(login: Login) ->
     done = login.run("sweep", "toy")
     assert (done.returncode, "ERROR OOM: job" in done.stderr) == (6, True), done.stderr
     path.write_text(text)
-    first = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
-    (job,) = [one for one, state in login.slurm.jobs().items() if state == "RUNNING"]
+    first = login.sweeping("toy")
+    job = login.running_job()
     login.slurm.ask("scancel", job)
     code, said = ended(first)
     assert code == 143, said

@@ -152,8 +152,7 @@ def test_a_sweep_in_containers_ends_what_dead_jobs_left_and_nothing_of_others(
 def test_a_cancelled_step_leaves_no_container_though_nobody_looks(login: Login) -> None:
     """The engine runs them outside of the step: they end with the docker command all the same."""
     login.cluster.switch(iteration_s=SLOW_S)
-    running = login.start(*PROGRAM, "sweep", "quick", "--new", "--case", "2x2")
-    wait_for(login.steps, "iterations")
+    running = login.sweeping("quick", "--new", "--case", "2x2")
     node = login.cluster.node(0)
     assert [len(names) for names in containers(login).values()] == [1, 1]
     controller = "$(pgrep -f '[o]rchestrator sweep quick')"
@@ -177,8 +176,7 @@ def test_a_cancelled_step_leaves_no_container_though_nobody_looks(login: Login) 
 def test_a_controller_that_is_killed_leaves_no_container(login: Login) -> None:
     """Its job ends with it; the same command measures the trial anew."""
     login.cluster.switch(iteration_s=SLOW_S)
-    running = login.start(*PROGRAM, "sweep", "quick", "--new", "--case", "2x2")
-    wait_for(login.steps, "iterations")
+    running = login.sweeping("quick", "--new", "--case", "2x2")
     login.cluster.node(0).must("kill -KILL $(pgrep -f '[o]rchestrator sweep quick')")
     code, said = ended(running)
     assert code != 0, said
