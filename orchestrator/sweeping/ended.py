@@ -1,11 +1,11 @@
 """A sweep that needs nothing of what is requested, told from its files: no node is asked."""
 
-import hashlib
 import json
 
 from orchestrator import errors
 from orchestrator.collecting import evidence, settled
 from orchestrator.model.history import History
+from orchestrator.state import contents
 from orchestrator.state.files import dumps, write
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
@@ -55,8 +55,5 @@ def _is_as_noted(sweep: Sweep) -> bool:
 
 
 def _digests(sweep: Sweep) -> dict[str, str]:
-    return {name: _sha256(sweep, name) for name in OF if (sweep.folder / name).exists()}
-
-
-def _sha256(sweep: Sweep, name: str) -> str:
-    return hashlib.sha256((sweep.folder / name).read_bytes()).hexdigest()
+    paths = [sweep.folder / name for name in OF]
+    return {path.name: contents.sha256(path) for path in paths if path.exists()}
