@@ -6,6 +6,7 @@ from pathlib import Path
 from orchestrator.verifying import cases, outcomes, records, reports
 from orchestrator.verifying.cases import CaseTrial, DerivedCase
 from orchestrator.verifying.differences import Findings, at, items, number, text
+from orchestrator.verifying.marks import codes
 from orchestrator.verifying.records import Folder
 
 
@@ -47,9 +48,14 @@ def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:
     events = records.events(place)
     for path in sorted((place.path / "attempts").glob("*/a*/attempt.json")):
         records.check_attempt(place, path.relative_to(place.path).as_posix())
-    found = [outcomes.trial(place, plan, trial, events) for trial in items(plan.get("trials"))]
+    left_out = reports.left_out(place)
+    found = []
+    for planned in items(plan.get("trials")):
+        why = left_out.get(text(planned.get("name")), [])
+        was_left_out = not cases.CHANGED.isdisjoint(why)
+        found.append(outcomes.trial(place, plan, planned, events, was_left_out=was_left_out))
     _settle(plan, found)
-    if reports.is_strict(place, found):
+    if _is_strict(found, left_out):
         for trial in found:
             for mark in trial.machines.marks:
                 trial.exclude((mark.code, "marked so, and --strict was given"))
@@ -59,6 +65,11 @@ def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:
         for trial in cases.disagreeing(group):
             trial.exclude(("PROVENANCE", "other circumstances than the first valid trial"))
     return found
+
+
+def _is_strict(found: Sequence[CaseTrial], left_out: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the reports were written with --strict: a trial is out by what only marks it."""
+    return any({*codes(it.machines.marks)} & {*left_out.get(it.name, ())} for it in found)
 
 
 def _by_case(trials: Sequence[CaseTrial]) -> list[DerivedCase]:

@@ -1,9 +1,10 @@
 """One trial: its outcome, attempt, events and logs against each other, and what follows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.verifying import machines, marks, plain_nccl, records, trials
 from orchestrator.verifying.cases import CaseTrial
+from orchestrator.verifying.damages import Reason
 from orchestrator.verifying.differences import Findings, at, codes, items, number, text
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.records import Folder
@@ -20,15 +21,21 @@ BY_LOGS = frozenset(
 Object = Mapping[str, object]
 
 
-def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]) -> CaseTrial:
-    """A trial of the plan, as it follows from its logs."""
+def trial(
+    place: Folder, plan: Object, planned: Object, events: Sequence[Object], *, was_left_out: bool
+) -> CaseTrial:
+    """A trial of the plan, as it follows from its logs.
+
+    Args:
+        was_left_out: reports leave it out, as they must where what it stands on has changed.
+    """
     name, log = text(planned.get("name")), f"logs/{text(planned.get('log'))}"
     ends = [it for it in events if it.get("event") == "outcome" and it.get("trial") == name]
     record = f"{log.removesuffix('.log')}.json"
     if not any(it.get("outcome") for it in ends) and not (place.path / record).exists():
         return CaseTrial(planned, name, "planned", DerivedTrial(), {}, "-", [], None)
-    outcome = place.document(record)
-    if outcome is None or not _counts(place, record, outcome, ends):
+    outcome = place.document(record) or {}
+    if not _counts(place, record, outcome, ends) and was_left_out:
         changed = DerivedTrial(reasons=[("OUTCOME-CHANGED", "its outcome does not count")])
         return CaseTrial(planned, name, "invalid", changed, {}, "-", [], None)
     _check_intent(place, planned, outcome, events)
@@ -44,8 +51,8 @@ def trial(place: Folder, plan: Object, planned: Object, events: Sequence[Object]
         place.findings.leave("how gangs ended", f"{name}: {state}: it was seen while it ran")
         return found
     _derive(place, plan, found, changed_states)
-    if digest != outcome.get("sha256") or (len(nodes) > 1 and not raw_logs_fit):
-        found.derived.reasons.append(("LOG-CHANGED", "a log is not what it was after the run"))
+    if was_left_out:
+        found.derived.reasons += _changes(place, found, raw_logs_fit=raw_logs_fit)
     _check_attempt(place, planned, found)
     _judge(place, record, found)
     return found
@@ -67,6 +74,18 @@ def _derive(place: Folder, plan: Object, found: CaseTrial, changed_states: Seque
         folder = place.path / f"attempts/{found.name}/a{found.outcome.get('attempt')}"
         found.machines = machines.derived(folder, found.outcome, found.derived)
         found.marks += found.machines.marks
+
+
+def _changes(place: Folder, found: CaseTrial, *, raw_logs_fit: bool) -> Iterator[Reason]:
+    """What it stands on that is not what it was after the run."""
+    of_gang = len(found.nodes) > 1
+    if found.sha256 != found.outcome.get("sha256") or (of_gang and not raw_logs_fit):
+        yield "LOG-CHANGED", "a log is not what it was after the run"
+    differences = Findings()
+    folder = f"attempts/{found.name}/a{found.outcome.get('attempt')}"
+    Folder(place.path, differences).sealed(f"{folder}/attempt.json")
+    if of_gang and differences.differences:
+        yield "OUTCOME-CHANGED", "nothing tells what was started"
 
 
 def _counts(place: Folder, record: str, outcome: Object, ends: Sequence[Object]) -> bool:
@@ -112,8 +131,6 @@ def _check_attempt(place: Folder, planned: Object, found: CaseTrial) -> None:
     document = Folder(place.path, Findings()).sealed(name)  # it is checked by itself
     if document is None:
         place.findings.differs(name, "", "no such document", "an attempt that counts")
-        if len(found.nodes) > 1:
-            found.derived.reasons.append(("OUTCOME-CHANGED", "nothing tells what was started"))
         return
     log = f"logs/{text(planned.get('log'))}"
     record = f"{log.removesuffix('.log')}.json"

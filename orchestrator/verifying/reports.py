@@ -32,15 +32,12 @@ NOT_DERIVED = {
 }
 
 
-def is_strict(place: Folder, found: Sequence[CaseTrial]) -> bool:
-    """Whether the reports were written with --strict: a trial is out by what only marks it."""
+def left_out(place: Folder) -> dict[str, list[str]]:
+    """By trial, the codes by which results.json leaves it out; empty without reports."""
     document = place.document(RESULTS) if (place.path / RESULTS).exists() else None
     trials = [it for case in items(at(document, "cases")) for it in items(case.get("trials"))]
     trials += items(at(document, "canary", "trials"))
-    written = {trial.get("trial"): codes(trial.get("problems")) for trial in trials}
-    return any(
-        {*marks.codes(trial.machines.marks)} & {*written.get(trial.name, [])} for trial in found
-    )
+    return {text(trial.get("trial")): codes(trial.get("problems")) for trial in trials}
 
 
 def check(
