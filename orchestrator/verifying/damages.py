@@ -1,16 +1,12 @@
 """What is wrong with a log, or odd in it: steps, clock, and what its header says of its case."""
 
-from array import array
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice, pairwise
-from math import isfinite
-from operator import sub
 from statistics import median
 
 from orchestrator.verifying.differences import at, number
 from orchestrator.verifying.marks import Mark
-from orchestrator.verifying.plain_log import NO_CLOCK, PlainLog, PlainStep, Steps
+from orchestrator.verifying.plain_log import PlainLog
+from orchestrator.verifying.plain_steps import PlainStep, Steps, Stretch
 
 FROM_ZERO = frozenset({"total_ips", "imgs_per_sec", "bert"})
 """Series of steps whose first one has number 0."""
@@ -18,8 +14,8 @@ MICRO = ("batch_size_per_device", "Per-GPU Batch Size", "batch_size")
 """By programs whose word is their own, and last what others print, too."""
 PROMISES = {"prof", "num_iter", "iter_num", "train_iters", "ranks"}
 """Arguments of programs that say how many steps come; without one nothing is promised."""
-GAP_TIMES, RECENT = 5, 100_000
-"""How many times the median of so many last iterations one may take."""
+GAP_TIMES = 5
+"""How many times the median of the last iterations one may take."""
 NS = 10**9
 Reason = tuple[str, str]
 """A code, and what was seen."""
@@ -28,23 +24,18 @@ Reason = tuple[str, str]
 def damages(log: PlainLog, method: object) -> Iterator[Reason]:
     """Steps: none, missing, cut before the promised end; a clock or a rate that cannot be."""
     steps = log.steps
-    if not steps:
+    if steps.last is None:
         yield "NO-STEPS", "no line of a step"
         return
-    stride = _stride(steps)
-    for place, (before, here) in enumerate(pairwise(steps.iterations), 1):
-        if here - before != stride:
-            yield "SKIPPED-STEPS", f"line {steps.lines[place]}: step {here} after {before}"
-            break
-    for place, (before, here) in enumerate(pairwise(steps.clocks_ns), 1):
-        if NO_CLOCK < here < before:
-            yield "CLOCK-STEP", f"line {steps.lines[place]}: its clock goes back"
-            break
+    stride = steps.stride
+    skips = (first for jump, first in steps.jumped.items() if jump != stride or jump < 1)
+    for line, seen in sorted(skips)[:1]:
+        yield "SKIPPED-STEPS", f"line {line}: {seen}"
+    if steps.back:
+        yield "CLOCK-STEP", f"line {steps.back}: its clock goes back"
     if PROMISES & log.facts.keys():
-        yield from _cut(steps, number(at(method, "iterations")), stride)
-    if not all(
-        isfinite(rate) and rate > 0 for rates in (steps.rates, steps.later) for rate in rates
-    ):
+        yield from _cut(steps, steps.last, number(at(method, "iterations")))
+    if not steps.is_positive:
         yield "NOT-FINITE", "a rate in it is no positive number"
 
 
@@ -53,25 +44,19 @@ def doubts(log: PlainLog) -> Iterator[str]:
     steps = log.steps
     if log.garbled:
         yield f"line {log.garbled} has words of a step and is none"
-    if 0 < steps.clocks_ns.count(NO_CLOCK) < len(steps):
+    if 0 < steps.timeless < steps.count:
         yield "a step has no time, or one that cannot be"
     if steps.later:
-        yield f"{len(steps.later)} steps of other epochs"
-    if steps and steps.iterations[0] > _stride(steps):
-        yield f"it begins at step {steps.iterations[0]}"
+        yield f"{steps.later} steps of other epochs"
+    if steps.first and steps.first.iteration > steps.stride:
+        yield f"it begins at step {steps.first.iteration}"
 
 
-def _cut(steps: Steps, promised: float | None, stride: int) -> Iterator[Reason]:
-    last = steps[len(steps) - 1]
+def _cut(steps: Steps, last: PlainStep, promised: float | None) -> Iterator[Reason]:
     done = last.iteration + (steps.series in FROM_ZERO)
     needed = (promised or 0) - (steps.series == "dllogger")  # --prof N runs N - 1 iterations
-    if done + stride <= needed:
+    if done + steps.stride <= needed:
         yield "TRUNCATED", f"it ends at step {last.iteration} of {needed:g} (line {last.line})"
-
-
-def _stride(steps: Steps) -> int:
-    jumps = Counter(map(sub, islice(steps.iterations, 1, None), steps.iterations))
-    return max(jumps, key=lambda jump: jumps[jump], default=1) or 1
 
 
 def foreign(log: PlainLog, case: Mapping[str, object], batch: int) -> Iterator[Reason]:
@@ -98,30 +83,23 @@ def foreign(log: PlainLog, case: Mapping[str, object], batch: int) -> Iterator[R
         yield "CASE-MISMATCH", f"its header says global_batch_size {whole}, its case {batch}"
 
 
-def odd(steps: Steps, first: PlainStep, last: PlainStep, inside: range) -> Iterator[Mark]:
+def odd(inside: Stretch) -> Iterator[Mark]:
     """A clock that shows whole seconds, and an iteration that took far longer than the others.
 
     Args:
-        inside: places of the steps in the window, of which these are the ends.
+        inside: the steps in the window.
     """
-    if first.clock_ns is None or last.clock_ns is None or last.clock_ns <= first.clock_ns:
+    first, last = inside.first, inside.last
+    if not (first and last) or first.clock_ns is None or last.clock_ns is None:
+        return
+    if last.clock_ns <= first.clock_ns:
         return
     if not first.clock_ns % NS and not last.clock_ns % NS:
         seconds = (last.clock_ns - first.clock_ns) // NS
         lines = f"lines {first.line} and {last.line}"
         yield Mark("COARSE-CLOCK", (lines, f"the {seconds} s", "to 1 s"))
-    recent = array("d", (took for took, _ in _took(steps, inside[-RECENT - 1 :])))
-    usual = median(recent) if recent else 0
-    widest, place = max(_took(steps, inside), default=(0, 0))
+    usual = median(inside.took) if inside.took else 0
+    widest, iteration, line = inside.widest
     if 0 < GAP_TIMES * usual < widest:
-        iteration, line = steps.iterations[place], steps.lines[place]
         shown = (f"{widest / NS:.3f} s", f"{usual / NS:.3f} s")
         yield Mark("GAP", (f"line {line}:", f"iteration {iteration},", *shown))
-
-
-def _took(steps: Steps, inside: range) -> Iterator[tuple[float, int]]:
-    """Nanoseconds of an iteration, from step to step, and the place of the later one."""
-    for place in inside[1:]:
-        ahead = steps.iterations[place] - steps.iterations[place - 1]
-        if ahead > 0:
-            yield (steps.clocks_ns[place] - steps.clocks_ns[place - 1]) / ahead, place

@@ -1,19 +1,16 @@
 """States and throughputs of trials, from their raw logs."""
 
-import hashlib
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from math import fsum, isfinite
+from math import isfinite
 from pathlib import Path
 
 from orchestrator.verifying import damages, plain_log
 from orchestrator.verifying.damages import NS, Reason
 from orchestrator.verifying.differences import at, number, text
 from orchestrator.verifying.marks import Mark
-from orchestrator.verifying.plain_log import PlainLog, PlainStep, Steps
+from orchestrator.verifying.plain_log import PlainLog
+from orchestrator.verifying.plain_steps import LAST_ROWS, PlainStep, Steps, Stretch
 
 WINDOWS = {
     "ngc_pytorch_rn50": (25, 125),
@@ -24,10 +21,6 @@ WINDOWS = {
     "all_reduce": (6, 25),
 }
 """Between which iterations a log is measured where a method says nothing."""
-LAST_ROWS = 5
-TRACE_POINTS = 120
-HELD = 2_000_000
-"""Steps of a log that is drawn; of a longer one the rates are not held at once."""
 RATE_TOLERANCE = 0.03
 
 
@@ -80,46 +73,27 @@ def derived(path: Path, plan: Mapping[str, object], case: Mapping[str, object]) 
     Raises:
         OSError: it cannot be read.
     """
-    log, found = plain_log.read(path), DerivedTrial()
     workload, method, batch = text(plan.get("workload")), at(plan, "method"), global_batch(case)
+    log, found = plain_log.read(path, _window(workload, method)), DerivedTrial()
+    steps = log.steps
     found.rule = _rule(log, workload, method)
     found.doubts += damages.doubts(log)
-    found.memory_mib = log.memory_mib if log.steps.series == "gpt" else None
+    found.memory_mib = log.memory_mib if steps.series == "gpt" else None
     found.reasons += [*damages.damages(log, method), *damages.foreign(log, case, batch)]
-    steps = log.steps
-    if steps and "NOT-FINITE" not in dict(found.reasons):
-        count = len(steps) + len(steps.later)
-        found.rate_mean = fsum(_sums(chain(steps.rates, steps.later))) / count
-        found.trace = _trace(steps) if count <= HELD else {}
-    if steps:
-        found.begun_ns = steps[0].clock_ns
-    _measure(found, log, _window(workload, method, found.rule), batch)
+    if steps.first:
+        found.begun_ns = steps.first.clock_ns
+    if steps.first and steps.is_positive:
+        found.rate_mean = steps.rates.mean
+        found.trace = steps.rates.trace(steps.first.iteration, steps.stride, steps.count)
+    is_unwindowed = found.rule in ("latency", "reported") and at(method, "window") is None
+    _measure(found, log, None if is_unwindowed else steps.window, batch)
     return found
-
-
-def _sums(rates: Iterator[float]) -> Iterator[float]:
-    """Of so many at a time, as longer logs are summed up."""
-    while held := array("d", islice(rates, HELD)):
-        yield fsum(held)
-
-
-def _trace(steps: Steps) -> dict[tuple[int, ...], float]:
-    """The mean rate of each piece, by its first and last iteration."""
-    width = -(-len(steps) // TRACE_POINTS)
-    pieces = (range(len(steps))[at : at + width] for at in range(0, len(steps), width))
-    return {
-        (steps.iterations[piece[0]], steps.iterations[piece[-1]]): fsum(
-            steps.rates[piece[0] : piece[-1] + 1]
-        )
-        / len(piece)
-        for piece in pieces
-    }
 
 
 def _rule(log: PlainLog, workload: str, method: object) -> str:
     if rule := text(at(method, "rule")):
         return rule
-    if workload == "oneflow_gpt" or log.steps.latencies:
+    if workload == "oneflow_gpt" or (log.steps.last and log.steps.last.latency is not None):
         return "latency"
     if log.steps.series == "all_reduce":
         return "rates"
@@ -127,68 +101,55 @@ def _rule(log: PlainLog, workload: str, method: object) -> str:
     return "reported" if benchmark and at(method, "window") is None else "clock"
 
 
-def _window(workload: str, method: object, rule: str) -> tuple[int, int] | None:
+def _window(workload: str, method: object) -> tuple[int, int] | None:
     window = at(method, "window")
     if isinstance(window, list) and len(window) == 2:
         return int(window[0]), int(window[1])
-    return None if rule in ("latency", "reported") else WINDOWS.get(workload)
+    return WINDOWS.get(workload)
 
 
 def _measure(
     found: DerivedTrial, log: PlainLog, window: tuple[int, int] | None, batch: int
 ) -> None:
-    steps, inside = log.steps, _inside(found, log.steps, window)
-    if lacking := _lacking(found.rule, steps, inside, window):
+    inside = _inside(found, log.steps, window)
+    if lacking := _lacking(found.rule, inside, window):
         found.reasons.append(("WINDOW", lacking))
         return
-    found.steps = _hashed(steps, inside if window else range(len(steps)))
-    if inside:
-        first, last = steps[inside[0]], steps[inside[-1]]
-        found.span = (first, last)
-        found.marks += damages.odd(steps, first, last, inside)
-    if inside and steps.latencies:
-        latencies = steps.latencies[inside.start : inside.stop]
-        found.latency_s = float(sum(latencies) / len(latencies))
+    found.steps = inside.digest if window else log.steps.digest
+    if inside.first and inside.last:
+        found.span = (inside.first, inside.last)
+        found.marks += damages.odd(inside)
+        if inside.latency:
+            found.latency_s = float(inside.latency / inside.count)
     _apply(found, log, inside, batch)
     if found.span and found.span[0].clock_ns is None and found.rule != "latency":
         found.span = None  # where nothing tells a time, no line does
 
 
-def _inside(found: DerivedTrial, steps: Steps, window: tuple[int, int] | None) -> range:
-    """Places of the steps that are measured; none where steps are missing, or all count."""
-    if window and "SKIPPED-STEPS" not in dict(found.reasons):  # so they are in order
-        first, last = window
-        return range(bisect_left(steps.iterations, first), bisect_right(steps.iterations, last))
-    rests_on_last = window is None and found.rule == "latency"
-    return range(len(steps))[-LAST_ROWS:] if rests_on_last else range(0)
+def _inside(found: DerivedTrial, steps: Steps, window: tuple[int, int] | None) -> Stretch:
+    """The steps that are measured; none where steps are missing, or all count."""
+    if window:
+        return Stretch() if "SKIPPED-STEPS" in dict(found.reasons) else steps.inside
+    return Stretch.of(steps.rows) if found.rule == "latency" else Stretch()
 
 
-def _lacking(rule: str, steps: Steps, inside: range, window: tuple[int, int] | None) -> str:
+def _lacking(rule: str, inside: Stretch, window: tuple[int, int] | None) -> str:
     """What is not there of the window; empty where it is whole."""
     if window is None:
-        few = rule == "latency" and len(inside) < LAST_ROWS
-        return f"{len(inside)} rows; its latency is the mean of {LAST_ROWS}" if few else ""
-    ends = {steps.iterations[place] for place in (*inside[:1], *inside[-1:])}
+        few = rule == "latency" and inside.count < LAST_ROWS
+        return f"{inside.count} rows; its latency is the mean of {LAST_ROWS}" if few else ""
+    ends = {step.iteration for step in (inside.first, inside.last) if step}
     lacking = [str(end) for end in window if end not in ends and rule != "latency"]
     return f"no step {' and '.join(lacking)}, where its window ends" if lacking else ""
 
 
-def _hashed(steps: Steps, inside: range) -> str:
-    """What no other trial may have; empty where there is nothing."""
-    hashed = hashlib.sha256()
-    for column in (steps.iterations, steps.clocks_ns, steps.rates):
-        hashed.update(memoryview(column)[inside.start : inside.stop])
-    return hashed.hexdigest() if inside else ""
-
-
-def _apply(found: DerivedTrial, log: PlainLog, inside: range, batch: int) -> None:
+def _apply(found: DerivedTrial, log: PlainLog, inside: Stretch, batch: int) -> None:
     """Take the throughput by the rule, and compare it with the rates that the log prints."""
-    rates = log.steps.rates
     reported = {value for value in log.reported if isfinite(value)}
     by_clock = _by_clock(found, batch)
     values = {
         "clock": by_clock,
-        "rates": fsum(rates[place] for place in inside) / len(inside) if inside else None,
+        "rates": inside.rates.mean,
         "latency": batch / found.latency_s if found.latency_s else None,
         "reported": reported.pop() if len(reported) == 1 else None,
     }
@@ -199,9 +160,9 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: range, batch: int) -> Non
     elif found.rule == "reported":
         _against(found, found.throughput, found.rate_mean)
     elif found.rule == "latency":
-        _against(found, found.throughput, _harmonic(rates, inside))
+        _against(found, found.throughput, inside.rate)
     else:
-        _against(found, by_clock, _harmonic(rates, inside[1:]))
+        _against(found, by_clock, inside.rate_after_first)
 
 
 def _by_clock(found: DerivedTrial, batch: int) -> float | None:
@@ -218,12 +179,6 @@ def _against(found: DerivedTrial, value: float | None, rate: float | None) -> No
     if value and rate is not None and abs(rate / value - 1) > RATE_TOLERANCE:
         seen = f"it gives {value:.2f}, its printed rates {rate:.2f}"
         found.reasons.append(("RATE-MISMATCH", seen))
-
-
-def _harmonic(rates: Sequence[float], inside: range) -> float | None:
-    if not inside or not all(isfinite(rates[place]) and rates[place] > 0 for place in inside):
-        return None
-    return len(inside) / fsum(1 / rates[place] for place in inside)
 
 
 def _whole(case: Mapping[str, object], key: str, otherwise: int = 0) -> int:
