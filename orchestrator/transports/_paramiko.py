@@ -22,6 +22,11 @@ def _closed(channel: Any, message: Any) -> None:
     channel.status_event.set()
 
 
+def wake(channel: Any) -> None:
+    """Tell the thread that reads from a channel that no more comes; never waits."""
+    channel.in_buffer.close()
+
+
 class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     """A transport that keeps what the server sends and paramiko only logs.
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Literal, Protocol
 
 from orchestrator.deadlines import CONNECT_S, KNOCK_S, SILENCE_S
+from orchestrator.transports._paramiko import wake
 
 KEPT_ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -112,6 +113,8 @@ class Wire:
         elif isinstance(self._pipe, socket.socket):
             with suppress(OSError):  # it ended by itself
                 self._pipe.shutdown(socket.SHUT_RDWR)
+        else:
+            wake(self._pipe)
 
 
 class Slots:

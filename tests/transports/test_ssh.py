@@ -47,6 +47,17 @@ def test_an_idle_connection_takes_no_time(reach: Reach, serve: Serve) -> None:
     assert transport.run(TRUE, timeout_s=10).exit_code == 0
 
 
+def test_a_connection_through_a_jump_host_is_closed_at_once(reach: Reach, serve: Serve) -> None:
+    """Its reader, which sleeps, is woken: many nodes are left one after another."""
+    transport = reach(both(serve(), serve()))
+    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+    threads = threading.active_count()
+    began = time.monotonic()
+    transport.close()
+    assert time.monotonic() - began < 0.5
+    wait_for(lambda: threading.active_count() < threads - 1, "both readers have ended", 1)
+
+
 def awakenings(threads: set[Path]) -> int:
     """How often these threads went to sleep, by the kernel's count; those that live."""
     count = 0
