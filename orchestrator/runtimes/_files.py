@@ -67,9 +67,10 @@ class TaskFiles:
         Raises:
             NodeError: START; the files have another form.
         """
-        end, ended = self._words("end"), self._words("exit")
+        end = self._words("end")  # it is written last
         if not end:
             return None
+        ended = self._words("exit")
         try:
             (status, reason), (size, sha256) = ended, end
             return self._ended(int(status), why or reason, int(size), sha256)
