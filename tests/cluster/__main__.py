@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from tests.cluster import life
+from tests.cluster import life, slurm
 from tests.cluster.place import Place, TestbedError, runs
 
 
@@ -62,7 +62,18 @@ def _up(args: argparse.Namespace) -> tuple[object, str]:
         f"  {enter} {program} provision {document['cpu_inventory']} --lock\n"
         f"  {enter} ssh -i {document['identity']} -o UserKnownHostsFile={document['known_hosts']}"
         " root@10.11.0.2\n"
+        f"{_slurm(place, enter, program) if args.slurm else ''}"
         f"  python -m tests.cluster down --run {place.run}\n"
+    )
+
+
+def _slurm(place: Place, enter: str, program: Path) -> str:
+    """How to be a user on the login node."""
+    env = " ".join(f"{name}={value}" for name, value in slurm.environment(place).items())
+    return (
+        f"  cd {slurm.shared(place)}; export {env}  # for Slurm: the folder that all nodes see\n"
+        f"  {enter} sinfo\n"
+        f"  {enter} {program} init --slurm {slurm.PARTITION} -o inventory/queue.yaml\n"
     )
 
 
