@@ -23,7 +23,8 @@ class Ways(Generic[T]):
 
     Args:
         done: given the sweep, what was measured, and the names of the trials of this request.
-        elsewhere: asked before anything begins; its answer where the request is run elsewhere.
+        elsewhere: asked where something is left to run, before it begins; its answer where the
+            request is run elsewhere.
     """
 
     done: Callable[[Sweep, Report, frozenset[str]], T]
@@ -40,8 +41,9 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
     request = None
     try:
         request = requested(store, options, caller.voice)
-        answer = ways.elsewhere(request)
-        return _run(store, request, caller, ways) if answer is None else answer
+        whole = ended.whole(store, request)
+        answer = ways.elsewhere(request) if whole is None else None
+        return _run(store, request, caller, ways, whole) if answer is None else answer
     except (Abandoned, Stopped) as end:
         left = orphaned_tasks.of(store, request)
         if left:
@@ -51,12 +53,18 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
         raise errors.Interrupted(caller.signals.received) from None
 
 
-def _run(store: Store, request: Requested, caller: Caller, ways: Ways[T]) -> T:
+def _run(
+    store: Store,
+    request: Requested,
+    caller: Caller,
+    ways: Ways[T],
+    whole: tuple[Sweep, int] | None,
+) -> T:
     voice = caller.voice
     request.refuse_unprepared()
     request.say_too_big(voice)
     names = frozenset(trial.name for trial in request.plan.trials)
-    if (whole := ended.whole(store, request)) is not None:
+    if whole is not None:
         sweep, valid = whole
         counted = counted_words(
             len(sweep.record().plan.trials), len(names), valid, len(names) - valid

@@ -48,6 +48,9 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     assert done.returncode == 0, done.stderr
     assert re.search(r"job \d+ is submitted as dlperf-queue-", done.stderr)
     login.whole(2)
+    idle = login.run("sweep", "toy")
+    assert (idle.returncode, "no node was asked" in idle.stderr) == (0, True), idle.stderr
+    assert "is submitted" not in idle.stderr
     again = login.cluster.run(
         *(
             "salloc",
