@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_CHIP = re.compile(r"\b(?:GB|GH|[A-Z])[0-9]{2,4}[A-Z]?\b")
+# H100 NVL and H200 NVL are cards of their own: for PCIe, with other memory and less power.
+_CHIP = re.compile(r"\b(?:GB|GH|[A-Z])[0-9]{2,4}[A-Z]?(?: NVL)?\b")
 _FORM = re.compile(r"\b(?:SXM[0-9]?|PCIE)\b")
 _MEMORY = re.compile(r"\b([0-9]+) ?GB\b(?!\?)")
-_HBM = "HBM"  # only boards for SXM sockets name it, as NVIDIA H100 80GB HBM3
+_OF_SXM = re.compile(r"HBM|\bDGX\b")  # of SXM sockets alone: NVIDIA H100 80GB HBM3, DGX-H100
 _WITH_CPU = ("GH", "GB")  # whose drivers name the memory of the CPU
 
 
@@ -57,7 +58,7 @@ def kind(name: str) -> GpuKind | None:
     if chip is None:
         return None
     form, memory = _FORM.search(text), _MEMORY.search(text)
-    built_in = form[0] if form else "SXM" if _HBM in text else ""
+    built_in = form[0] if form else "SXM" if _OF_SXM.search(text) else ""
     has_own = memory is not None and not chip[0].startswith(_WITH_CPU)
     return GpuKind(chip[0], built_in, memory[1] if memory and has_own else "")
 
