@@ -147,7 +147,7 @@ class Place:
         path = self.folder / "playbooks" / "toy.yaml"
         lines = path.read_text().splitlines()
         for key, line in values.items():
-            lines = [line if each.split(":")[0].strip() == key else each for each in lines]
+            lines = [line if old.split(":")[0].strip() == key else old for old in lines]
             if line not in lines:
                 lines.append(line)
         path.write_text("\n".join(lines) + "\n")

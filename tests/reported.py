@@ -86,10 +86,12 @@ def results(values: Mapping[str, Sequence[float | None]], **fields: object) -> t
     """Compared results of these placements; AMP, batch 256."""
     plain = {"micro_batch_size": 256, "precision": "amp", "device": "cuda"}
     found = []
-    for placement, each in values.items():
+    for placement, throughputs in values.items():
         nodes, gpus = map(int, placement.split("x"))
         case = Case(nodes=nodes, gpus_per_node=gpus, **{**plain, **fields})  # type: ignore[arg-type] # one field of each type
-        found.append(medians.result(case, [trial(case, n, v) for n, v in enumerate(each, 1)]))
+        found.append(
+            medians.result(case, [trial(case, n, v) for n, v in enumerate(throughputs, 1)])
+        )
     return medians.compared(found)
 
 

@@ -155,11 +155,11 @@ class Desk:
     def said(self, event: str) -> list[Any]:
         """Events of one kind, of the newest sweep."""
         lines = (self.sweeps()[-1] / "events.jsonl").read_text().splitlines()
-        return [each for each in map(json.loads, lines) if each["event"] == event]
+        return [found for found in map(json.loads, lines) if found["event"] == event]
 
     def states(self) -> list[tuple[str, str]]:
         """State and code of every attempt that has an outcome, in order."""
-        return [(each["state"], each["code"]) for each in self.said("outcome")]
+        return [(outcome["state"], outcome["code"]) for outcome in self.said("outcome")]
 
     def inventory(self, **changes: str) -> Path:
         """The cluster's inventory in this folder with its lock, words replaced; where it lies."""
@@ -180,7 +180,7 @@ class Desk:
         """By trial, the outcome that counts, of the newest sweep."""
         paths = self.sweeps()[-1].glob("logs/*/*.json")
         found = [json.loads(path.read_text()) for path in paths]
-        return {each["trial"]: each for each in found}
+        return {outcome["trial"]: outcome for outcome in found}
 
     def left(self) -> dict[str, str]:
         """By node, containers and attempt folders of ours that are still there."""
@@ -212,7 +212,7 @@ def outcomes(desk: Desk, said: Any) -> dict[str, Any]:
     """By trial, the outcomes of a sweep."""
     paths = (desk.state / "sweeps" / said["sweep"]).glob("logs/*/*.json")
     found = [json.loads(path.read_text()) for path in paths]
-    return {each["trial"]: each for each in found}
+    return {outcome["trial"]: outcome for outcome in found}
 
 
 def ended(process: "subprocess.Popen[str]", limit_s: float = PATIENCE_S) -> tuple[int, str]:

@@ -76,7 +76,7 @@ class Ansible:
     def _env(self) -> Mapping[str, str]:
         persist = ("-o", "ControlMaster=auto", "-o", "ControlPersist=600s")
         return {
-            **{key: each for key, each in os.environ.items() if not key.startswith("ANSIBLE_")},
+            **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
             "ANSIBLE_HOME": str(self._folder / "ansible"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self._folder / "cp"),
             "ANSIBLE_PIPELINING": "1",

@@ -38,7 +38,7 @@ def between_trials_s(sweep: Path) -> list[float]:
     """Seconds from each trial of the newest sweep to the next, all that a trial costs included."""
     lines = (sweep / "events.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
-    began = [datetime.fromisoformat(each["at"]) for each in events if each["event"] == "intent"]
+    began = [datetime.fromisoformat(event["at"]) for event in events if event["event"] == "intent"]
     return [(later - sooner).total_seconds() for sooner, later in pairwise(began)]
 
 
@@ -59,7 +59,7 @@ def lasting_s(act: Callable[[], None]) -> float:
 
 def spread(what: str, ours_s: Sequence[float], peer_s: Sequence[float]) -> None:
     """Print every value, so that one can see what the medians are worth."""
-    ours, theirs = (" ".join(f"{each:.2f}" for each in values) for values in (ours_s, peer_s))
+    ours, theirs = (" ".join(f"{value:.2f}" for value in values) for values in (ours_s, peer_s))
     print(f"{what}, s: ours {ours}; peer {theirs or '-'}", flush=True)
 
 

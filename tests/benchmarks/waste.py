@@ -93,12 +93,12 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
         for _ in range(SWEEPS):
             must(desk.run, *words, str(TRIALS), **env)
             ours_s += between_trials_s(desk.sweeps()[-1])
-            skews_s += [each["start_skew_s"] for each in desk.outcomes().values()]
+            skews_s += [outcome["start_skew_s"] for outcome in desk.outcomes().values()]
             argv = ("sh", "/workspace/instant/print.sh")
             peer_s += [plain.gang_s(image, argv) for _ in range(TRIALS - 1)]
     spread("trial", ours_s, peer_s)
     yield Row("trial that exits at once", median(ours_s), "ssh, docker run", median(peer_s), 1.15)
-    said = " ".join(f"{each * 1000:.0f}" for each in sorted(skews_s))
+    said = " ".join(f"{skew_s * 1000:.0f}" for skew_s in sorted(skews_s))
     print(f"{len(skews_s)} start skews, ms: {said}")
     p95_s = statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
     yield Row("start skew, p50", median(skews_s), "", None, 0)

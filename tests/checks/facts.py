@@ -82,7 +82,7 @@ def codes(findings: Iterable[Finding]) -> list[str]:
 
 def cluster(*own: dict[str, object], **defaults: object) -> Cluster:
     """Nodes of which these things are said."""
-    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}", **each} for n, each in enumerate(own, 1)]
+    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}", **entry} for n, entry in enumerate(own, 1)]
     said = {"name": "testers", "defaults": defaults, "nodes": nodes}
     return Cluster.model_validate_json(json.dumps(said))
 

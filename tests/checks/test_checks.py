@@ -118,7 +118,7 @@ def test_other_model_is_found_once_for_all_gpus_of_it() -> None:
     other = replace(V100, model="Tesla V100-SXM2-32GB")
     found = list(checks.gpus(declared, driver(V100, other, other, replace(V100, model=None))))
     assert codes(found) == ["error GPU-MODEL"] * 2
-    assert [each.seen for each in found] == ["2 x Tesla V100-SXM2-32GB", "1 x None"]
+    assert [finding.seen for finding in found] == ["2 x Tesla V100-SXM2-32GB", "1 x None"]
 
 
 @pytest.mark.parametrize(

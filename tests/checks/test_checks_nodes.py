@@ -31,7 +31,7 @@ def cluster(**own: dict[str, object]) -> Cluster:
 
 def codes(findings: Iterable[Finding]) -> list[str]:
     """Severity, code and node of each."""
-    return [f"{each.severity} {each.code} {each.node}" for each in findings]
+    return [f"{finding.severity} {finding.code} {finding.node}" for finding in findings]
 
 
 def three(**changes: NodeFacts) -> Mapping[str, NodeFacts]:
@@ -146,7 +146,7 @@ def test_adapters_on_some_nodes_only_are_found() -> None:
     """Such a gang hangs for ever; a node that gave no answer is left out."""
     without = cluster(n3={"hcas": []})
     assert codes(checks.alike(without, three())) == ["error IB-PARITY n3"]
-    facts = {name: each for name, each in three().items() if name != "n3"}
+    facts = {name: node_facts for name, node_facts in three().items() if name != "n3"}
     assert list(checks.alike(without, facts)) == []
     unknown = three(n2=replace(FACTS, infiniband=None))
     assert list(checks.alike(cluster(), unknown)) == []

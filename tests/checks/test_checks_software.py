@@ -194,7 +194,7 @@ def test_data_set_that_cannot_be_read_is_found(state: DataState, code: list[str]
     """With its path on that node."""
     found = list(checks.states(node(data={"imagenet": "/data/image"}), {"imagenet": state}))
     assert codes(found) == code
-    assert all(each.seen.startswith("/data/image: ") for each in found)
+    assert all(finding.seen.startswith("/data/image: ") for finding in found)
 
 
 def test_data_set_that_differs_on_one_node_is_found_there() -> None:
@@ -305,7 +305,7 @@ def test_nodes_that_cannot_meet_are_named_as_a_pair() -> None:
         ("n3", "n1"): Heard("unproven", "none"),
     }
     found = list(checks.reachable(29501, listeners, calls))
-    assert [f"{each.severity} {each.code} {each.node}" for each in found] == [
+    assert [f"{finding.severity} {finding.code} {finding.node}" for finding in found] == [
         "error PORT-BUSY n2",
         "warning NET-UNPROVEN n3",
         "error NET-BLOCKED n2",

@@ -333,7 +333,7 @@ def test_image_of_another_workload_is_refused(
     for words in (("check", str(path)), ("sweep", "mixed", "--dry-run", *on), ("sweep", "mixed")):
         refused = place.run(*words)
         assert refused.returncode == 2, words
-        (line,) = [each for each in refused.stderr.splitlines() if "mixed.yaml:" in each]
+        (line,) = [line for line in refused.stderr.splitlines() if "mixed.yaml:" in line]
         assert line.endswith(
             f"mixed.yaml:2:8: image: {image} serves {serves}, not {workload}; needed {needed}"
         )

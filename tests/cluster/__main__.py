@@ -88,8 +88,8 @@ def _down(args: argparse.Namespace) -> tuple[object, str]:
 def _status(_: argparse.Namespace) -> tuple[object, str]:
     found = [life.alive(Place(run)) for run in runs()]
     lines = [
-        f"{each['run']}: {each['processes']} processes, nodes {each['nodes']}, {each['folder']}\n"
-        for each in found
+        f"{up['run']}: {up['processes']} processes, nodes {up['nodes']}, {up['folder']}\n"
+        for up in found
     ]
     return found, "".join(lines) or "no runs\n"
 

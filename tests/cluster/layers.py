@@ -201,11 +201,14 @@ def _python(place: Place, name: str, distributions: Sequence[str]) -> Layer:
 
     def fill(target: "_Target") -> None:
         with tarfile.open(fileobj=target, mode="w|") as tar:
-            for each in distributions:
-                for path, where in _installed(each):
+            for distribution in distributions:
+                for path, where in _installed(distribution):
                     tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
 
-    versions = [f"{each} {importlib.metadata.version(each)}" for each in distributions]
+    versions = [
+        f"{distribution} {importlib.metadata.version(distribution)}"
+        for distribution in distributions
+    ]
     return _kept(place, name, [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
 
 

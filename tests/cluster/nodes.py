@@ -113,14 +113,14 @@ def _accounts(own: Path) -> None:
         ("shadow", "bench:*:1::::::"),
     ):
         lines = (etc / name).read_text().splitlines()
-        kept = [each for each in lines if not (name == "shadow" and each.startswith("root:"))]
+        kept = [line for line in lines if not (name == "shadow" and line.startswith("root:"))]
         extra = ["root:*:1::::::"] if name == "shadow" else []
         (etc / name).write_text("\n".join([*kept, *extra, line]) + "\n")
 
 
 def _settings(place: Place, node: str, *, nodes: int) -> None:
     etc = place.own(node) / "etc"
-    hosts = "".join(f"{address(each)} {each}\n" for each in node_names(nodes))
+    hosts = "".join(f"{address(node_name)} {node_name}\n" for node_name in node_names(nodes))
     (etc / "hosts").write_text(f"127.0.0.1 localhost\n{GATEWAY} gateway\n{hosts}")
     (etc / "hostname").write_text(f"{node}\n")
     for folder in ("ssh", "docker", "testbed"):

@@ -97,8 +97,8 @@ def collected(folder: Path, workload: str, code: int = 0) -> Any:
 def printed(document: Any, decimals: int) -> dict[str, tuple[str, str]]:
     """Throughput and speedup by placement, as a document prints them."""
     return {
-        each["case"]["placement"]: (f"{each['median']:.{decimals}f}", f"{each['speedup']:.2f}")
-        for each in document["cases"]
+        case["case"]["placement"]: (f"{case['median']:.{decimals}f}", f"{case['speedup']:.2f}")
+        for case in document["cases"]
     }
 
 
@@ -120,7 +120,7 @@ def test_seed_000_comes_out_of_28_logs(tmp_path: Path) -> None:
     write(tmp_path / "oneflow", "rn50_b128_fp32", logs)
     document = collected(tmp_path / "oneflow", "oneflow_rn50")
     assert printed(document, 1) == SEED_000_FINAL
-    rows = [f"{trial['throughput']:.1f}" for each in document["cases"] for trial in each["trials"]]
+    rows = [f"{trial['throughput']:.1f}" for case in document["cases"] for trial in case["trials"]]
     assert rows == [f"{value:.1f}" for values in SEED_000.values() for value in values]
 
 
@@ -160,7 +160,7 @@ def test_layouts_of_one_shape_stay_apart_by_their_names(tmp_path: Path) -> None:
         log = folder / f"{name}-pretrain_gpt_{shape}_1.log"
         log.write_text(gpt_text(shape, latency_ms, 12404))
     cases = collected(tmp_path, "oneflow_gpt")["cases"]
-    seen = {each["case"]["params.group"]: f"{each['median']:.2f}" for each in cases}
+    seen = {case["case"]["params.group"]: f"{case['median']:.2f}" for case in cases}
     assert seen == {"DP": "38.28", "2D": "38.29"}
 
 
@@ -174,7 +174,7 @@ def test_a_log_of_another_layout_than_its_name_s_counts_for_neither(tmp_path: Pa
     (case,) = collected(folder, "oneflow_gpt", code=3)["cases"]
     (trial,) = case["trials"]
     assert (trial["state"], case["median"]) == ("invalid", None)
-    assert "CASE-MISMATCH" in [each["code"] for each in trial["problems"]]
+    assert "CASE-MISMATCH" in [problem["code"] for problem in trial["problems"]]
 
 
 # DLPerf's report on TensorFlow: AMP, batch 224, with XLA, one GPU.

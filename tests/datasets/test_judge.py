@@ -95,9 +95,9 @@ def test_shards_are_judged_by_what_their_names_promise(
     """A small set that keeps its own promise is whole, and less than upstream's."""
     seen = sizes(*names)
     findings = judged("imagenet_tfrecord", seen, seen)
-    about_train = [each for each in findings if "validation" not in each.expected]
-    assert severity in {each.severity for each in about_train}
-    assert any(match in each.seen for each in about_train)
+    about_train = [finding for finding in findings if "validation" not in finding.expected]
+    assert severity in {finding.severity for finding in about_train}
+    assert any(match in finding.seen for finding in about_train)
 
 
 def test_a_made_up_total_gives_no_endless_list() -> None:
@@ -141,13 +141,13 @@ def test_an_index_belongs_to_its_records() -> None:
     dataset = known("dali_idx")
     records = sizes("train-00000-of-00002", "train-00001-of-00002", each=1000)
     own = sizes("train-00000-of-00002", "validation-00000-of-00001")
-    said = [each.seen for each in judge.unlike(dataset, "n", (own, own), (records, records))]
+    said = [finding.seen for finding in judge.unlike(dataset, "n", (own, own), (records, records))]
     assert said == [
         "dali_idx is without train-00001-of-00002",
         "dali_idx is beyond validation-00000-of-00001",
     ]
     copied = list(judge.unlike(dataset, "n", (records, records), (records, records)))
-    assert [each.expected for each in copied] == ["an index, far smaller"]
+    assert [finding.expected for finding in copied] == ["an index, far smaller"]
     whole = sizes("train-00000-of-00002", "train-00001-of-00002")
     assert list(judge.unlike(dataset, "n", (whole, whole), (records, records))) == []
     classes = known("imagenet")

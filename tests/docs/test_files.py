@@ -51,9 +51,11 @@ def test_files_of_a_sweep_are_those_of_the_page(place: Place) -> None:
     left = [path for path in place.state.rglob("*") if path.is_file() and path.stat().st_size]
     names = {path.relative_to(place.state).as_posix() for path in left}
     told = {name: pattern(name) for name in table("files.md")}
-    unknown = {name for name in names if not any(each.fullmatch(name) for each in told.values())}
+    unknown = {
+        name for name in names if not any(pattern.fullmatch(name) for pattern in told.values())
+    }
     assert unknown == set()
-    absent = {name for name, each in told.items() if not any(map(each.fullmatch, names))}
+    absent = {name for name, written in told.items() if not any(map(written.fullmatch, names))}
     assert {name for name in absent if not any(word in name for word in ELSEWHERE)} == set()
 
 

@@ -39,7 +39,11 @@ def raised() -> Iterator[tuple[str, int]]:
             if isinstance(node, ast.Call):
                 kind = ast.unparse(node.func).rpartition(".")[2]
                 given = (word.value for word in node.keywords if word.arg == "code")
-                codes = (ast.literal_eval(each) for each in given if isinstance(each, ast.Constant))
+                codes = (
+                    ast.literal_eval(expression)
+                    for expression in given
+                    if isinstance(expression, ast.Constant)
+                )
                 yield from ((code, known[kind]) for code in codes if kind in known)
 
 

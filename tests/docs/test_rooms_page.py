@@ -23,7 +23,7 @@ def test_every_room_is_on_the_page() -> None:
 
 def test_the_homes_of_libraries_are_those_of_the_contract() -> None:
     """Each library stands in the sentence about them, and so does its home."""
-    homes = next(each for each in CONTRACTS if each["name"].endswith("has one home"))
+    homes = next(contract for contract in CONTRACTS if contract["name"].endswith("has one home"))
     told = PAGE[PAGE.index("third-party library has one home") :].partition("\n\n")[0]
     for line in homes["ignore_imports"]:
         module, library = line.split(" -> ")

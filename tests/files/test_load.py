@@ -161,7 +161,7 @@ def test_columns_count_from_one_in_characters(tmp_path: Path) -> None:
     """A mistake points at the value itself, behind wide characters and behind CRLF."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "größe: 🚀\r\nmaße: [1, {ü: 010}, no]\r\n")
-    assert [(each.line, each.column, each.path) for each in caught.value.mistakes] == [
+    assert [(mistake.line, mistake.column, mistake.path) for mistake in caught.value.mistakes] == [
         (2, 15, "['maße'][1]['ü']"),
         (2, 21, "['maße'][2]"),
     ]
@@ -171,14 +171,14 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
     """Everything before the place where the syntax breaks is reported with it."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "a: no\nb: [010, &x 1]\na: 2\nc: 22:22\nd: @e\nf: no\n")
-    assert [each.line for each in caught.value.mistakes] == [1, 2, 2, 3, 4, 5]
+    assert [mistake.line for mistake in caught.value.mistakes] == [1, 2, 2, 3, 4, 5]
 
 
 def test_tab_is_complained_about_once(tmp_path: Path) -> None:
     """A tab that also breaks the syntax is one problem, and does not hide those before it."""
     with pytest.raises(errors.ConfigError) as caught:
         read(tmp_path, "a: 010\nb:\n\tc: 1\n")
-    assert [(each.line, each.column) for each in caught.value.mistakes] == [(1, 4), (3, 1)]
+    assert [(mistake.line, mistake.column) for mistake in caught.value.mistakes] == [(1, 4), (3, 1)]
 
 
 NESTED = """\
@@ -312,7 +312,7 @@ def test_every_line_with_a_wrong_byte_is_named(tmp_path: Path) -> None:
     """A Latin-1 file is reported whole, not one run after the other."""
     file = tmp_path / "file.yaml"
     file.write_bytes("a: ü\nb: x\nc: ß\n".encode("latin-1"))
-    assert [each.line for each in refusal(file).mistakes] == [1, 3]
+    assert [mistake.line for mistake in refusal(file).mistakes] == [1, 3]
 
 
 def test_path_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_file_that_everyone_may_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file.yaml"
     file.write_text("a: 010\n")
     file.chmod(0o666)
-    assert [each.column for each in refusal(file).mistakes] == [1, 4]
+    assert [mistake.column for mistake in refusal(file).mistakes] == [1, 4]
     assert "everyone may write to it (mode 0666); needed chmod o-w" in str(refusal(file))
 
 

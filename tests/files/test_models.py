@@ -83,7 +83,7 @@ def said(folder: Path, text: str) -> list[str]:
     """What is complained about, as ``line:column: path: text``."""
     with pytest.raises(errors.ConfigError) as caught:
         yaml_reader.validated(read(folder, text), File)
-    return [str(each).partition("file.yaml:")[2] for each in caught.value.mistakes]
+    return [str(mistake).partition("file.yaml:")[2] for mistake in caught.value.mistakes]
 
 
 MISFITS = (
@@ -210,7 +210,7 @@ def test_mistakes_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
     document = read(tmp_path, "count: 0\n")
     with pytest.raises(ValidationError) as caught:
         Gpus.model_validate_json(json.dumps(document.data))
-    assert [str(each).partition("file.yaml:")[2] for each in yaml_reader.mistakes(
+    assert [str(mistake).partition("file.yaml:")[2] for mistake in yaml_reader.mistakes(
         document, caught.value, Gpus
     )] == ["1:8: count: got 0; needed at least 1"]  # fmt: skip
 

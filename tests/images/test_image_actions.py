@@ -170,7 +170,9 @@ def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
     assert images.actions(replace(RECIPE, known_id=TWO), there) == (
         Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
     )
-    assert [each.node for each in images.actions(replace(RECIPE, known_id=SUM), there)] == ["vs002"]
+    assert [action.node for action in images.actions(replace(RECIPE, known_id=SUM), there)] == [
+        "vs002"
+    ]
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
@@ -275,4 +277,4 @@ def test_archive_is_not_missed_where_its_image_is_known() -> None:
     tag = str(known.tag)
     assert images.actions(known, {"vs001": {tag: HeldImage(TWO, known.inputs)}}) == ()
     bundled = replace(known, bundled={tag: TWO})
-    assert [each.kind for each in images.actions(bundled, {"vs001": {}})] == ["load"]
+    assert [action.kind for action in images.actions(bundled, {"vs001": {}})] == ["load"]

@@ -15,7 +15,7 @@ from tests.images.scripts import shell
 def git(folder: Path, *argv: str) -> str:
     """What git says in a repository of the test."""
     config = ("user.name=t", "user.email=t@example.com", "init.defaultBranch=main")
-    settings = [word for each in config for word in ("-c", each)]
+    settings = [word for setting in config for word in ("-c", setting)]
     done = subprocess.run(
         ["git", "-C", str(folder), *settings, *argv], capture_output=True, text=True, check=True
     )

@@ -29,12 +29,12 @@ class Pip:
         path.write_bytes(content)
         info = f"{project}-1.0+cu112.dist-info/METADATA"
         with zipfile.ZipFile(path) as old:
-            held = {each: old.read(each) for each in old.namelist()}
+            held = {name: old.read(name) for name in old.namelist()}
         with zipfile.ZipFile(path, "w") as new:
-            for each, text in held.items():
-                more = f"Requires-Dist: {needs}\n".encode() if each == info else b""
-                if not each.endswith("RECORD"):
-                    new.writestr(each, text + more)
+            for member, text in held.items():
+                more = f"Requires-Dist: {needs}\n".encode() if member == info else b""
+                if not member.endswith("RECORD"):
+                    new.writestr(member, text + more)
             new.writestr(info.replace("METADATA", "RECORD"), "")
         return name
 
@@ -75,10 +75,10 @@ def test_file_that_is_no_wheel_for_this_python_ends_the_build(pip: Pip) -> None:
     other = name.replace("py3-none-any", "cp27-cp27m-manylinux1_i686")
     (pip.files / other).write_bytes((pip.files / name).read_bytes())
     (pip.files / name).write_bytes((pip.files / name).read_bytes()[:200])
-    for each in (other, name):
-        done = pip.install(each)
+    for text in (other, name):
+        done = pip.install(text)
         assert done.returncode == 1
-        assert f"pip does not install {each}; needed a wheel for Python 3." in done.stderr
+        assert f"pip does not install {text}; needed a wheel for Python 3." in done.stderr
 
 
 def test_image_without_wheels_asks_no_pip(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_ssh_server_of_an_image_has_no_keys(tmp_path: Path) -> None:
     for _ in range(2):
         done = shell("ngc-tensorflow-20.03/sshd.sh", **env)
         assert (done.returncode, done.stderr) == (0, "")
-        assert sorted(each.name for each in etc.iterdir()) == ["ssh_config", "sshd_config"]
+        assert sorted(path.name for path in etc.iterdir()) == ["ssh_config", "sshd_config"]
         assert run.is_dir()
         assert run.stat().st_mode & 0o777 == 0o755
 

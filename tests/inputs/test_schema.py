@@ -82,9 +82,9 @@ def faults(value: Tree, by: Schema, root: Schema) -> Iterator[str]:
 
 def faults_of_choice(value: Tree, by: Schema, root: Schema) -> Iterator[str]:
     """Of what must fit any, or exactly one, of several schemas."""
-    if by.any_of and not any(not any(faults(value, each, root)) for each in by.any_of):
+    if by.any_of and not any(not any(faults(value, choice, root)) for choice in by.any_of):
         yield f"{value!r} is none of the choices"
-    if by.one_of and sum(not any(faults(value, each, root)) for each in by.one_of) != 1:
+    if by.one_of and sum(not any(faults(value, choice, root)) for choice in by.one_of) != 1:
         yield f"{value!r} is none or several of the choices"
 
 
@@ -124,23 +124,23 @@ def faults_of_mapping(value: dict[str, Tree], by: Schema, root: Schema) -> Itera
     for key, inside in value.items():
         if by.names:
             yield from faults(key, by.names, root)
-        matching = [each for pattern, each in by.patterns.items() if matches(pattern, key)]
+        matching = [fitting for pattern, fitting in by.patterns.items() if matches(pattern, key)]
         named = [by.properties[key]] if key in by.properties else matching
         if not named and isinstance(by.others, Schema):
             named = [by.others]
         if not named and by.others is False:
             yield f"{key} is not known"
-        for each in named:
-            yield from faults(inside, each, root)
+        for fitting in named:
+            yield from faults(inside, fitting, root)
 
 
 def parts(of: Schema) -> Iterator[Schema]:
     """The schema and every schema inside it."""
     yield of
     inside = [*of.defs.values(), *of.properties.values(), *of.patterns.values(), *of.any_of]
-    for each in (*inside, of.items, of.others, of.names):
-        if isinstance(each, Schema):
-            yield from parts(each)
+    for part in (*inside, of.items, of.others, of.names):
+        if isinstance(part, Schema):
+            yield from parts(part)
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

@@ -51,7 +51,7 @@ def test_four_nodes_are_one_mpirun_and_three_services() -> None:
     assert (leader.service, leader.capabilities) == (False, ())
     assert leader.files == ("id", "known_hosts", "ssh_config")
     assert len(others) == 3
-    assert {each.service for each in others} == {True}
+    assert {other.service for other in others} == {True}
     assert others[0].argv == ("sh", "r1.sshd.sh")
     assert others[0].capabilities == ("SETGID", "SETUID", "SYS_CHROOT")
 

@@ -288,7 +288,7 @@ def test_arguments_of_bert_are_read_by_name() -> None:
 )
 def test_argument_that_does_not_read_is_absent(argument: bytes, value: bytes) -> None:
     """A value that is not of its kind in ASCII is named, and left out with what follows from it."""
-    line = next(each for each in HEADER.split(b"\n") if each.strip().startswith(argument + b" ="))
+    line = next(line for line in HEADER.split(b"\n") if line.strip().startswith(argument + b" ="))
     log = read(WHOLE.replace(line, b"%s = %s" % (argument, value)))
     assert log.runs == 1
     assert len(problems(log, "MALFORMED")) == 1

@@ -132,7 +132,7 @@ def test_mean_of_a_window_counts_both_of_its_ends() -> None:
     """The ten rates from 200 to 209, arithmetically; the harmonic mean leaves out the first."""
     log = read(ONE_GPU, (200, 209))
     assert log.window_mean == pytest.approx(fmean(TEN), rel=1e-12)
-    assert log.window_rate == pytest.approx(9 / sum(1 / each for each in TEN[1:]), rel=1e-12)
+    assert log.window_rate == pytest.approx(9 / sum(1 / rate for rate in TEN[1:]), rel=1e-12)
 
 
 def test_times_of_nvlog_are_seconds() -> None:
@@ -307,7 +307,7 @@ def test_training_is_measured_over_the_hundred_steps_that_it_shows() -> None:
     """DLPerf's rule: 21 to 120 of 120 steps, of which the first 20 are never printed."""
     rates = [1000 + number for number in range(21, 121)]
     lines = b"".join(
-        steps([n], rate=f"{each}.5") for n, each in zip(range(21, 121), rates, strict=True)
+        steps([n], rate=f"{rate}.5") for n, rate in zip(range(21, 121), rates, strict=True)
     )
     log = read(HEADER + lines + RESULT)
     assert (log.rule, log.window, log.steps) == ("clock", (21, 120), 100)

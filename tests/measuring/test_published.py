@@ -36,10 +36,10 @@ def row(framework: str, placement: str, batch: str, precision: str = "fp32") -> 
     """The only row of these."""
     nodes, gpus = map(int, placement.split("x"))
     (found,) = (
-        each
-        for each in ROWS
-        if (each.framework, each.nodes, each.gpus_per_node) == (framework, nodes, gpus)
-        and (each.batch, each.precision, each.model) == (batch, precision, "resnet50v1.5")
+        result
+        for result in ROWS
+        if (result.framework, result.nodes, result.gpus_per_node) == (framework, nodes, gpus)
+        and (result.batch, result.precision, result.model) == (batch, precision, "resnet50v1.5")
     )
     return found
 
@@ -67,14 +67,14 @@ def test_rows_are_those_of_the_reports(
 def test_every_row_is_whole() -> None:
     """477 results, each with a positive number, hardware and a source; none twice by one source."""
     assert len(ROWS) == 348 + 119 + 10
-    assert all(each.throughput > 0 and each.source and each.batch for each in ROWS)
-    assert all(hardware.kind(each.hardware) for each in ROWS)
+    assert all(result.throughput > 0 and result.source and result.batch for result in ROWS)
+    assert all(hardware.kind(result.hardware) for result in ROWS)
     keys = {
         (
-            *(each.framework, each.model, each.precision, each.batch, each.placement),
-            *(each.hardware, each.source),
+            *(result.framework, result.model, result.precision, result.batch, result.placement),
+            *(result.hardware, result.source),
         )
-        for each in ROWS
+        for result in ROWS
     }
     assert len(keys) == len(ROWS)
 
@@ -98,7 +98,7 @@ def test_source_says_where_documents_disagree(
 def test_source_says_that_a_speedup_was_rounded_twice() -> None:
     """BERT on 32 GPUs: 4456.0/149.8 is 29.75, and 4455.97/149.84 is 29.74."""
     found = published.of_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9", UNKNOWN)
-    first, second = (each for each in found if each.framework == "oneflow-0.1.9")
+    first, second = (result for result in found if result.framework == "oneflow-0.1.9")
     assert (first.throughput, second.throughput) == (4456.0, 4455.97)
     assert "29.75 is 29.74 before rounding" in first.source
     assert "speedup 29.74" in second.source
@@ -107,12 +107,12 @@ def test_source_says_that_a_speedup_was_rounded_twice() -> None:
 def test_results_of_the_images_version_come_first() -> None:
     """All versions are shown, but nobody compares with another one unawares."""
     found = published.of_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0", UNKNOWN)
-    assert [each.framework for each in found] == [
+    assert [result.framework for result in found] == [
         *("oneflow-0.2.0-clip", "oneflow-0.2.0-noclip", "oneflow-0.1.9", "oneflow-0.1.9"),
     ]
     for image in ("", "mine", "ngc-pytorch-20.03"):
         found = published.of_case(ROWS, case("1x8", 96), BERT, image, UNKNOWN)
-        assert [each.throughput for each in found] == [1158.5, 1158.51, 1201.7, 1234.65]
+        assert [result.throughput for result in found] == [1158.5, 1158.51, 1201.7, 1234.65]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_batch_can_be_what_was_published_instead() -> None:
 def test_results_are_selected_by_patterns() -> None:
     """Framework, model and precision, each a glob."""
     found = published.selected(ROWS, "ngc-pytorch", "resnet*", "amp-*", "*")
-    assert [each.throughput for each in found] == [
+    assert [result.throughput for result in found] == [
         *(802.9, 3137.44, 6154.66, 11991.94, 22551.16),
         *(827.86, 3253.68, 6446.74),
     ]
@@ -161,9 +161,9 @@ def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
         case("1x8", 256, "amp", loss_scale=128.0),
     ]
     found = [
-        published.of_case(ROWS, each, called, "ngc-pytorch-20.03", UNKNOWN)
-        for each in asked
-        if (called := workload.published(each))
+        published.of_case(ROWS, one, called, "ngc-pytorch-20.03", UNKNOWN)
+        for one in asked
+        if (called := workload.published(one))
     ]
     assert [rows[0].throughput for rows in found] == [2887.65, 6154.66, 6446.74]
 
@@ -189,7 +189,7 @@ def test_a_case_is_compared_with_its_own_kind_of_gpu_only(
     """All GPUs of the cluster must be of the kind; where none is known, the report says so."""
     called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32",))
     rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines(gpus))
-    assert [each.framework for each in rows] == found
+    assert [result.framework for result in rows] == found
 
 
 @pytest.mark.parametrize(
@@ -260,6 +260,6 @@ def test_synthetic_data_is_no_result_of_a_real_set() -> None:
     """Lambda's numbers are of synthetic data: no case that reads ImageNet is set beside them."""
     called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
     rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines((V100,)))
-    assert {each.suite for each in rows} == {"dlperf", "paddleperf"}
+    assert {result.suite for result in rows} == {"dlperf", "paddleperf"}
     lambdas = published.selected(ROWS, "synthetic-*", "*", "*", "H200*")
-    assert [each.throughput for each in lambdas] == [3079, 24479, 2259, 17947]
+    assert [result.throughput for result in lambdas] == [3079, 24479, 2259, 17947]

@@ -32,10 +32,10 @@ def test_speedup_is_absent_if_the_case_of_one_rank_gave_nothing() -> None:
     """A failed 1x1 is no baseline, and a case that failed itself has no speedup."""
     failed = medians.result(case("1x1"), [trial("a", None, "failed")])
     ran = medians.result(case("2x8"), [trial("b", 11991.94)])
-    assert [each.speedup for each in medians.compared([failed, ran])] == [None, None]
+    assert [result.speedup for result in medians.compared([failed, ran])] == [None, None]
     good = medians.result(case("1x1"), [trial("a", 802.9)])
     lost = medians.result(case("2x8"), [trial("b", None, "infra-lost")])
-    assert [each.speedup for each in medians.compared([good, lost])] == [1.0, None]
+    assert [result.speedup for result in medians.compared([good, lost])] == [1.0, None]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_trials_of_another_provenance_share_no_median() -> None:
         replace(trial("t3", 802.0), provenance=before),
     ]
     found = medians.result(case(), trials)
-    assert [each.state for each in found.trials] == ["failed", "valid", "invalid", "valid"]
+    assert [measured.state for measured in found.trials] == ["failed", "valid", "invalid", "valid"]
     assert found.trials[2].problems == (
         Problem("PROVENANCE", "driver is 450.80.02, in t1 440.33.01"),
     )
@@ -178,7 +178,7 @@ def test_same_bytes_in_two_trials_make_both_invalid() -> None:
     """A log copied to another name measured one run, and it is not known of which."""
     trials = [backed("t1", sha256="aa"), backed("t2", sha256="bb"), backed("t3", sha256="aa")]
     found = validity.same_evidence(trials)
-    assert [each.state for each in found] == ["invalid", "valid", "invalid"]
+    assert [measured.state for measured in found] == ["invalid", "valid", "invalid"]
     assert found[0].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t3"),)
     assert found[2].problems == (Problem("SAME-EVIDENCE", "the same steps also serve t1"),)
     assert found[1] == trials[1]
@@ -193,7 +193,7 @@ def test_same_steps_under_another_header_make_both_invalid() -> None:
         backed("4n8g", digest=four.digest, sha256=four.sha256),
     ]
     found = validity.same_evidence(trials)
-    assert [each.problems for each in found] == [
+    assert [measured.problems for measured in found] == [
         (Problem("SAME-EVIDENCE", "the same steps also serve 4n8g"),),
         (Problem("SAME-EVIDENCE", "the same steps also serve 2n8g"),),
     ]
@@ -282,21 +282,23 @@ def test_transports_are_compared_without_the_names_of_nodes() -> None:
         )
     )
     found = medians.result(case("2x8"), [one, two, three])
-    assert [each.state for each in found.trials] == ["valid", "valid", "invalid"]
+    assert [measured.state for measured in found.trials] == ["valid", "valid", "invalid"]
 
 
 def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
     """A valid outcome whose log is gone must not throw out the trials that are there."""
     gone = replace(trial("a", None), provenance={})
     there = replace(trial("b", 100.0), provenance={"driver": "440"})
-    assert [each.state for each in medians.result(case("1x1"), [gone, there]).trials][1] == "valid"
+    assert [measured.state for measured in medians.result(case("1x1"), [gone, there]).trials][
+        1
+    ] == "valid"
 
 
 def test_two_empty_logs_are_no_copies_of_each_other() -> None:
     """Nothing is no evidence."""
     empty = Evidence("a.log", None, validity.NOTHING, "")
     trials = [replace(trial(name, None, "invalid"), evidence=empty) for name in ("a", "b")]
-    assert [each.problems for each in validity.same_evidence(trials)] == [(), ()]
+    assert [measured.problems for measured in validity.same_evidence(trials)] == [(), ()]
 
 
 @pytest.mark.parametrize("trials", [{"1x1": (800.0,)}, {"1x4": (3129.63,)}])

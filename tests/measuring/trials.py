@@ -87,9 +87,9 @@ def results(values: Mapping[str, Sequence[float]], micro_batch_size: int = 256) 
     return [
         medians.result(
             case(placement, micro_batch_size=micro_batch_size),
-            [trial(f"{placement}_{number}", value) for number, value in enumerate(each, 1)],
+            [trial(f"{placement}_{number}", value) for number, value in enumerate(throughputs, 1)],
         )
-        for placement, each in values.items()
+        for placement, throughputs in values.items()
     ]
 
 

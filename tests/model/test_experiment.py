@@ -24,7 +24,7 @@ def experiment(**said: object) -> Experiment:
 
 def mistakes(found: Experiment) -> list[tuple[tuple[str | int, ...], str]]:
     """Path and text of every conflict."""
-    return [(each.path, each.text) for each in found.conflicts()]
+    return [(conflict.path, conflict.text) for conflict in found.conflicts()]
 
 
 @pytest.mark.parametrize(

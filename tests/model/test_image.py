@@ -119,7 +119,7 @@ def test_what_nobody_could_say_is_left_to_the_user() -> None:
     """OneFlow's old wheels: their images say what must be given, and where, before a build."""
     for name, open_keys in (("oneflow-0.1.9", 1), ("oneflow-0.2.0", 1), ("oneflow-gpt-0.3.5", 0)):
         found = yaml_reader.validated(yaml_reader.read(SHIPPED / name / "image.yaml"), Image)
-        told = [(each.path, each.text) for each in found.unsaid()]
+        told = [(conflict.path, conflict.text) for conflict in found.unsaid()]
         assert len(told) == open_keys
         for path, text in told:
             assert path == ("left_open", 0)

@@ -135,7 +135,7 @@ def test_stubs_replay_what_our_parsers_read(two: Cluster) -> None:
     drivers = [gpu.parse(node.must("nvidia-smi -q -x")) for node in two.nodes]
     assert [driver.problems for driver in drivers] == [(), ()]
     assert {driver.driver for driver in drivers} == {"440.33.01"}
-    assert len({each.uuid for driver in drivers for each in driver.gpus}) == 16
+    assert len({facts.uuid for driver in drivers for facts in driver.gpus}) == 16
     assert topology.parse(two.node(0).must("nvidia-smi topo -m")).problems == ()
     recorded = HERE / "samples" / "ibstat" / "dlperf_seed_vs002_mt4115.txt"
     said = [node.must("ibstat") for node in two.nodes]

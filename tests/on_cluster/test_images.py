@@ -90,7 +90,7 @@ def test_every_image_is_built_once_and_carried(first: tuple[Desk, Any]) -> None:
     kinds = [(action["image"], action["kind"], action["node"]) for action in said["actions"]]
     expected = [(name, "build", "vs001") for name in NAMES]
     expected += [(name, "carry", "vs002") for name in NAMES]
-    assert sorted(each for each in kinds if each[1] != "download") == sorted(expected)
+    assert sorted(kind for kind in kinds if kind[1] != "download") == sorted(expected)
     for name in NAMES:
         record = said["site"]["images"][name]
         found = {
@@ -194,7 +194,7 @@ def test_gang_of_oneflow_meets_by_addresses(
     """The same words on both nodes: each finds its place, and the first alone prints."""
     leader, other = on_both(here, image, command)
     assert (leader.returncode, other.returncode) == (0, 0), leader.stderr + other.stderr
-    assert sum(each.startswith(line) for each in leader.stdout.splitlines()) == count
+    assert sum(text.startswith(line) for text in leader.stdout.splitlines()) == count
     assert line not in other.stdout
 
 
@@ -221,7 +221,7 @@ def test_gpt_refuses_the_checkpoint_of_another_model(here: Desk) -> None:
     other = GPT.format(layers=32, port=50062, folder="/root/left")
     answers = on_both(here, NAMES[2], other)
     assert [answer.returncode for answer in answers] == [1, 1]
-    assert all("/root/left is of num_layers 16, not 32" in each.stderr for each in answers)
+    assert all("/root/left is of num_layers 16, not 32" in answer.stderr for answer in answers)
 
 
 def test_tensorflow_is_a_program_of_mpi(here: Desk) -> None:

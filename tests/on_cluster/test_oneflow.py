@@ -30,7 +30,7 @@ def prepared(
 
 def rows(said: Any) -> dict[str, Any]:
     """Cases with a median, by placement."""
-    return {each["case"]["placement"]: each for each in said["cases"] if each["median"]}
+    return {case["case"]["placement"]: case for case in said["cases"] if case["median"]}
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_oneflow_is_measured_over_four_nodes(
     found = rows(said)
     assert list(found) == FOUR
     assert said["unit"] == unit
-    assert {each["case"]["micro_batch_size"] for each in found.values()} == {batch}
-    assert {found[each]["transport"] for each in ("2x8", "4x8")} == {"IB mlx5_0"}
+    assert {row["case"]["micro_batch_size"] for row in found.values()} == {batch}
+    assert {found[placement]["transport"] for placement in ("2x8", "4x8")} == {"IB mlx5_0"}
     assert found["1x1"]["speedup"] == 1.0
 
 
@@ -59,11 +59,11 @@ def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> No
     """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
     said = swept(prepared, "oneflow-gpt")
     assert len(said["cases"]) == 18
-    for each in said["cases"]:
-        assert each["median"] == pytest.approx(
-            each["case"]["global_batch_size"] / each["latency_s"], rel=1e-9
+    for case in said["cases"]:
+        assert case["median"] == pytest.approx(
+            case["case"]["global_batch_size"] / case["latency_s"], rel=1e-9
         )
-        assert each["memory_mib"] > 0
+        assert case["memory_mib"] > 0
     folder = prepared.state / "sweeps" / said["sweep"]
     report = (folder / "report.md").read_text().replace("\\", "")
     for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):

@@ -33,8 +33,8 @@ def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
     finally:
         hung.signal("dockerd", "CONT")
         down.revive("dockerd")
-    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
-    found = {(each["code"], each["node"]) for each in errors}
+    errors = [finding for finding in said["site"]["findings"] if finding["severity"] == "error"]
+    found = {(error["code"], error["node"]) for error in errors}
     assert found == {("DOCKER-DOWN", "vs002"), ("DOCKER-HUNG", "vs003")}
     assert list(said["site"]["nodes"]) == ["vs001", "vs002", "vs003", "vs004"]
 
@@ -53,7 +53,7 @@ def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
         assert not desk.left()
     finally:
         done = desk.json("provision", str(desk.cluster.inventory))
-    assert [(each["kind"], each["node"]) for each in done["actions"]] == [("carry", "vs003")]
+    assert [(action["kind"], action["node"]) for action in done["actions"]] == [("carry", "vs003")]
 
 
 def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
@@ -79,7 +79,7 @@ def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
     block = "INPUT -p tcp --dport 22333 -s 10.11.0.4 -j DROP"
     with rule(desk.cluster.node(0), block):
         said = desk.json("provision", str(desk.cluster.inventory), code=5)
-    (found,) = [each for each in said["site"]["findings"] if each["severity"] == "error"]
+    (found,) = [finding for finding in said["site"]["findings"] if finding["severity"] == "error"]
     assert found["code"] == "NET-BLOCKED"
     assert "vs003" in found["node"] + found["seen"]
     assert "vs001" in found["node"] + found["seen"]
@@ -102,7 +102,11 @@ def test_a_data_set_that_was_mended_is_counted_anew(desk: Desk) -> None:
     node.must(f"cp -p {picture} /tmp/whole && : > {picture}")
     try:
         said = desk.json(*provision, "--recount", code=5)
-        wrong = {each["code"] for each in said["site"]["findings"] if each["severity"] == "error"}
+        wrong = {
+            finding["code"]
+            for finding in said["site"]["findings"]
+            if finding["severity"] == "error"
+        }
         assert wrong == {"DATA-DIFF"}
     finally:
         node.must(f"cat /tmp/whole > {picture}")
@@ -117,7 +121,7 @@ def test_a_provisioning_that_is_ended_leaves_no_container(desk: Desk) -> None:
     wait_for(lambda: node.must(probes).strip(), "a container that looks around")
     process.terminate()
     assert process.wait(30) == 143
-    assert [each.must(probes) for each in desk.cluster.nodes] == ["", "", "", ""]
+    assert [node.must(probes) for node in desk.cluster.nodes] == ["", "", "", ""]
 
 
 def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
@@ -139,10 +143,10 @@ def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
         nodes[1].must(f"mv /tmp/kept {picture}")
         nodes[2].must(f"umount {xml}")
         nodes[3].must(f"umount {port}")
-    errors = [each for each in said["site"]["findings"] if each["severity"] == "error"]
-    found = {(each["code"], each["node"]) for each in errors}
+    errors = [finding for finding in said["site"]["findings"] if finding["severity"] == "error"]
+    found = {(error["code"], error["node"]) for error in errors}
     assert {("GPU-COUNT", "vs003"), ("IB-PORT", "vs004")} <= found
-    (data,) = [each for each in errors if each["code"] == "DATA-DIFF"]
+    (data,) = [error for error in errors if error["code"] == "DATA-DIFF"]
     assert "vs002" in data["node"] + data["seen"]
 
 

@@ -129,13 +129,13 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
         done = desk.run("provision", inventory, "-v", "--json", DLPERF_REGISTRY_SECRET=SECRET)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert [(each["kind"], each["node"]) for each in said["actions"]] == [("carry", "vs004")]
+    assert [(action["kind"], action["node"]) for action in said["actions"]] == [("carry", "vs004")]
     assert f"vs004: pull {PLACE}/dlperf/" in done.stderr
     assert said["site"]["images"]["ngc-pytorch-20.03"]["tag"] == tag
     assert (guarded / "registry/docker/registry/v2/repositories/dlperf").exists()
     assert len(seen) > 10
-    assert not [words for words in seen if any(each.encode() in words for each in CANARIES)]
-    assert not any(each in done.stdout + done.stderr for each in CANARIES)
+    assert not [words for words in seen if any(canary.encode() in words for canary in CANARIES)]
+    assert not any(canary in done.stdout + done.stderr for canary in CANARIES)
     assert not holding(desk.folder, desk.cluster.folder)
     desk.cluster.node(0).must(f"docker rmi {PLACE}/{tag}")
 
@@ -168,7 +168,7 @@ def test_a_bundle_brings_everything_where_nothing_can_be_pulled(
     words = ("provision", str(inventory), "--bundle", str(bundle))
     with cut_from_the_world(desk.cluster):
         done = far.json(*words)
-    kinds = {(each["kind"], each["node"]) for each in done["actions"]}
+    kinds = {(action["kind"], action["node"]) for action in done["actions"]}
     assert kinds == {("load", node.name) for node in desk.cluster.nodes}
     assert done["site"]["images"]["ngc-pytorch-20.03"]["id"] == image["id"]
     with cut_from_the_world(desk.cluster):  # what the bundle said is locked now

@@ -57,9 +57,9 @@ def test_a_playbook_of_the_documents_runs_on_four_nodes(desk: Desk, playbook: st
     )
     rows = {case["case"]["placement"]: case for case in said["cases"]}
     assert list(rows) == PLACEMENTS
-    assert all(rows[each]["median"] > 0 for each in PLACEMENTS)
+    assert all(rows[placement]["median"] > 0 for placement in PLACEMENTS)
     assert rows["1x1"]["speedup"] == 1.0
-    assert {rows[each]["transport"] for each in ("2x8", "4x8")} == {"IB mlx5_0"}
+    assert {rows[placement]["transport"] for placement in ("2x8", "4x8")} == {"IB mlx5_0"}
     for trial, outcome in desk.outcomes().items():
         assert outcome["state"] == "valid", trial
         ends = [(end["node"], end["node_rank"], end["status"]) for end in outcome["tasks"]]
@@ -70,7 +70,7 @@ def test_a_playbook_of_the_documents_runs_on_four_nodes(desk: Desk, playbook: st
     again = desk.run("collect")
     assert again.returncode == 0, again.stderr
     assert "have not been run" not in again.stderr
-    assert all(each in again.stdout for each in PLACEMENTS)
+    assert all(placement in again.stdout for placement in PLACEMENTS)
 
 
 REFERENCE = """\

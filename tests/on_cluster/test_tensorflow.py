@@ -46,10 +46,10 @@ def test_tensorflow_runs_by_mpi_over_four_nodes(
         said = swept(prepared, playbook, "--case", pattern)
     finally:
         prepared.cluster.switch()
-    placements = {each["case"]["placement"] for each in said["cases"] if each["median"]}
+    placements = {case["case"]["placement"] for case in said["cases"] if case["median"]}
     assert {"1x1", "1x8", "4x8"} <= placements
-    four = [each for each in said["cases"] if each["case"]["placement"] == "4x8" and each["median"]]
-    assert {each["transport"] for each in four} == {"IB mlx5_0"}
+    four = [case for case in said["cases"] if case["case"]["placement"] == "4x8" and case["median"]]
+    assert {case["transport"] for case in four} == {"IB mlx5_0"}
     ends = outcomes(prepared, said)[four[0]["trials"][0]["trial"]]["tasks"]
     assert [(end["node"], end["why"]) for end in ends] == [
         ("vs001", "exited"),

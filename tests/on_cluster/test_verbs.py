@@ -41,7 +41,7 @@ def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
         leader, other = desk.run("logs").stdout, desk.run("logs", TRIAL, "--rank", "1").stdout
     assert said["trials"] == {TRIAL: "running"}
     assert f"pid {process.pid} " in said["controller"]
-    seen = [(each["node"], each["node_rank"], each["phase"]) for each in said["tasks"]]
+    seen = [(task["node"], task["node_rank"], task["phase"]) for task in said["tasks"]]
     assert seen == [("vs001", 0, "running"), ("vs002", 1, "running")]
     assert said["tasks"][0]["log_bytes"] > 0
     (going,) = said["running"]
@@ -123,7 +123,7 @@ def test_clean_removes_what_finished_sweeps_left(desk: Desk) -> None:
     assert said["vs003"]["containers"] == [desk.container()]
     # Images that only other state folders know may be there too, of tests that ran before.
     assert {old, nameless.strip()} <= set(said["vs003"]["images"])
-    assert not any(tag in each["images"] for each in said.values())
+    assert not any(tag in node["images"] for node in said.values())
     assert desk.left()
     assert desk.json(*words)["nodes"] == said
     assert not desk.left()
@@ -177,12 +177,12 @@ def test_a_dry_run_of_provision_changes_nothing(desk: Desk) -> None:
     """What would be carried is said; no engine has an image or a container more, or less."""
     node = desk.cluster.node(3)
     node.must(f"docker rmi {image(node)}")
-    before = [has(each) for each in desk.cluster.nodes]
+    before = [has(node) for node in desk.cluster.nodes]
     said = desk.json("provision", str(desk.cluster.inventory), "--dry-run")
-    assert [(each["kind"], each["node"]) for each in said["actions"]] == [("carry", "vs004")]
-    assert [has(each) for each in desk.cluster.nodes] == before
+    assert [(action["kind"], action["node"]) for action in said["actions"]] == [("carry", "vs004")]
+    assert [has(node) for node in desk.cluster.nodes] == before
     done = desk.json("provision", str(desk.cluster.inventory))
-    assert [(each["kind"], each["node"]) for each in done["actions"]] == [("carry", "vs004")]
+    assert [(action["kind"], action["node"]) for action in done["actions"]] == [("carry", "vs004")]
 
 
 def test_verbose_shows_the_commands_that_the_debug_log_holds(desk: Desk) -> None:
@@ -237,7 +237,7 @@ def test_host_keys_are_trusted_by_people(desk: Desk) -> None:
     refused = desk.run("provision", inventory, "--dry-run")
     assert refused.returncode == 4
     for index, pin in enumerate(pins):
-        line = next(each for each in refused.stderr.splitlines() if f"node=vs00{index + 1}" in each)
+        line = next(line for line in refused.stderr.splitlines() if f"node=vs00{index + 1}" in line)
         assert "ERROR SSH-HOSTKEY-UNKNOWN" in line
         assert pin in line
     vouched = [word for pin in pins for word in ("--fingerprint", pin)]

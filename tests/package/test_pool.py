@@ -24,7 +24,7 @@ def test_everything_that_is_submitted_is_done() -> None:
     """More work than threads: each result comes back to whoever asked for it."""
     pool = Pool(3)
     asked = [pool.submit(partial(pow, n, 2)) for n in range(100)]
-    assert [each.result(10) for each in asked] == [n * n for n in range(100)]
+    assert [future.result(10) for future in asked] == [n * n for n in range(100)]
     pool.close()
 
 
@@ -42,8 +42,8 @@ def test_no_more_threads_than_allowed_work_at_once() -> None:
             running -= 1
 
     pool = Pool(4)
-    for each in [pool.submit(job) for _ in range(20)]:
-        each.result(10)
+    for future in [pool.submit(job) for _ in range(20)]:
+        future.result(10)
     pool.close()
     assert most == 4
 

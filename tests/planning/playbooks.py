@@ -35,4 +35,4 @@ def mistakes(
     found: Experiment, where: Cluster | None = None
 ) -> list[tuple[tuple[str | int, ...], str]]:
     """Path and text of every conflict."""
-    return [(each.path, each.text) for each in matrix.conflicts(found, RN50, where)]
+    return [(conflict.path, conflict.text) for conflict in matrix.conflicts(found, RN50, where)]

@@ -53,7 +53,7 @@ def recipe(**said: object) -> Recipe:
 
 def trial(built: Plan, name: str) -> Trial:
     """The trial of that name."""
-    return next(each for each in built.trials if each.name == name)
+    return next(planned for planned in built.trials if planned.name == name)
 
 
 def first(found: Recipe, name: str = "") -> Attempt:

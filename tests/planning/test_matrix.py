@@ -137,7 +137,7 @@ def test_impossible_split_says_what_does_not_divide() -> None:
     """32 ranks into tensor 8 x pipeline 3, in the words of the message that a user reads."""
     case = {**CASE, "placement": "4x8", "tensor_parallel": 8, "pipeline_parallel": 3}
     found = matrix.conflicts(experiment(cases=[case]), GPT, None)
-    assert [(each.path, each.text) for each in found] == [
+    assert [(conflict.path, conflict.text) for conflict in found] == [
         (("cases", 0), "4x8: 32 ranks cannot be split into tensor 8 x pipeline 3")
     ]
 
@@ -146,7 +146,7 @@ def test_written_data_parallel_is_checked() -> None:
     """It may be left out; where it stands, it must be what the other sizes leave."""
     case = {**CASE, "placement": "1x8", "tensor_parallel": 2, "data_parallel": 8}
     found = matrix.conflicts(experiment(cases=[case]), GPT, None)
-    assert [(each.path, each.text) for each in found] == [
+    assert [(conflict.path, conflict.text) for conflict in found] == [
         (
             ("cases", 0, "data_parallel"),
             "data 8 x tensor 2 x pipeline 1 is not 8 ranks; needed data_parallel 4",
@@ -160,7 +160,7 @@ def test_axis_that_the_workload_cannot_do_is_refused(axis: str) -> None:
     workload = replace(RN50, axes=frozenset())
     case = {**CASE, "placement": "1x2", axis: 2}
     found = matrix.conflicts(experiment(cases=[case]), workload, None)
-    assert [each.text for each in found] == [
+    assert [conflict.text for conflict in found] == [
         f"1x2: {axis} 2; workload reference_rn50 can only do 1"
     ]
 
@@ -222,11 +222,11 @@ def test_what_the_workload_cannot_do_is_said_at_its_case() -> None:
         reference_rn50.WORKLOAD, unsupported=lambda case, _: (f"{case.nodes} nodes; needed 9",)
     )
     found = matrix.conflicts(experiment(cases=[CASE]), picky, None)
-    assert [(each.path, each.text) for each in found] == [
+    assert [(conflict.path, conflict.text) for conflict in found] == [
         (("cases", 0), f"{CASE['placement']}: {str(CASE['placement'])[0]} nodes; needed 9")
     ]
     wrong = experiment(cases=[{**CASE, "params": {"image_size": "big"}}])
-    texts = [each.text for each in matrix.conflicts(wrong, picky, None)]
+    texts = [conflict.text for conflict in matrix.conflicts(wrong, picky, None)]
     assert not any("needed 9" in text for text in texts)
 
 
@@ -311,7 +311,9 @@ def test_data_set_that_the_workload_reads_must_be_there() -> None:
         cases=[{**CASE, "placement": "2x1"}, {**CASE, "placement": "1x1"}],
     )
     where = cluster(3, gpus={"count": 1})
-    texts = [each.text for each in matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, where)]
+    texts = [
+        conflict.text for conflict in matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, where)
+    ]
     assert texts == [
         "workload ngc_pytorch_rn50 reads the data set 'imagenet';"
         f" needed data.imagenet for node {node} in inventory testers"
@@ -365,7 +367,7 @@ def test_device_that_the_program_cannot_use_is_refused() -> None:
     for device in (None, "cuda", "cpu"):
         asked = experiment(workload="ngc_pytorch_rn50", grid=grid, device=device)
         found = matrix.conflicts(asked, ngc_pytorch_rn50.WORKLOAD, None)
-        assert [each.path for each in found] == ([("device",)] if device == "cpu" else [])
+        assert [conflict.path for conflict in found] == ([("device",)] if device == "cpu" else [])
     only_cpu = replace(RN50, devices=frozenset({"cpu"}))
     (refused,) = matrix.conflicts(experiment(grid=grid, device=None), only_cpu, None)
     assert refused.text == "workload reference_rn50 cannot compute on cuda; needed `device: cpu`"

@@ -91,7 +91,7 @@ def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
     text = "unknown parameter 'epochs'; this workload has: data_backend, loss_scale"
     found = experiment(grid={**GRID, "params": {"epochs": [1, 2]}}, params={"epochs": 1})
     judged = matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, None)
-    assert [(each.path, each.text) for each in judged] == [
+    assert [(conflict.path, conflict.text) for conflict in judged] == [
         (("params", "epochs"), text),
         (("grid", "params", "epochs", 0), text),
         (("grid", "params", "epochs", 1), text),
@@ -122,7 +122,7 @@ def test_parameter_that_the_workload_needs_may_come_from_anywhere_but_must_come(
     workload = replace(RN50, params=Required)
     cases = [CASE, {**CASE, "placement": "1x2", "params": {"layers": 2}}]
     found = matrix.conflicts(experiment(cases=cases), workload, None)
-    assert [(each.path, each.text) for each in found] == [
+    assert [(conflict.path, conflict.text) for conflict in found] == [
         (("cases", 0), "1x1: the workload needs params.layers")
     ]
     given = experiment(cases=[CASE], params={"layers": 2})

@@ -45,10 +45,10 @@ def test_shipped_playbook_gives_its_golden_plan(
     """Every argv, environment, mount, port and log name is the one that was read by a person."""
     found = shipped(playbook, inventory, program)
     whole = plan.build(found)
-    attempts = [bind.first(found, each, seats(found)) for each in whole.trials]
+    attempts = [bind.first(found, planned, seats(found)) for planned in whole.trials]
     built = bind.shown(whole, attempts)
     golden = json.loads((GOLDEN / f"{playbook}.json").read_text(encoding="utf-8"))
-    before, now = (json.dumps(each, indent=1).splitlines() for each in (golden, built))
+    before, now = (json.dumps(document, indent=1).splitlines() for document in (golden, built))
     changed = difflib.unified_diff(before, now, f"tests/golden/{playbook}.json", "now", lineterm="")
     assert built == golden, "\n".join(("the plan is not the golden one:", *changed))
 
@@ -85,10 +85,10 @@ def test_first_trial_has_the_workloads_port_and_no_two_share_one() -> None:
     """A port still held by the trial before must not stop the next one."""
     grid = {**GRID, "placement": ["2x4"], "precision": ["amp", "fp32"]}
     found = recipe(grid=grid, params={"loss_scale": 128})
-    bound = [bind.first(found, each, seats(found)) for each in plan.build(found).trials]
-    assert [each.port for each in bound] == [22333, 22334, 22335, 22336]
-    for each in bound:
-        assert all(f"--master_port={each.port}" in task.argv for task in each.tasks)
+    bound = [bind.first(found, planned, seats(found)) for planned in plan.build(found).trials]
+    assert [attempt.port for attempt in bound] == [22333, 22334, 22335, 22336]
+    for attempt in bound:
+        assert all(f"--master_port={attempt.port}" in task.argv for task in attempt.tasks)
 
 
 def test_ports_go_round_their_range() -> None:
@@ -102,14 +102,14 @@ def test_ports_go_round_their_range() -> None:
 def test_trials_run_repeat_by_repeat() -> None:
     """All cases once, then all again: a drift of the machines spreads over the cases."""
     built = plan.build(recipe(grid={**GRID, "placement": ["1x1", "2x4"]}))
-    assert [each.name for each in built.trials] == [
+    assert [planned.name for planned in built.trials] == [
         "1n1g-r50_b256_amp_1",
         "2n4g-r50_b256_amp_1",
         "1n1g-r50_b256_amp_2",
         "2n4g-r50_b256_amp_2",
     ]
-    assert [each.repeat for each in built.trials] == [1, 1, 2, 2]
-    assert [each.log for each in built.trials][:2] == [
+    assert [planned.repeat for planned in built.trials] == [1, 1, 2, 2]
+    assert [planned.log for planned in built.trials][:2] == [
         "1n1g/r50_b256_amp_1.log",
         "2n4g/r50_b256_amp_1.log",
     ]
@@ -136,7 +136,7 @@ def test_logs_that_would_have_one_name_get_what_tells_them_apart() -> None:
     """
     grid = {**GRID, "params": {"loss_scale": ["dynamic", 128]}}
     built = plan.build(recipe(grid=grid, params={"threads": 2}))
-    assert [each.log for each in built.trials] == [
+    assert [planned.log for planned in built.trials] == [
         f"1n1g/r50_b256_amp-lossscale{scale}_{repeat}.log"
         for repeat in (1, 2)
         for scale in ("dynamic", "128")
@@ -146,7 +146,7 @@ def test_logs_that_would_have_one_name_get_what_tells_them_apart() -> None:
 def test_names_stay_plain_where_nothing_is_to_be_told_apart() -> None:
     """Batch, precision and placement are in a name anyhow."""
     grid = {"placement": ["1x1", "1x4"], "precision": ["fp32", "amp"], "micro_batch_size": [4, 8]}
-    logs = [each.log for each in plan.build(recipe(grid=grid)).trials]
+    logs = [planned.log for planned in plan.build(recipe(grid=grid)).trials]
     assert len(set(logs)) == len(logs) == 16
     assert not any("-" in log for log in logs)
 
@@ -155,7 +155,7 @@ def test_steps_and_missing_parameters_tell_logs_apart_too() -> None:
     """One case accumulates, one has a parameter that the other leaves to the program."""
     case = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 4}
     cases = [case, {**case, "accumulation_steps": 2}, {**case, "params": {"threads": 3}}]
-    assert [each.log for each in plan.build(recipe(cases=cases)).trials][:3] == [
+    assert [planned.log for planned in plan.build(recipe(cases=cases)).trials][:3] == [
         "1n1g/r50_b4_fp32-accumulationsteps1_1.log",
         "1n1g/r50_b4_fp32-accumulationsteps2_1.log",
         "1n1g/r50_b4_fp32-accumulationsteps1-threads3_1.log",
@@ -165,7 +165,7 @@ def test_steps_and_missing_parameters_tell_logs_apart_too() -> None:
 def test_values_that_look_alike_in_a_file_name_still_get_two_logs() -> None:
     """1e-22 and 1e+22 are both 1e22 without their signs; then the place in the playbook counts."""
     grid = {**GRID, "placement": ["1x1", "1x2"], "params": {"loss_scale": [1e-22, 1e22]}}
-    logs = [each.log for each in plan.build(recipe(grid=grid)).trials]
+    logs = [planned.log for planned in plan.build(recipe(grid=grid)).trials]
     assert logs[:4] == [
         "1n1g/r50_b256_amp-lossscale1e22-case1_1.log",
         "1n2g/r50_b256_amp-lossscale1e22-case2_1.log",

@@ -55,4 +55,4 @@ class Nodes:
 
 def codes(document: Any) -> set[tuple[str, str]]:
     """Severities and codes of what was found."""
-    return {(each["severity"], each["code"]) for each in document["findings"]}
+    return {(finding["severity"], finding["code"]) for finding in document["findings"]}

@@ -26,7 +26,7 @@ def files(folder: Path) -> int:
 
 def states(document: Any) -> dict[str, str]:
     """What came of each node."""
-    return {name: each["state"] for name, each in document["nodes"].items()}
+    return {name: node["state"] for name, node in document["nodes"].items()}
 
 
 @prepares
@@ -169,7 +169,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     nodes.write(imagenet=f"{nodes.folder}/{{node}}/image")
     said = nodes.json("prepare", "imagenet", "--from", str(source), code=5)
     assert codes(said) == {("error", "DISK-FULL")}
-    assert all("MiB free for" in each["seen"] for each in said["findings"])
+    assert all("MiB free for" in finding["seen"] for finding in said["findings"])
     assert states(said) == {"node1": "refused", "node2": "refused"}
     assert not (nodes.folder / "node1").exists()
 

@@ -51,9 +51,9 @@ def read(limits: str) -> ContainerFacts:
 
 def test_container_is_asked_for_what_its_node_declares() -> None:
     """GPUs and adapters only where there are some."""
-    assert [each.name for each in container.questions(member())] == ["limits"]
+    assert [question.name for question in container.questions(member())] == ["limits"]
     node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
-    names = [each.name for each in container.questions(node)]
+    names = [question.name for question in container.questions(node)]
     assert names == ["limits", "gpu", "topology", "ibstat", "verbs", "ofed"]
 
 

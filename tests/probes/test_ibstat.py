@@ -221,7 +221,7 @@ def test_a_value_that_is_missing_or_unreadable_is_null(
 ) -> None:
     """One value becomes null, with a problem that says which; all others stay."""
     before, after = infiniband.parse(TWO), infiniband.parse(TWO.replace(found, becomes, 1))
-    assert [f"{each.code} {each.message}" for each in after.problems] == [problem]
+    assert [f"{problem.code} {problem.message}" for problem in after.problems] == [problem]
     words = zip(" ".join(ports(before)).split(), " ".join(ports(after)).split(), strict=True)
     assert [new for old, new in words if old != new] == ["None"]
 

@@ -46,7 +46,7 @@ def ask(node: Node, tools: Path, limit_s: int | None = None) -> NodeAnswer:
     """What this machine answers with stand-ins for hardware first in its PATH."""
     asked = node_probe.questions(node, wanted(tools))
     probe = node_probe.probe(
-        [replace(each, limit_s=limit_s or each.limit_s) for each in asked], nonce=NONCE
+        [replace(section, limit_s=limit_s or section.limit_s) for section in asked], nonce=NONCE
     )
     env = {"PATH": f"{tools}:/usr/bin:/bin"}
     done = subprocess.run(
@@ -79,11 +79,11 @@ def tools(tmp_path: Path) -> Path:
 def test_node_is_asked_for_what_its_inventory_declares(tmp_path: Path) -> None:
     """No GPUs, no adapters, no Docker: no question about them."""
     plain = node_probe.questions(member(runtime="process"), wanted(tmp_path))
-    assert [each.name for each in plain] == ["host"]
+    assert [question.name for question in plain] == ["host"]
     full = node_probe.questions(
         member(**EVERYTHING, data={"imagenet": "/data/image"}, sudo=True), wanted(tmp_path)
     )
-    assert [each.name for each in full] == [
+    assert [section.name for section in full] == [
         "host",
         "gpu",
         "topology",

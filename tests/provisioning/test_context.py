@@ -41,10 +41,10 @@ def test_context_is_the_same_whatever_the_files_look_like(tmp_path: Path) -> Non
     for name, mode, names in (("a", 0o644, "xy"), ("b", 0o755, "yx")):
         folder = tmp_path / name
         folder.mkdir()
-        for each in ("Dockerfile", *names):
-            (folder / each).write_text(each)
-            (folder / each).chmod(mode)
-            os.utime(folder / each, (mode, mode))
+        for file_name in ("Dockerfile", *names):
+            (folder / file_name).write_text(file_name)
+            (folder / file_name).chmod(mode)
+            os.utime(folder / file_name, (mode, mode))
         tars.append(folder / "context.tar")
         context.write(context.files(folder, SCRIPTS), {}, tars[-1])
     first, second = (path.read_bytes() for path in tars)

@@ -64,7 +64,7 @@ def python37() -> str | None:
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     kept = map(str, sorted(versions.glob("3.7.*/bin/python3.7"), reverse=True))
     named = (os.environ.get("REAL_PYTHON37"), shutil.which("python3.7"))
-    return next((each for each in (*named, *kept) if each and _works(each)), None)
+    return next((path for path in (*named, *kept) if path and _works(path)), None)
 
 
 def tfrecords(programs: Path, file: Path) -> None:

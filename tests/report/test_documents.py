@@ -206,9 +206,9 @@ def test_tensorflow_has_the_documents_two_tables() -> None:
     columns: tuple[Result, ...] = ()
     for precision, batch in (("fp32", 128), ("fp32", 160), ("amp", 128), ("amp", 208)):
         placements = {"1x1": (1.0,), "1x8": (1.0,), "4x8": (1.0,)}
-        for each in results(placements, precision=precision, micro_batch_size=batch):
-            trials = tuple(map(unrun, each.trials))
-            columns += (replace(each, trials=trials, statistics=None, speedup=None),)
+        for result in results(placements, precision=precision, micro_batch_size=batch):
+            trials = tuple(map(unrun, result.trials))
+            columns += (replace(result, trials=trials, statistics=None, speedup=None),)
     text = section(report.markdown(sweep(columns, layout=GPUS), "zh"), "最终结果")
     printed = [
         ["卡数", "FP32(BS=128)", "FP32(BS=160)", "AMP(BS=128)", "AMP(BS=208)"],

@@ -95,8 +95,8 @@ def gpt_report() -> Report:
     return sweep(
         found,
         layout=replace(workload.layout, throughput="throughput(sample/sec)"),
-        names={each.case: oneflow_gpt.case_name(each.case) for each in found},
-        step_flops={each.case: oneflow_gpt.step_flops(each.case) for each in found},
+        names={result.case: oneflow_gpt.case_name(result.case) for result in found},
+        step_flops={result.case: oneflow_gpt.step_flops(result.case) for result in found},
         peak_tflops=125.0,
         unit=workload.unit,
         rule="latency",

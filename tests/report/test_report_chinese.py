@@ -55,18 +55,18 @@ def observed(found: Report) -> set[str]:
     said = [problem for trial in trials for problem in (*trial.problems, *trial.marks)]
     said += [mark for result in found.results for mark in result.marks]
     said += [problem for lone in found.lone for problem in lone.problems]
-    known = [each for results in found.published.values() for each in results]
+    known = [result for results in found.published.values() for result in results]
     return {
         *(found.title, found.source),
         *(problem.message for problem in said),
         *(trial.trial for trial in trials),
         *(trial.evidence.log for trial in trials if trial.evidence),
         *(trial.evidence.sha256[:12] for trial in trials if trial.evidence),
-        *(each.path for each in found.lone),
+        *(lone_log.path for lone_log in found.lone),
         *(
             word
-            for each in known
-            for word in (each.framework, each.source, each.precision, each.hardware)
+            for result in known
+            for word in (result.framework, result.source, result.precision, result.hardware)
         ),
         *(found.source, found.workload, found.experiment, found.image, found.cluster),
         *(nodeset.fold(list(found.environment)), found.image_digest),
@@ -158,7 +158,7 @@ def test_a_code_of_another_version_stands_alone() -> None:
 def test_no_english_is_left_but_names(kind: Literal["placements", "groups", "gpus"]) -> None:
     """Without codes that are explained and without what was seen, every word is Chinese."""
     found = everything()
-    flops = {each.case: 1e12 for each in found.results}
+    flops = {result.case: 1e12 for result in found.results}
     layout = replace(found.layout, kind=kind)
     text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=125.0), "zh")
     for seen in sorted(observed(found), key=len, reverse=True):

@@ -73,13 +73,19 @@ def shown(path: str, text: str) -> Iterable[str]:
     tree = ast.parse(text)
     calls = PROBLEMS | (REFUSALS if path.startswith(STARTING) else {})
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    given = [each for call in found if called(call) in calls for each in taken(call, calls)]
+    given = [
+        expression for call in found if called(call) in calls for expression in taken(call, calls)
+    ]
     if any(called(call) in ("Problem", "add") for call in found):
-        tables = [each for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign)]
-        given += [each.value for each in tables if each.value is not None]
-        chosen = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
-        given += [each.value for each in chosen if ast.unparse(each.targets[0]) == "code"]
-    constants = (node for each in given for node in ast.walk(each))
+        tables = [
+            statement
+            for statement in tree.body
+            if isinstance(statement, ast.Assign | ast.AnnAssign)
+        ]
+        given += [table.value for table in tables if table.value is not None]
+        chosen = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+        given += [assign.value for assign in chosen if ast.unparse(assign.targets[0]) == "code"]
+    constants = (node for expression in given for node in ast.walk(expression))
     values = (node.value for node in constants if isinstance(node, ast.Constant))
     return {value for value in values if isinstance(value, str) and CODE.fullmatch(value)}
 
@@ -93,4 +99,4 @@ def taken(call: ast.Call, calls: dict[str, int | None]) -> Iterator[ast.expr]:
     """The arguments of a call in which its code stands."""
     place = calls[called(call)]
     yield from (call.args[place : place + 1] if place is not None else ())
-    yield from (each.value for each in call.keywords if each.arg == "code")
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "code")

@@ -232,7 +232,7 @@ def test_published_results_are_in_json_all_and_in_csv_the_first() -> None:
     known = {four: (PUBLISHED, older), failed: (replace(PUBLISHED, throughput=802.9),)}
     found = replace(found, published=known)
     cases = json.loads(json.dumps(report.document(found), allow_nan=False))["cases"]
-    assert [each["framework"] for each in cases[1]["published"]] == [
+    assert [result["framework"] for result in cases[1]["published"]] == [
         *("ngc-pytorch", "ngc-pytorch-2023"),
     ]
     assert cases[1]["published"][0] == {

@@ -353,7 +353,7 @@ def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: 
     assert images.tagged("dlperf.image=ours") == (tag,)
     assert actions(recipe, {"here": held(images, tag)}) == ()
     images.tag(IMAGE, tag)
-    assert [each.kind for each in actions(recipe, {"here": held(images, tag)})] == ["build"]
+    assert [action.kind for action in actions(recipe, {"here": held(images, tag)})] == ["build"]
     assert images.tagged("dlperf.image=ours") == (built,)
     assert images.remove(tag)
     assert images.remove(built)

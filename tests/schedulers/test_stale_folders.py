@@ -29,7 +29,7 @@ def test_clean_removes_what_a_killed_question_left(place: Place) -> None:
     )
     place.started.extend([dead, alive])
     shm = Path("/dev/shm")
-    wait_for(lambda: all([*shm.glob(f"dlperf-{each}.*/*.out")] for each in nonces), "two folders")
+    wait_for(lambda: all([*shm.glob(f"dlperf-{nonce}.*/*.out")] for nonce in nonces), "two folders")
     dead.kill()
     dead.wait()
     (left,), (used,) = ([*shm.glob(f"dlperf-{nonce}.*")] for nonce in nonces)

@@ -53,7 +53,7 @@ def numbers(document: dict[str, Any]) -> dict[str, float]:
 def intents(place: Place) -> list[tuple[str, int]]:
     lines = (place.sweep() / "events.jsonl").read_text().splitlines()
     said = [json.loads(line) for line in lines]
-    return [(each["trial"], each["attempt"]) for each in said if each["event"] == "intent"]
+    return [(event["trial"], event["attempt"]) for event in said if event["event"] == "intent"]
 
 
 def edit(path: Path, change: Callable[[Any], object]) -> None:

@@ -118,7 +118,7 @@ def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
         lambda: sweep.keep_outcome("t.log", OUTCOME),
         lambda: sweep.keep_record(RECORD),
     )
-    waiting = [threading.Thread(target=each, daemon=True) for each in writes]
+    waiting = [threading.Thread(target=write_one, daemon=True) for write_one in writes]
     for thread in waiting:
         thread.start()
     for thread in waiting:

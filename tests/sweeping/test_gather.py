@@ -155,4 +155,4 @@ def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) ->
     wait_for((small / "r0.pid").exists, "the supervisor is at its gate")
     (small / "r0.gate").write_text("go\n")
     assert process.wait(60) == 0
-    assert sorted(each.name for each in small.glob("r0.*")) == ["r0.go", "r0.log", "r0.pid"]
+    assert sorted(path.name for path in small.glob("r0.*")) == ["r0.go", "r0.log", "r0.pid"]

@@ -71,10 +71,10 @@ def started(folder: Path) -> Sshd:
 def write(place: Place, *servers: Sshd) -> None:
     """An inventory of the nodes behind these; each keeps its files beside its sshd's."""
     nodes = [
-        f"  - {{name: {each.folder.name}, address: {each.address}, port: {each.port},"
-        f" identity: {each.identity}, known_hosts: {each.known_hosts},"
-        f" folder: {each.folder / 'node'}}}\n"
-        for each in servers
+        f"  - {{name: {sshd.folder.name}, address: {sshd.address}, port: {sshd.port},"
+        f" identity: {sshd.identity}, known_hosts: {sshd.known_hosts},"
+        f" folder: {sshd.folder / 'node'}}}\n"
+        for sshd in servers
     ]
     head = f"name: far\ndefaults: {{runtime: process, user: {getpass.getuser()}}}\nnodes:\n"
     (place.folder / "far.yaml").write_text(head + "".join(nodes))

@@ -17,8 +17,8 @@ def collected(place: Place) -> tuple[int, dict[str, int], str]:
     """Exit code of `collect`, its number of trials by placement, and what it says."""
     done = place.run("collect", "--json")
     cases = json.loads(done.stdout)["cases"]
-    assert {each["trials_planned"] - len(each["trials"]) for each in cases} == {0}
-    counts = {each["case"]["placement"]: each["trials_planned"] for each in cases}
+    assert {case["trials_planned"] - len(case["trials"]) for case in cases} == {0}
+    counts = {case["case"]["placement"]: case["trials_planned"] for case in cases}
     return done.returncode, counts, done.stderr
 
 
@@ -50,7 +50,7 @@ def test_more_repeats_afterwards_are_requested_too(place: Place) -> None:
     narrow = place.run("sweep", "toy", "--repeats", "2", "--json")
     assert narrow.returncode == 0
     assert "4 of 6 trials, 4 valid already, nothing left" in narrow.stderr
-    assert [each["trials_planned"] for each in json.loads(narrow.stdout)["cases"]] == [3, 3]
+    assert [case["trials_planned"] for case in json.loads(narrow.stdout)["cases"]] == [3, 3]
     assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
 
 

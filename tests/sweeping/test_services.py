@@ -92,7 +92,7 @@ def test_the_leader_gets_in_with_the_task_s_own_environment(pair: Pair) -> None:
         f"said by n2's task in {attempt.folder(attempt.tasks[0])}\nstatus 3\n"
     )
     assert (end.reason, end.first) == ("done", None)
-    assert [each.status for each in end.ends][:1] == [0]
+    assert [task_end.status for task_end in end.ends][:1] == [0]
 
 
 def test_the_service_ends_with_the_ranks_and_its_end_is_no_failure(pair: Pair) -> None:

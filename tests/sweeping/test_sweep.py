@@ -39,7 +39,7 @@ def test_a_program_that_prints_on_its_last_node_is_measured_there(place: Place) 
     place.rewrite(workload="workload: toy_last")
     done = place.run("sweep", "toy", "--json", "--repeats", "1")
     assert done.returncode == 0, done.stderr
-    (two,) = [each for each in json.loads(done.stdout)["cases"] if each["case"]["nodes"] == 2]
+    (two,) = [case for case in json.loads(done.stdout)["cases"] if case["case"]["nodes"] == 2]
     assert two["trials_valid"] == 1
     kept = (place.sweep() / "logs/2n2g/toy_b4_fp32_1.log").read_bytes()
     attempt = place.sweep() / "attempts/2n2g-toy_b4_fp32_1/a1"

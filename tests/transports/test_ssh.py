@@ -120,7 +120,7 @@ def test_nodes_that_are_reached_at_once_do_not_disturb_each_other(
     """
     server = serve(options={"MaxStartups": "100:30:200"})
     for number in range(4):
-        nodes = [reach(server.target(name=f"vs{number}{each:02}")) for each in range(16)]
+        nodes = [reach(server.target(name=f"vs{number}{index:02}")) for index in range(16)]
         assert at_once(nodes) == [0] * 16
 
 

@@ -96,7 +96,7 @@ def test_put_is_whole_and_the_users_alone(transport: Transport, tmp_path: Path) 
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert path.parent.parent.stat().st_mode & 0o777 == 0o700
-    assert [each.name for each in path.parent.iterdir()] == ["file"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
 def test_put_where_nothing_can_be_written_names_the_path(transport: Transport) -> None:

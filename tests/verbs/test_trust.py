@@ -91,7 +91,7 @@ def test_fingerprints_that_are_given_need_no_answer(
     document = json.loads(done.stdout)
     assert done.returncode == 4
     assert [key["state"] for key in document["keys"]] == ["trusted", "not trusted"]
-    assert [each["node"] for each in document["errors"]] == ["vs002"]
+    assert [error["node"] for error in document["errors"]] == ["vs002"]
     lines = known.read_text().splitlines()
     assert lines[0] == "# mine, without an end"
     assert lines[1].startswith(f"[{first.address}]:{first.port} ssh-ed25519 ")
@@ -130,7 +130,7 @@ def test_a_node_behind_a_jump_host_comes_after_it(
     done = trust(place, "yes\nyes\n")
     assert done.returncode == 0, done.stderr
     names = [line.split()[0] for line in known.read_text().splitlines()]
-    assert names == [f"[{each.address}]:{each.port}" for each in (gate, server)]
+    assert names == [f"[{key.address}]:{key.port}" for key in (gate, server)]
 
 
 def test_a_key_that_the_inventory_gives_is_not_asked_about(

@@ -61,7 +61,7 @@ def built(playbook: str, workload: Workload) -> Plan:
 def bound(found: Recipe) -> list[Attempt]:
     """The first attempt at every trial."""
     seats = [node.seat("") for node in found.cluster.members]
-    return [bind.first(found, each, seats) for each in plan.build(found).trials]
+    return [bind.first(found, trial, seats) for trial in plan.build(found).trials]
 
 
 def first(playbook: str, workload: Workload, token: str, batch: int) -> Attempt:
@@ -217,7 +217,7 @@ def test_published_latency_gives_the_published_throughput_and_tflops(place: int,
 
 def test_cases_of_one_shape_have_logs_of_their_own() -> None:
     """Upstream writes DP_8x1x1 and 2D_8x1x1 into one file, where the second replaces the first."""
-    found = [each.log for each in built("oneflow-gpt", oneflow_gpt.WORKLOAD).trials]
+    found = [trial.log for trial in built("oneflow-gpt", oneflow_gpt.WORKLOAD).trials]
     assert len(set(found)) == 18
     assert found[1] == (
         "1n8g/DP_8x1x1_16_1536x16-pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"

@@ -60,7 +60,7 @@ def planned(playbook: str) -> Iterator[tuple[Experiment, list[str]]]:
     seen = {task.argv: None for attempt in bound for task in attempt.tasks if not task.service}
     word = PROGRAMS[experiment.workload]
     for argv in seen:
-        (at,) = (index for index, each in enumerate(argv) if each.endswith(word))
+        (at,) = (index for index, option in enumerate(argv) if option.endswith(word))
         yield experiment, list(argv[at + 1 :])
 
 

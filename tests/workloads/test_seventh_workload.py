@@ -65,7 +65,7 @@ def test_its_playbook_is_judged_and_planned(checkout: Path) -> None:
     words = ("sweep", "wide-rn50", "--inventory", "v100x4", "--dry-run", "--json")
     trials = json.loads(said(checkout, *words))["plan"]["trials"]
     assert len(trials) == 2 * 2 * 5
-    four = next(each for each in trials if each["name"] == "4n8g-wrn50_b128_amp_1")
+    four = next(trial for trial in trials if trial["name"] == "4n8g-wrn50_b128_amp_1")
     assert [task["node"] for task in four["tasks"]] == ["vs001", "vs002", "vs003", "vs004"]
     argv = four["tasks"][3]["argv"]
     assert argv[argv.index("--node_rank") + 1] == "3"

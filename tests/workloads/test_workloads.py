@@ -259,7 +259,7 @@ def test_training_data_is_mounted_where_the_scripts_look_and_cannot_be_written()
 def test_first_ports_are_the_scripts_own() -> None:
     """22333 for several nodes and 29500 for one, as in DLPerf's run_multi_nodes.sh."""
     several = [replace(case("fp32"), nodes=nodes) for nodes in (1, 2, 4)]
-    assert [NGC.port(each) for each in several] == [29500, 22333, 22333]
+    assert [NGC.port(one) for one in several] == [29500, 22333, 22333]
     assert REFERENCE.port(several[0]) == 22333
 
 

@@ -68,7 +68,7 @@ class Gang:
         self.node_rank = _place(plan.addresses)
         self.world_size = plan.gpus * len(plan.addresses)
         first, several = self.node_rank * plan.gpus, self.world_size > 1
-        self._ranks = [_forked(first + each, each, several=several) for each in range(plan.gpus)]
+        self._ranks = [_forked(first + gpu, gpu, several=several) for gpu in range(plan.gpus)]
         self._links = []  # type: list[socket.socket]
         if self.node_rank:
             self._links = [self._join()]
