@@ -1,8 +1,11 @@
 """paramiko's transport, with one bug worked around and the server's messages kept."""
 
+import threading
 from typing import Any
 
 import paramiko
+
+from orchestrator.deadlines import ANSWER_S
 
 CHANNEL_CLOSE = 97  # RFC 4254, 9
 
@@ -20,6 +23,20 @@ def _closed(channel: Any, message: Any) -> None:
         channel.out_buffer_cv.notify_all()
     channel.event.set()
     channel.status_event.set()
+
+
+class Answered(threading.Event):
+    """Whether sshd has answered a channel's request, for which paramiko would wait for ever."""
+
+    def wait(self, timeout: float | None = ANSWER_S) -> bool:
+        """Wait for the answer.
+
+        Raises:
+            TimeoutError: none came.
+        """
+        if not super().wait(timeout):
+            raise TimeoutError
+        return True
 
 
 def wake(channel: Any) -> None:

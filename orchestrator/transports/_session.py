@@ -16,6 +16,7 @@ from orchestrator.transports import open_files
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
 from orchestrator.transports._feeder import Feeder
 from orchestrator.transports._link import Link
+from orchestrator.transports._paramiko import Answered
 from orchestrator.transports._sftp import Lost, Refused, Sftp
 
 T = TypeVar("T")
@@ -167,8 +168,14 @@ class Session:
 
     def prove(self) -> None:
         """End the connection if sshd does not answer within ``ANSWER_S``."""
-        with self._proving, self._answered_within(ANSWER_S):
-            self._link.transport.global_request("keepalive@openssh.com", wait=True)
+        with self._proving:
+            watch = threading.Timer(ANSWER_S, self._link.hang_up)  # paramiko would wait for ever
+            watch.daemon = True
+            watch.start()
+            try:
+                self._link.transport.global_request("keepalive@openssh.com", wait=True)
+            finally:
+                watch.cancel()
 
     def _begin_files(self) -> tuple[Sftp, ChannelStream]:
         missing = errors.NodeError(
@@ -225,23 +232,13 @@ class Session:
 
     def _ask(self, channel: Any, ask: Callable[[Any], None], refused: errors.NodeError) -> None:
         try:
-            with self.ours("starting a command"), self._answered_within(ANSWER_S):
+            with self.ours("starting a command"):
+                channel.event = Answered()
                 ask(channel)
         except errors.NodeUnreachable as error:
             if self.alive:
                 raise refused from error
             raise
-
-    @contextmanager
-    def _answered_within(self, seconds: float) -> Iterator[None]:
-        """End the connection after so long: some of paramiko's calls would wait for ever."""
-        watch = threading.Timer(seconds, self._link.hang_up)
-        watch.daemon = True
-        watch.start()
-        try:
-            yield
-        finally:
-            watch.cancel()
 
     def _too_many(self, cause: str) -> errors.NodeError:
         return errors.NodeUnreachable(

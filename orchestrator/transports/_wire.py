@@ -20,6 +20,7 @@ KEPT_ALIVE = (
     # Keepalive alone never looks while sent data waits for its acknowledgement.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SILENCE_S * 1000)),
 )
+PIECE_BYTES = 32 << 10
 GREETING_BYTES = 255  # as long as a line of an SSH greeting may be (RFC 4253, 4.2)
 
 Ending = Literal["", "closed", "reset", "silent"]
@@ -53,6 +54,7 @@ class Wire:
         self._closed = False  # paramiko looks at this, as sockets have it
         self.ending: Ending = ""
         self.greeting = b""
+        self._rest = b""
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
@@ -63,6 +65,12 @@ class Wire:
         """
         if self._closed:
             return b""
+        # paramiko asks twice for each packet; several often come at once.
+        data = self._rest or self._received(max(size, PIECE_BYTES))
+        self._rest = data[size:]
+        return data[:size]
+
+    def _received(self, size: int) -> bytes:
         try:
             if isinstance(self._pipe, socket.socket):
                 # sshd begins with Nagle's algorithm on, and would wait 40 ms for our ACK.
