@@ -16,7 +16,7 @@ from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 
 QUICK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
-SHARE_S = 0.007  # of them for every node of many: a look over SSH takes a fourth of it here
+SHARE_S = 0.005  # of them for every node of many: a look over SSH takes a fourth of it here
 GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
