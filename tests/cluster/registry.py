@@ -177,8 +177,8 @@ def put(
     ).encode()
     digest = _bytes(root, manifest)
     repository = root / "repositories" / name
-    for digest in (*(part.digest for part in parts), hashlib.sha256(config).hexdigest()):
-        _link(repository / "_layers/sha256" / digest, digest)
+    for blob in (*(part.digest for part in parts), hashlib.sha256(config).hexdigest()):
+        _link(repository / "_layers/sha256" / blob, blob)
     _link(repository / "_manifests/revisions/sha256" / digest, digest)
     _link(repository / "_manifests/tags" / tag / "current", digest)
     _link(repository / "_manifests/tags" / tag / "index/sha256" / digest, digest)
