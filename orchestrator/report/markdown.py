@@ -159,9 +159,6 @@ def _rule(page: Page, log: TrainingLog) -> str:
 
 def _reasons(page: Page) -> Iterable[str]:
     report = page.report
-    planned = [trial.trial for trial in report.trials if trial.state == "planned"]
-    if planned:
-        yield page.say("not_run", names=escaped(page.say("comma").join(planned)))
     for trial in report.trials:
         for problem in _why_not(trial):
             yield page.reason(escaped(trial.trial), problem)

@@ -159,7 +159,6 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "By the cases of one node, else of two, that ran on several; 1 is the median node.",
         "依据在多个节点上运行过的单节点用例（没有时为双节点用例）；1 为中位节点。",
     ),
-    "not_run": ("- not run: {names}", "- 未运行：{names}"),
 }
 
 _WARNINGS: Mapping[str, tuple[str, str]] = {

@@ -4,22 +4,12 @@
 from collections.abc import Mapping
 
 _VERDICT: Mapping[str, tuple[str, str]] = {
-    "verdict.complete": (
-        "COMPLETE: all {trials} trials or logs count ({valid} of {trials})",
-        "COMPLETE：全部 {trials} 个试验或日志均计入结果（{valid}/{trials}）",
-    ),
-    "verdict.marked": (
-        "MARKED: all {trials} trials or logs count ({valid} of {trials}), some with marks",
-        "MARKED：全部 {trials} 个试验或日志均计入结果（{valid}/{trials}），其中有带标记的",
-    ),
-    "verdict.incomplete": (
-        "INCOMPLETE: {valid} of {trials} trials or logs count; the others are missing or do not"
-        " count",
-        "INCOMPLETE：{trials} 个试验或日志中有 {valid} 个计入结果，其余缺失或不计入",
-    ),
-    "verdict.empty": (
-        "NO RESULT: {valid} of {trials} trials or logs count",
-        "NO RESULT：{trials} 个试验或日志中有 {valid} 个计入结果",
+    "verdict.marked": (", some with marks", "，其中有带标记的"),
+    "verdict.trials": ("{valid} of {all} trials count", "{all} 个试验中有 {valid} 个计入结果"),
+    "verdict.logs": ("{valid} of {all} logs count", "{all} 个日志中有 {valid} 个计入结果"),
+    "verdict.both": (
+        "{valid} of {all} trials and lone logs count",
+        "{all} 个试验和单独的日志中有 {valid} 个计入结果",
     ),
     "verdict.cases": (
         "; {results} of {cases} cases have a result.",

@@ -86,9 +86,13 @@ def verdict(report: Report) -> Verdict:
 def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
     """The verdict, and what holds for the whole report."""
     found = verdict(report)
-    counts = {"valid": found.valid, "trials": found.trials}
+    kind = ("both" if report.lone else "trials") if report.results else "logs"
+    count = phrases.text(language, f"verdict.{kind}", valid=found.valid, all=found.trials)
     cases = {"results": found.results, "cases": found.cases}
-    first = phrases.text(language, f"verdict.{found.level}", **counts)
+    level = "NO RESULT" if found.level == "empty" else found.level.upper()
+    first = f"{level}{phrases.text(language, 'colon')}{count}"
+    if found.level == "marked":
+        first += phrases.text(language, "verdict.marked")
     if report.results:
         first += phrases.text(language, "verdict.cases", **cases)
     said = [first]

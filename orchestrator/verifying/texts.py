@@ -156,9 +156,6 @@ def _reasons(trials: Sequence[Document]) -> Iterator[tuple[str, ...]]:
 
 def _out(trials: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     """What does not count, and why."""
-    planned = [text(trial.get("trial")) for trial in trials if trial.get("state") == "planned"]
-    if planned:
-        yield tuple(planned)
     rest = ("valid", "planned", "not-needed")
     yield from _reasons([trial for trial in trials if trial.get("state") not in rest])
 

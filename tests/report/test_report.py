@@ -139,7 +139,7 @@ def test_trials_that_do_not_count_are_named_with_their_reason() -> None:
     found = sweep(results({"1x1": (800.0, None, 802.0, None, 804.0)}))
     text = report.markdown(found)
     assert found.incomplete == 2
-    assert "> **INCOMPLETE: 3 of 5 trials or logs count; the others are missing" in text
+    assert "> **INCOMPLETE: 3 of 5 trials count; 1 of 1 cases" in text
     (final,), (every,) = (tables(section(text, name)) for name in ("Final Result", "All Results"))
     (sureness,) = tables(section(text, SURENESS))
     assert final[1][6] == "3/5"
@@ -155,8 +155,10 @@ def test_trials_that_were_not_run_are_one_line() -> None:
     (only,) = results({"1x1": (800.0, None, None)})
     trials = (only.trials[0], *map(unrun, only.trials[1:]))
     text = report.markdown(sweep((replace(only, trials=trials),)))
-    assert r"- not run: 1n1g-r50\_b256\_amp\_2, 1n1g-r50\_b256\_amp\_3" in text
+    both = r"1n1g-r50\_b256\_amp\_2, 1n1g-r50\_b256\_amp\_3"
+    assert f"- does not count: MISSING: {both}: " in text
     assert text.count("MISSING:") == 1
+    assert "What does not count" not in text
 
 
 def test_marks_are_shown_with_their_reason() -> None:

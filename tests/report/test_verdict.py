@@ -34,8 +34,7 @@ def doubtful() -> Report:
 def test_what_keeps_trials_out_stands_before_marks() -> None:
     """A line for each code, with the first message and where; a case's mark of its trials once."""
     assert report.first_lines(doubtful()) == [
-        "INCOMPLETE: 13 of 15 trials or logs count; the others are missing or do not count;"
-        " 3 of 3 cases have a result.",
+        "INCOMPLETE: 13 of 15 trials count; 3 of 3 cases have a result.",
         "  does not count: LOG-CHANGED: 4n8g-r50_b256_amp_1, 4n8g-r50_b256_amp_2:"
         " its sha256 is not the one that was taken when it ran",
         "  mark: GAP: 1n4g-r50_b256_amp_1, 1n4g-r50_b256_amp_2: line 90: 3.1 s",
@@ -85,10 +84,10 @@ def test_many_trials_of_one_code_are_one_line() -> None:
 @pytest.mark.parametrize(
     ("found", "begins"),
     [
-        (sweep(results(SEED_AMP)), "COMPLETE: all 15 trials or logs count (15 of 15); 3 of 3"),
-        (sweep(results({"1x1": (None,)})), "NO RESULT: 0 of 1 trials or logs count; 0 of 1"),
-        (folder(LoneLog("a.txt", LOG, 1.0, ())), "COMPLETE: all 1 trials or logs count (1 of 1)"),
-        (folder(LoneLog("a.txt", LOG, None, (GAP,))), "NO RESULT: 0 of 1 trials or logs count"),
+        (sweep(results(SEED_AMP)), "COMPLETE: 15 of 15 trials count; 3 of 3 cases"),
+        (sweep(results({"1x1": (None,)})), "NO RESULT: 0 of 1 trials count; 0 of 1 cases"),
+        (folder(LoneLog("a.txt", LOG, 1.0, ())), "COMPLETE: 1 of 1 logs count"),
+        (folder(LoneLog("a.txt", LOG, None, (GAP,))), "NO RESULT: 0 of 1 logs count"),
     ],
 )
 def test_the_first_sentence_says_how_much_counts(found: Report, begins: str) -> None:
@@ -100,6 +99,6 @@ def test_marks_alone_are_said_in_the_first_word() -> None:
     """A reader who stops there knows that there is more."""
     one, *_ = results(SEED_AMP)
     found = sweep((replace(one, marks=(GAP,)),))
-    assert verdict.sentences(found)[0].startswith("MARKED: all 5 trials or logs count")
-    assert verdict.sentences(found, "zh")[0].startswith("MARKED：全部 5 个试验")
+    assert verdict.sentences(found)[0].startswith("MARKED: 5 of 5 trials count, some with marks;")
+    assert verdict.sentences(found, "zh")[0].startswith("MARKED：5 个试验中有 5 个")
     assert set(phrases.LANGUAGES) == {"en", "zh"}
