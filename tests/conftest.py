@@ -184,7 +184,8 @@ class Place:
             if process.stderr:
                 process.stderr.close()
         for pid in self.pids():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ends by itself, too
+                os.kill(pid, signal.SIGKILL)
 
     def env(self) -> dict[str, str]:
         """The environment of every command here: this checkout and the toy, nothing of DLPERF_."""
