@@ -5,11 +5,13 @@
 The fleet is one real sshd on as many loopback addresses, in a network namespace of its own; the
 commands that it starts see the processes and the /var/tmp of their own node alone. Everything else
 is this machine, whose processors the sshd needs too: times are an upper bound, and depend on them.
+Nothing observes the state of these nodes.
 Needs root.
 """
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,15 @@ DEFAULT = (64, 256, 1000)
 MAIN = "from orchestrator.__main__ import main; main()"
 # The address that was connected to is the node, which is the namespaces of a process that sleeps.
 NODE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c")
-BOUND = 'mount --bind "$0" /var/tmp && exec sleep infinity'
+BOUND = """mount --bind "$0" /var/tmp && mount --bind "$1" "$(readlink -f "$(command -v awk)")" &&
+    exec sleep infinity
+"""
+# A second of an observer takes 14 ms of a processor here: a thousand of them would need 14 of their
+# own, which real nodes have. The awk of these nodes does everything else.
+AWK = """#!/bin/sh
+case $2 in pid=*) exit 1 ;; esac
+exec {real} "$@"
+"""
 ENTER = """#!/bin/sh
 set -- $SSH_CONNECTION
 read -r pid <{root}/$3.pid
@@ -76,7 +86,8 @@ def inside(count: int, folder: Path) -> None:
     heads = f"{'s':>7} {'own CPU s':>9} {'MiB':>6} {'threads':>7} {'exit':>4} {'lines':>5}"
     print(f"\n{count} nodes {'':22} {heads}")
     at = addresses(count)
-    machines = [machine(folder / "nodes" / address) for address in at]
+    awk = without_observer(folder)
+    machines = [machine(folder / "nodes" / address, awk) for address in at]
     sshd = begun(folder, at)
     try:
         (place / "inventory" / "fleet.yaml").write_text(
@@ -105,10 +116,20 @@ def inside(count: int, folder: Path) -> None:
             process.wait()
 
 
-def machine(root: Path) -> "subprocess.Popen[bytes]":
+def without_observer(folder: Path) -> Path:
+    """An awk that refuses the observer's program."""
+    real = folder / "awk.real"
+    shutil.copy(str(shutil.which("awk")), real)
+    awk = folder / "awk"
+    awk.write_text(AWK.format(real=real))
+    awk.chmod(0o755)
+    return awk
+
+
+def machine(root: Path, awk: Path) -> "subprocess.Popen[bytes]":
     """A node: what holds its namespaces, whose pid lies beside its folder."""
     root.mkdir(parents=True)
-    holder = subprocess.Popen((*NODE, BOUND, str(root)))
+    holder = subprocess.Popen((*NODE, BOUND, str(root), str(awk)))
     children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
     while not (inner := children.read_text().split()):
         time.sleep(0.001)
