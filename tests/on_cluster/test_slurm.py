@@ -342,12 +342,16 @@ def test_a_requeued_job_goes_on(login: Login) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("grace_s", "requeue"), [(0, True), (0, False), (60, True)])
+@pytest.mark.parametrize(
+    ("mode", "grace_s", "requeue"),
+    [("REQUEUE", 0, True), ("REQUEUE", 0, False), ("REQUEUE", 60, True), ("CANCEL", 0, False)],
+)
 def test_a_preempted_job_blames_nobody_and_goes_on(
-    login: Login, grace_s: int, requeue: bool
+    login: Login, mode: str, grace_s: int, requeue: bool
 ) -> None:
     """Whether Slurm ends all of it at once, or tells its steps alone and grants it a while."""
-    login.slurm.ask("scontrol", "update", "PartitionName=main", f"GraceTime={grace_s}")
+    changes = (f"GraceTime={grace_s}", f"PreemptMode={mode}")
+    login.slurm.ask("scontrol", "update", "PartitionName=main", *changes)
     running = login.sweeping("toy", *(["--requeue"] if requeue else []))
     job = login.running_job()
     words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", PREEMPTING, "-o", "/dev/null")
