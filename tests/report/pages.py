@@ -23,6 +23,7 @@ THROTTLED = Problem(
     "THROTTLED",
     "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 14 of 52 moments",
 )
+LONG = "paddleperf_2023-08-08_ec8b8cc_V100-LOG__pytorch_gpu8_amp_bs256.txt"
 FP32 = {"1x1": (367.2, 368.1), "4x8": (11100.0, 11180.5)}
 
 
@@ -85,7 +86,7 @@ def whole() -> Report:
         environment={f"vs00{n}": {"hostname": f"VS00{n}", **facts} for n in range(1, 5)},
         topologies={f"vs00{n}": drawn for n in range(1, 5)},
         published={found[2].case: (PUBLISHED,)},
-        lone=(LoneLog("gpu8.txt", LOG, 6098.37, ()), LoneLog("b.txt", LOG, None, (GAP,))),
+        lone=(LoneLog(LONG, LOG, 6098.37, ()), LoneLog("b.txt", LOG, None, (GAP,))),
         created="2026-09-15T10:11:12Z",
         commands=("dlperf-orch sweep rn50-amp --inventory v100x4",),
         written_by="0.0.9",

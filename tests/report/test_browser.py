@@ -166,6 +166,26 @@ def found_by(text: str) -> Any:
     return json.loads(said[1])
 
 
+WIDE = """
+const cut = [...document.querySelectorAll('section > .wide-content')]
+    .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.ariaLabel);
+document.body.textContent = 'FOUND' + JSON.stringify([innerWidth, ...cut]);
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [1080, 500])
+def test_no_table_is_cut_at_its_right_edge(
+    pages: Pages, language: Language, width: int, tmp_path: Path
+) -> None:
+    """On a screen of 1,080 pixels, and on a phone, whose rows are cards."""
+    copy = scripted(pages, language, f"wide-{width}", WIDE)
+    options = ["--dump-dom", f"--window-size={width},800"]
+    seen, *cut = found_by(browser.looked(pages.url(language, copy), options, tmp_path)[0])
+    assert seen == width  # Chromium knows no window that is narrower than 500
+    assert cut == []
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
 def test_axe_finds_no_serious_fault(

@@ -220,7 +220,10 @@ def test_a_trial_of_which_nothing_is_known_has_no_part_of_its_own() -> None:
 
 def test_machines_stand_with_what_is_known_of_them() -> None:
     """Their state, their speeds beside one another, or both; a slow one is named so."""
-    found, slow = whole(), '<td class="n">0.910</td><td class="w">SLOW-NODE</td>'
+    found, slow = (
+        whole(),
+        'data-head="speed">0.910</td><td class="w" data-head="marks">SLOW-NODE</td>',
+    )
     page = report.html_page(found, "en", {})
     assert slow in page
     assert page.count("SLOW-NODE</td>") == 1

@@ -181,6 +181,6 @@ def _figure(page: Page, figure: Figure) -> Element:
         element(
             "details",
             element("summary", page.say("figure.data")),
-            tables.table(page, figure.title, figure.table.head, figure.table.rows),
+            tables.data(page, figure.title, figure.table.head, figure.table.rows),
         ),
     )

@@ -34,14 +34,14 @@ pre code{display:block;font-size:1em}
 pre{margin:.3rem 0 .8rem;padding:.6rem;background:var(--raised);white-space:pre-wrap}
 .matrix{overflow-x:auto;white-space:pre}
 .wide-content{overflow-x:auto;max-width:100%}
-table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
-table{margin-bottom:1rem}
+table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;
+margin-bottom:1rem}
 caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:calc(100vw - 2rem)}
-th,td{padding:.3rem .55rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
+th,td{padding:.3rem .45rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
-td.n,th.n{text-align:right}td.n,td.w{white-space:nowrap}
-td:not([class]){min-width:9rem}thead th{word-break:keep-all}
-tbody th{font-weight:600;white-space:nowrap}
+.n{text-align:right}tbody .n,tbody .w{white-space:nowrap}
+tbody :is(th,td):not([class]){min-width:10.5rem;overflow-wrap:anywhere}thead th{word-break:keep-all}
+tbody th{font-weight:600}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem}
 .fig{display:block;width:100%;min-width:34rem;max-width:45rem;height:auto}
@@ -49,7 +49,16 @@ details{margin:.4rem 0}
 details .wide-content{max-height:26rem;overflow:auto}
 summary{cursor:pointer;color:var(--link)}
 @media (max-width:40rem){body{padding:1rem .9rem 3rem}h1{font-size:1.5rem}
-dl div{grid-template-columns:1fr}dd{grid-column:1}th,td{padding:.3rem .45rem}}
+dl div{grid-template-columns:1fr}dd{grid-column:1}}
+@media screen and (max-width:40rem){section>.wide-content :is(table,caption,tbody){display:block}
+section>.wide-content thead{position:absolute;left:-100rem}
+section>.wide-content tr{display:grid;grid-template-columns:1fr 1fr;gap:0 1.2rem;
+padding:.4rem 0;border-bottom:1px solid var(--rule)}
+section>.wide-content :is(th,td){display:flex;justify-content:space-between;gap:.6rem;
+min-width:0;padding:.1rem 0;border:0;white-space:normal;grid-column:1/-1}
+section>.wide-content .n{grid-column:auto}section>.wide-content td:empty{display:none}
+section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--soft);
+font-weight:400;text-align:left;min-width:4rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
 figure,tr,.verdict{break-inside:avoid}.wide-content,details .matrix{overflow-x:auto;white-space:pre}

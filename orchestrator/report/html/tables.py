@@ -11,7 +11,7 @@ from orchestrator.report import groups, labels, rounding
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, anchor, element
 
-_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|x[0-9]+| \(m?s\)| \(MiB\))?|n/a|-?")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 32
 """Letters of a cell that stays on one line."""
 Cell = Element | str
@@ -21,7 +21,24 @@ Row = Sequence[Cell]
 def table(
     page: Page, caption: str, head: Sequence[str], rows: Iterable[Row], name: str = ""
 ) -> Element:
-    """A table that scrolls by itself where it is too wide; the first cell of a row is its head."""
+    """A table whose rows are cards on a phone; the first cell of a row is its head."""
+    return _table(page, (caption, name), head, rows, head)
+
+
+def data(page: Page, caption: str, head: Sequence[str], rows: Iterable[Row]) -> Element:
+    """A table of so many rows that it scrolls by itself, on a phone too."""
+    return _table(page, (caption, ""), head, rows, (None,) * len(head))
+
+
+def _table(
+    page: Page,
+    names: tuple[str, str],
+    head: Sequence[str],
+    rows: Iterable[Row],
+    labels: Sequence[str | None],
+) -> Element:
+    """A table by its caption and its own name; ``labels`` say on a phone what a cell is."""
+    caption, name = names
     body = [tuple(row) for row in rows]
     is_number = [_is_number(body, column) for column in range(len(head))]
     looks = [
@@ -44,7 +61,7 @@ def table(
                     ),
                 ),
             ),
-            element("tbody", (_row(row, looks) for row in body)),
+            element("tbody", (_row(row, looks, labels) for row in body)),
         ),
         class_="wide-content",
         role="region",
@@ -54,13 +71,16 @@ def table(
     )
 
 
-def _row(row: Row, looks: Sequence[str | None]) -> Element:
-    first, *others = row
-    return element(
-        "tr",
-        element("th", first, scope="row", class_=looks[0]),
-        (element("td", cell, class_=look) for cell, look in zip(others, looks[1:], strict=True)),
+def _row(row: Row, looks: Sequence[str | None], labels: Sequence[str | None]) -> Element:
+    cells = (
+        element(
+            tag, cell, class_=look, data_head=label, **({"scope": "row"} if tag == "th" else {})
+        )
+        for tag, cell, look, label in zip(
+            ("th", *("td",) * (len(row) - 1)), row, looks, labels, strict=True
+        )
     )
+    return element("tr", cells)
 
 
 def _is_number(rows: Sequence[Row], column: int) -> bool:
