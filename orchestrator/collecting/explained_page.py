@@ -11,16 +11,30 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.report import counted, interval_words
 
 WIDTH = 80
-MOST_TRIALS = 12
+LINES = 23
+"""Of the 24 of a terminal, in whose last one the prompt stands."""
+FEWEST_TRIALS = 5
 DIGEST = len("sha256:") + 12
-MOST_COMMAND_LINES = 10
 MOST_WORDS = 3 * WIDTH
 
 
 def page(found: Explanation) -> list[str]:
-    """Lines of at most 80 columns: for five trials without marks, no more than 24."""
-    parts = (_number(found), _trials(found), _derivations(found), _circumstances(found))
-    return [line for part in parts for line in part]
+    """Lines of at most 80 columns, and 23 of them where so few can tell it.
+
+    Trials, and lines of the command, are as many as there is room for. Where not even a line of
+    the command and five trials have room, marks take a line each, and the page is longer.
+    """
+    number, proof, place = [*_number(found)], [*_derivations(found)], [*_circumstances(found)]
+    trials, command = len(found.result.trials), [*_command(found)]
+    room = LINES - len(number) - len(proof) - len(place) - 1  # the head of the trials
+    left = room - min(trials, FEWEST_TRIALS) - min(len(command), 1)
+    marks = [f"mark {mark.code}: {mark.message}" for mark in found.result.marks]
+    wrapped = [line for mark in marks for line in _wrapped(mark)]
+    marks = wrapped if len(wrapped) <= left else [*map(_cut, marks)]
+    room -= len(marks)
+    most = max(room - min(len(command), 1), FEWEST_TRIALS)
+    number += [*marks, *_trials(found, most)]
+    return [*number, *proof, *place, *_shortened(command, max(room - min(trials, most), 1))]
 
 
 def document(found: Explanation) -> dict[str, JSON]:
@@ -63,28 +77,26 @@ def _number(found: Explanation) -> Iterator[str]:
             f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
             f" {result.efficiency:.1%}"
         )
-    for mark in result.marks:
-        yield from _wrapped(f"mark {mark.code}: {mark.message}")
 
 
 def _median(result: Result | None) -> float | None:
     return result.statistics.median if result and result.statistics else None
 
 
-def _trials(found: Explanation) -> Iterator[str]:
+def _trials(found: Explanation, most: int) -> Iterator[str]:
     unit, trials = found.report.unit, found.result.trials
     middle = {1: "; > is the median", 2: "; the median is the mean of the two >"}
     yield f"  trial  {unit:>12}  state{middle.get(len(found.middle), '')}"
     # More than fit: those of the median, then the first ones.
     chosen = [*found.middle, *(trial for trial in trials if trial not in found.middle)]
-    chosen = chosen[:MOST_TRIALS]
+    chosen = chosen if len(chosen) <= most else chosen[: most - 1]
     for trial in (trial for trial in trials if trial in chosen):
         sign = ">" if trial in found.middle else " "
         number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
         reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
         yield _cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
-    if len(trials) > MOST_TRIALS:
-        yield f"  and {len(trials) - MOST_TRIALS} more, which --json has"
+    if len(trials) > most:
+        yield f"  and {len(trials) - len(chosen)} more, which --json has"
 
 
 def _derivations(found: Explanation) -> Iterator[str]:
@@ -131,11 +143,22 @@ def _circumstances(found: Explanation) -> Iterator[str]:
     known = ", ".join(f"{key} {it}" for key, it in facts.items() if it)
     if known:
         yield from _wrapped(known)
-    command = shlex.join(attempt.tasks[attempt.log_rank].argv)
-    lines = list(_wrapped(f"command on {attempt.nodes[attempt.log_rank]}: {command}", most=None))
-    yield from lines[:MOST_COMMAND_LINES]
-    if len(lines) > MOST_COMMAND_LINES:
-        yield f"  and {len(lines) - MOST_COMMAND_LINES} more lines, which --json has"
+
+
+def _command(found: Explanation) -> Iterator[str]:
+    """All lines of it."""
+    if attempt := found.attempt:
+        command = shlex.join(attempt.tasks[attempt.log_rank].argv)
+        text = f"command on {attempt.nodes[attempt.log_rank]}: {command}"
+        yield from _wrapped(text, most=None)
+
+
+def _shortened(command: list[str], most: int) -> list[str]:
+    """As many lines of it; the last one says how many are left out."""
+    if len(command) <= most:
+        return command
+    more = f" .. ({len(command) - most} more lines, which --json has)"
+    return [*command[: most - 1], f"{command[most - 1][: WIDTH - len(more)]}{more}"]
 
 
 def _cut(text: str) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shlex
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ from orchestrator import errors
 from orchestrator.collecting import explained_page, explanation
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
+from tests import ROOT
 from tests.conftest import Place
 from tests.verifying import sweeps
 
@@ -97,6 +99,46 @@ def check_circumstances(sweep: Sweep, page: list[str], token: str, repeat: int) 
     over_ib = "NET/IB : Using [0]mlx5_0:1/IB" in raw and "Using network IB" in raw
     transport = "IB mlx5_0" if over_ib else "-"
     assert f"attempt a1 on {names}, transport {transport}" in page
+
+
+@pytest.mark.parametrize("token", CASES)
+def test_a_page_with_its_real_command_fits_a_terminal(
+    untouched: dict[str, Sweep], token: str
+) -> None:
+    """Command and facts of nodes as long as those of seed 003; what is cut of it is told."""
+    plan = json.loads((ROOT / "tests/golden/rn50-amp.json").read_text())
+    name = f"{token}-r50_b256_amp_1"
+    (words,) = (it["tasks"][0]["argv"] for it in plan["trials"] if it["name"] == name)
+    found = explanation.explained(untouched["pytorch"], f"{token}/amp/256")
+    assert found.attempt is not None
+    facts = {"kernel": "5.4.0-42-generic", "driver": "440.33.01", "gpu": "Tesla V100-SXM2-16GB"}
+    trials = {it.trial: replace(it, provenance={**facts, "cpus": "48"}) for it in found.middle}
+    tasks = tuple(replace(task, argv=tuple(words)) for task in found.attempt.tasks)
+    of_trials = tuple(trials.get(it.trial, it) for it in found.result.trials)
+    found = replace(
+        found,
+        attempt=replace(found.attempt, tasks=tasks),
+        middle=tuple(trials.values()),
+        result=replace(found.result, trials=of_trials),
+    )
+    page = explained_page.page(found)
+    assert len(page) == 23
+    assert max(map(len, page)) <= 80
+    assert sum(bool(re.match("[> ] +[1-5]  ", line)) for line in page) == 5
+    start = next(place for place, line in enumerate(page) if line.startswith("command on vs1: "))
+    shown, _, more = " ".join(line.strip() for line in page[start:]).partition(" .. ")
+    assert f"command on vs1: {shlex.join(words)}".startswith(shown)
+    assert re.fullmatch(r"\(\d more lines, which --json has\)", more)
+
+
+def test_marks_and_many_trials_have_room(untouched: dict[str, Sweep]) -> None:
+    """Each mark in a line where there are many; of more trials than fit, those of the median."""
+    found = explanation.explained(untouched["marked"], "1n1g")
+    page = explained_page.page(found)
+    assert len(page) <= 28
+    assert sum(line.startswith("mark ") for line in page) == len(found.result.marks) == 6
+    assert "  and 4 more, which --json has" in page
+    assert {line.split()[1] for line in page if line.startswith("> ")} == {"2", "4"}
 
 
 @pytest.mark.parametrize(
