@@ -28,6 +28,7 @@ def init(
         typer.Option(metavar="PARTITION", help="Ask one node of it by srun; on a login node."),
     ] = None,
     account: Annotated[str | None, typer.Option(help="With --slurm: who is charged.")] = None,
+    nodes: Nodes = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write here; default: print it.")
     ] = None,
@@ -38,12 +39,15 @@ def init(
     identity: Annotated[str | None, typer.Option(help="The SSH key to offer.")] = None,
     agent: Annotated[bool, typer.Option("--agent", help="Let ssh-agent sign.")] = False,
     known_hosts: Annotated[str | None, typer.Option(help="File of trusted host keys.")] = None,
+    jump: Annotated[
+        str | None, typer.Option(metavar="[USER@]HOST[:PORT]", help="Reach hosts through it.")
+    ] = None,
 ) -> int:
     """Ask machines what they have, and write an inventory of them."""
     from orchestrator.verbs import init as verb
 
-    sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol, slurm, account)
-    login = verb.Login(user, port, identity, agent, known_hosts)
+    sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol, slurm, account, nodes)
+    login = verb.Login(user, port, identity, agent, known_hosts, jump)
     return verb.init(sources, login, verb.Target(out, force, name), face.voice)
 
 

@@ -1,18 +1,16 @@
-"""Hosts that other tools' files list: OpenMPI's hostfile, Ansible's inventories, Slurm's nodes."""
+"""Hosts as a command line names them, and as OpenMPI's hostfile and Slurm's nodes list them."""
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset
-from orchestrator.files import foreign_yaml
 from orchestrator.model.text import is_name
 
-_SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\]")
-_RANGE = re.compile(r"(.*)\[(\w+):(\w+)\](.*)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:@%+-]+")
+_PORT = re.compile(r"[^:]+:([0-9]{1,5})")
 _PAIR = re.compile(r"(\w+)=(\S*)")
 
 
@@ -22,6 +20,7 @@ class Listed:
 
     Args:
         gpus: how many the list claims; only shown where the node itself was not asked.
+        jump: ``[user@]host[:port]`` through which it is reached.
     """
 
     name: str
@@ -30,38 +29,38 @@ class Listed:
     port: int | None = None
     identity: str | None = None
     gpus: int | None = None
+    jump: str | None = None
 
 
 def host(word: str) -> Listed:
-    """The host of ``[user@]host``, named by its first label.
+    """The host of ``[user@]host[:port]``, or of an IPv6 address without a port.
 
     Raises:
         UsageError: HOST; that is no host.
     """
-    user, at, address = word.rpartition("@")
+    user, at, place = word.rpartition("@")
+    port = int(match[1]) if (match := _PORT.fullmatch(place)) else None
+    address = place.partition(":")[0] if port else place
     if not _PLAIN.fullmatch(address) or address.startswith("-") or (at and not user):
-        raise _unread(word, "a host such as gpu01, user@10.0.0.11 or localhost")
-    return Listed(_named(address), address, user or None)
+        raise unread(word, "a host such as gpu01, user@10.0.0.11:22 or localhost")
+    return Listed(named(address), address, user or None, port)
 
 
 def hostfile(path: Path) -> tuple[Listed, ...]:
-    """The hosts of an OpenMPI hostfile, each once, in its order.
+    """The hosts of an OpenMPI hostfile, in its order.
 
     Source: Open MPI, ``man orte_hosts``: one host a line, ``slots=``, comments after ``#``.
     """
-    lines = (line.partition("#")[0].split() for line in text(path).splitlines())
-    found = [_with_slots(host(words[0].partition(":")[0]), words[1:]) for words in lines if words]
-    return _once(found, path)
-
-
-def ansible(path: Path) -> tuple[Listed, ...]:
-    """The hosts of an Ansible inventory, INI or YAML, with what their variables say of SSH.
-
-    Source: Ansible documentation, "How to build your inventory".
-    """
-    if path.suffix in (".yaml", ".yml", ".json"):
-        return _once(list(_of_group(foreign_yaml.read(path), {})), path)
-    return _once(_of_ini(text(path)), path)
+    found = []
+    for number, line in enumerate(text(path).splitlines(), 1):
+        if words := line.partition("#")[0].split():
+            first = words[0].partition(":")[0]
+            if not _PLAIN.fullmatch(first):
+                raise unread(
+                    f"{path}:{number}: {words[0]}", "one host a line, as in `gpu01 slots=8`"
+                )
+            found.append(_with_slots(host(first), words[1:]))
+    return some(found, path)
 
 
 def scontrol(output: str, shown: str) -> tuple[Listed, ...]:
@@ -78,7 +77,20 @@ def scontrol(output: str, shown: str) -> tuple[Listed, ...]:
             found[-1] = replace(found[-1], address=value)  # the first: a Reason is free text
         elif found and key == "Gres" and (gpus := re.search(r"\bgpu:(?:[^:,()]+:)?(\d+)", value)):
             found[-1] = replace(found[-1], gpus=int(gpus[1]))
-    return _once(found, Path(shown))
+    return some(found, Path(shown))
+
+
+def distinct(found: Iterable[Listed]) -> tuple[Listed, ...]:
+    """Each host once, as it is listed first; by its first label where no other has that one."""
+    first: dict[str, Listed] = {}
+    for listed in found:
+        first.setdefault(listed.name.casefold(), listed)
+    short = {name: _short(listed.name) for name, listed in first.items()}
+    count = Counter(label.casefold() for label in short.values())
+    return tuple(
+        replace(listed, name=short[name]) if count[short[name].casefold()] == 1 else listed
+        for name, listed in first.items()
+    )
 
 
 def _with_slots(listed: Listed, words: list[str]) -> Listed:
@@ -86,112 +98,28 @@ def _with_slots(listed: Listed, words: list[str]) -> Listed:
     return replace(listed, gpus=int(slots)) if slots.isdecimal() else listed
 
 
-def _of_ini(lines: str) -> list[Listed]:
-    hosts: dict[str, dict[str, str]] = {}
-    groups: dict[str, dict[str, str]] = {}
-    members: dict[str, set[str]] = {}
-    section, kind = "ungrouped", ""
-    for line in filter(None, (line.strip() for line in lines.splitlines())):
-        if line[0] in "#;":
-            continue
-        if head := _SECTION.fullmatch(line):
-            section, kind = head[1], head[2] or ""
-        elif kind == "vars":
-            key, _, value = line.partition("=")
-            groups.setdefault(section, {})[key.strip()] = value.strip().strip("'\"")
-        elif kind == "children":
-            members.setdefault(section, set()).add(line)
-        else:
-            name, *pairs = shlex.split(line, comments=True)
-            for one in _expanded(name):
-                said = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-                hosts.setdefault(one, {}).update(said)
-                members.setdefault(section, set()).add(one)
-    return [
-        _of_vars(name, {**_group_vars(name, groups, members), **own}) for name, own in hosts.items()
-    ]
-
-
-def _group_vars(
-    host_name: str, groups: Mapping[str, dict[str, str]], members: Mapping[str, set[str]]
-) -> dict[str, str]:
-    """The variables of a host's groups, those of the wider ones first."""
-    own = [group for group, names in members.items() if host_name in names]
-    ways = [own]
-    while ways[-1] and len(ways) < len(members) + 2:
-        ways.append([group for group, names in members.items() if names & set(ways[-1])])
-    found = dict(groups.get("all", {}))
-    for level in reversed(ways):
-        for group in level:
-            found |= groups.get(group, {})
-    return found
-
-
-def _of_group(group: object, above: Mapping[str, object]) -> Iterator[Listed]:
-    """The hosts of one group of a YAML inventory and of those below it."""
-    if not isinstance(group, Mapping):
-        return
-    own = {**above, **_mapping(group.get("vars"))}
-    for pattern, said in _mapping(group.get("hosts")).items():
-        for one in _expanded(str(pattern)):
-            yield _of_vars(one, {**own, **_mapping(said)})
-    is_group = {"hosts", "children", "vars"} & set(group)
-    below_it = _mapping(group.get("children")) if is_group else _mapping(group)
-    for inner in below_it.values():
-        yield from _of_group(inner, own)
-
-
-def _mapping(tree: object) -> Mapping[str, object]:
-    return tree if isinstance(tree, Mapping) else {}
-
-
-def _of_vars(name: str, said: Mapping[str, object]) -> Listed:
-    port = str(said.get("ansible_port", said.get("ansible_ssh_port", "")))
-    user = said.get("ansible_user", said.get("ansible_ssh_user"))
-    key = said.get("ansible_ssh_private_key_file", said.get("ansible_private_key_file"))
-    address = str(said.get("ansible_host", said.get("ansible_ssh_host", name)))
-    return Listed(
-        _named(name),
-        address,
-        str(user) if user else None,
-        int(port) if port.isdecimal() else None,
-        str(key) if key else None,
-    )
-
-
-def _expanded(pattern: str) -> Iterator[str]:
-    """``gpu[01:04]`` as Ansible means it, widths kept; letters too."""
-    match = _RANGE.fullmatch(pattern)
-    if match is None:
-        yield pattern
-        return
-    head, first, last, tail = match.groups()
-    if first.isdecimal() and last.isdecimal():
-        words = [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
-    else:
-        words = [chr(n) for n in range(ord(first[0]), ord(last[0]) + 1)]
-    for word in words:
-        yield from _expanded(f"{head}{word}{tail}")
-
-
-def _named(address: str) -> str:
-    """A node's name: the first label of a host's, the whole of an IP address."""
-    whole = address.replace(":", "-")
-    name = (
-        whole
-        if re.fullmatch(r"[0-9.-]+|[0-9a-fA-F-]*-[0-9a-fA-F-]*", whole)
-        else whole.split(".")[0]
-    )
+def named(address: str) -> str:
+    """A node's name that is the whole of an address."""
+    name = address.replace(":", "-")
     return name if is_name(name) else f"node-{name}".rstrip("-.")
 
 
-def _once(found: list[Listed], path: Path) -> tuple[Listed, ...]:
-    first: dict[str, Listed] = {}
-    for listed in found:
-        first.setdefault(listed.name.casefold(), listed)
-    if not first:
-        raise _unread(str(path), "a list with at least one host")
-    return tuple(first.values())
+def _short(name: str) -> str:
+    """The first label of a host's name, the whole of an IP address."""
+    label = name.split(".")[0]
+    is_number = re.fullmatch(r"[0-9.-]+", name)
+    return label if is_name(label) and not is_number else name
+
+
+def some(found: Iterable[Listed], path: Path) -> tuple[Listed, ...]:
+    """The hosts of a list.
+
+    Raises:
+        UsageError: HOST; there is none.
+    """
+    if not (hosts := tuple(found)):
+        raise unread(str(path), "a list with at least one host")
+    return hosts
 
 
 def text(path: Path) -> str:
@@ -208,10 +136,11 @@ def text(path: Path) -> str:
         ) from error
 
 
-def _unread(seen: str, needed: str) -> errors.UsageError:
+def unread(seen: str, needed: str) -> errors.UsageError:
+    """The error of what names no host."""
     return errors.UsageError(f"no host in {seen}", code="HOST", fix=f"needed {needed}")
 
 
-def folded(listed: tuple[Listed, ...]) -> str:
+def folded(listed: Iterable[Listed]) -> str:
     """The names, such as ``gpu[01-04]``."""
     return nodeset.fold(one.name for one in listed)

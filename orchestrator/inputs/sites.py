@@ -4,7 +4,7 @@ import contextlib
 import fnmatch
 import hashlib
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from orchestrator import __version__, errors
@@ -133,11 +133,22 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
     """
     if pattern is None:
         return cluster
-    names = [entry.name for entry in cluster.nodes]
-    chosen: set[str] = set()
+    names = chosen([entry.name for entry in cluster.nodes], pattern)
+    return cluster.model_copy(
+        update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in names)}
+    )
+
+
+def chosen(names: Sequence[str], pattern: str) -> Set[str]:
+    """Those of the names that a pattern of ``narrowed`` fits.
+
+    Raises:
+        UsageError: NO-NODE.
+    """
+    found: set[str] = set()
     words = [word.strip() for word in pattern.split(",")]
     if all(word.startswith("!") for word in words):
-        chosen = set(names)
+        found = set(names)
     for word in words:
         fitting = fnmatch.filter(names, word.removeprefix("!"))
         if not fitting:
@@ -146,9 +157,7 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
                 code="NO-NODE",
                 fix="a name, a glob such as vs00[1-3], or !NAME to leave one out",
             )
-        chosen = chosen - set(fitting) if word.startswith("!") else chosen | set(fitting)
-    if not chosen:
+        found = found - set(fitting) if word.startswith("!") else found | set(fitting)
+    if not found:
         raise errors.UsageError(f"{pattern!r} leaves no node", code="NO-NODE")
-    return cluster.model_copy(
-        update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in chosen)}
-    )
+    return found

@@ -10,6 +10,8 @@ from orchestrator.planning import fabric_draft
 from orchestrator.planning.draft_text import scalar
 from orchestrator.probes.discovery import Discovered
 
+_OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone
+
 
 @dataclass(frozen=True, slots=True)
 class DraftNode:
@@ -29,6 +31,7 @@ class DraftNode:
     found: Discovered | None
     why: str = ""
     claimed_gpus: int | None = None
+    jump: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ def _login(node: DraftNode, draft: Draft) -> dict[str, str]:
         said["identity"] = scalar(node.identity)
     if draft.known_hosts:
         said["known_hosts"] = scalar(draft.known_hosts)
+    if node.jump:
+        said["jump"] = scalar(node.jump)
     return {**said, **({"agent": "true"} if draft.agent else {})}
 
 
@@ -154,7 +159,7 @@ def _interface(node: DraftNode, found: Discovered) -> str:
 
 def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What most nodes say, key by key, where it is said by all of them."""
-    keys = dict.fromkeys(key for said in settings for key in said)
+    keys = dict.fromkeys(key for said in settings for key in said if key not in _OF_A_NODE)
     return {
         key: Counter(said[key] for said in settings).most_common(1)[0][0]
         for key in keys

@@ -1,9 +1,11 @@
 """Machines of which no inventory tells yet, and what they say that they have."""
 
 import json
+import re
 import secrets
 from collections.abc import Sequence
 
+from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, Fleet
 from orchestrator.inputs import probing, user_files
@@ -14,6 +16,7 @@ from orchestrator.probes.discovery import Discovered
 from orchestrator.submitting import one_step
 from orchestrator.submitting.one_step import Partition
 
+_ENTRY = re.compile(r"nodes\[(\d+)\]")
 ELSEWHERE = "/var/tmp"  # where attempts would lie
 
 
@@ -50,7 +53,11 @@ def _probe(folder: str) -> Probe[Discovered]:
 def _reached(
     name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
 ) -> Cluster:
-    """The least that reaching the nodes needs; what they have is what they are asked."""
+    """The least that reaching the nodes needs; what they have is what they are asked.
+
+    Raises:
+        UsageError: HOST; an address, a user or a jump host that cannot be one.
+    """
     entries = []
     for node in nodes:
         entry: dict[str, object] = {"name": node.name, "address": node.address}
@@ -58,7 +65,14 @@ def _reached(
             entry |= {"user": node.user, "port": node.port, "agent": agent}
             entry |= {"identity": node.identity} if node.identity else {}
             entry |= {"known_hosts": known_hosts} if known_hosts else {}
+            entry |= {"jump": node.jump} if node.jump else {}
         entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
     text = json.dumps(document)  # which is YAML, too
-    return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
+    try:
+        return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
+    except errors.ConfigError as error:
+        seen = "; ".join(f"{mistake.path}: {mistake.text}" for mistake in error.mistakes)
+        named = _ENTRY.sub(lambda match: nodes[int(match[1])].name, seen)
+        fix = "correct the host, or the list that names it"
+        raise errors.UsageError(named, code="HOST", fix=fix) from error

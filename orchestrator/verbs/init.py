@@ -2,7 +2,7 @@
 
 import getpass
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from orchestrator import disk, errors, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
-from orchestrator.inputs import host_lists, user_files
+from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
 from orchestrator.inputs.host_lists import Listed
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
@@ -29,6 +29,7 @@ class Sources:
 
     Args:
         scontrol: a file, or ``-`` for standard input.
+        pattern: of names, for those hosts alone.
         partition: of Slurm, one node of which is asked by a step; then nothing else is given.
         account: that the step is charged to.
     """
@@ -39,6 +40,7 @@ class Sources:
     scontrol: str | None = None
     partition: str | None = None
     account: str | None = None
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Login:
     identity: str | None = None
     agent: bool = False
     known_hosts: str | None = None
+    jump: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         _refuse_mixed(nodes)
         voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
-    nodes = tuple(map(_answered, nodes, answers))
+    nodes = _called(tuple(map(_answered, nodes, answers)))
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
     text = inventory_draft.text(draft)
@@ -111,7 +114,7 @@ def _listed(sources: Sources) -> tuple[Listed, ...]:
     if sources.hostfile:
         found += host_lists.hostfile(sources.hostfile)
     if sources.ansible:
-        found += host_lists.ansible(sources.ansible)
+        found += ansible_hosts.hosts(sources.ansible)
     if sources.scontrol:
         is_input = sources.scontrol == "-"
         text = sys.stdin.read() if is_input else host_lists.text(Path(sources.scontrol))
@@ -123,7 +126,11 @@ def _listed(sources: Sources) -> tuple[Listed, ...]:
             code="HOST",
             fix="name hosts, or give --hostfile, --ansible, --scontrol or --slurm PARTITION",
         )
-    return tuple({one.name.casefold(): one for one in reversed(found)}.values())[::-1]
+    hosts = host_lists.distinct(found)
+    if sources.pattern is None:
+        return hosts
+    names = sites.chosen([one.name for one in hosts], sources.pattern)
+    return tuple(one for one in hosts if one.name in names)
 
 
 def _by_slurm(
@@ -155,6 +162,7 @@ def _node(listed: Listed, login: Login) -> DraftNode:
         is_here=is_here,
         found=None,
         claimed_gpus=listed.gpus,
+        jump=None if is_here else listed.jump or login.jump,
     )
 
 
@@ -176,6 +184,21 @@ def _refuse_mixed(nodes: Sequence[DraftNode]) -> None:
 
 def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
     return replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
+
+
+def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
+    """The nodes, those listed by IP address under their own hostnames, where each has another."""
+    names = tuple(map(_hostname, nodes))
+    if len({name.casefold() for name in names}) < len(nodes):
+        return nodes
+    return tuple(replace(node, name=name) for node, name in zip(nodes, names, strict=True))
+
+
+def _hostname(node: DraftNode) -> str:
+    label = node.found.host.hostname.split(".")[0] if node.found else ""
+    is_number = ":" in node.address or node.address.replace(".", "").isdecimal()
+    is_plain = is_number and node.name == host_lists.named(node.address)
+    return label if is_plain and is_name(label) else node.name
 
 
 def _deliver(text: str, target: Target, voice: Voice) -> None:
@@ -200,12 +223,7 @@ def _told(
     if target.out is not None:
         known = sum(node.found is not None for node in nodes)
         voice.result(f"{target.out}: {words.count(known, 'node')} of {len(nodes)} answered")
-        if known < len(nodes):
-            voice.result("next: once the others answer, the same command with --force")
-        else:
-            voice.result(
-                f"next: dlperf-orch check {target.out}; dlperf-orch provision {target.out}"
-            )
+        voice.result(f"next: {_next({failure.code for failure in failures}, target.out)}")
     voice.document(
         {
             "exit_code": code,
@@ -216,3 +234,14 @@ def _told(
         }
     )
     return code
+
+
+def _next(codes: Set[str], out: Path) -> str:
+    """What to do after hosts failed with these codes, or with none."""
+    if not codes:
+        return f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
+    if "SSH-HOSTKEY-UNKNOWN" in codes:
+        return f"dlperf-orch trust {out}; then the same command with --force"
+    if codes & {"SSH-KEY", "SSH-AGENT"}:
+        return "the same command with --force and --identity KEY, or with --agent"
+    return "once the others answer, the same command with --force"

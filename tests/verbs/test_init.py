@@ -1,6 +1,8 @@
 """init: from a host's name to an inventory, through a real sshd."""
 
 import json
+import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -61,10 +63,11 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     [
         *((), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")),
         ("localhost", "--account", "perf"),
+        ("gpu01", "ba/d@10.0.0.1"),
     ],
 )
 def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
-    """No host, this machine beside others, a name or an account that is none; nothing is asked."""
+    """No host, this machine beside others, a name, an account or a user that is none."""
     done = place.run("init", *words)
     assert done.returncode == 2
     assert "ERROR HOST" in done.stderr
@@ -82,3 +85,44 @@ def test_hosts_that_do_not_answer_are_written_too(place: Place, tmp_path: Path) 
         "none.yaml: 0 nodes of 1 answered",
         "next: once the others answer, the same command with --force",
     ]
+
+
+def test_the_next_step_is_what_the_failure_needs(place: Place, tmp_path: Path) -> None:
+    """A key that is not there, a host that nobody trusts yet; then trust, and it answers."""
+    server = Sshd(tmp_path / "sshd", address="127.0.0.6").start()
+    words = ("init", f"127.0.0.6:{server.port}", "-o", "inventory/lab.yaml", "--force")
+    known = ("--known-hosts", str(tmp_path / "known"))
+    try:
+        no_key = place.run(*words, "--identity", str(tmp_path / "none"))
+        login = (*known, "--identity", str(server.identity))
+        unknown = place.run(*words, *login)
+        shown = place.run("trust", "lab", "--json").stdout
+        (key,) = re.findall(r"SHA256:[A-Za-z0-9+/]+", shown)[:1]
+        trusted = place.run("trust", "lab", "--fingerprint", key)
+        asked = place.run(*words, *login)
+    finally:
+        server.stop()
+    assert no_key.stdout.splitlines()[-1] == (
+        "next: the same command with --force and --identity KEY, or with --agent"
+    )
+    assert unknown.stdout.splitlines()[-1] == (
+        "next: dlperf-orch trust inventory/lab.yaml; then the same command with --force"
+    )
+    assert trusted.returncode == 0, trusted.stderr
+    assert asked.stdout.splitlines()[-1] == (
+        "next: dlperf-orch check inventory/lab.yaml;"
+        " dlperf-orch provision inventory/lab.yaml --lock"
+    )
+    (node,) = user_files.cluster(str(place.folder / "inventory/lab.yaml"))[0].members
+    assert node.name == platform.node().split(".")[0]  # reached by a number, called by its name
+
+
+def test_hosts_are_chosen_from_a_list_and_reached_through_another(place: Place) -> None:
+    """One of three, by its name; it is behind a machine that cannot be reached."""
+    (place.folder / "hosts.ini").write_text("[all]\nlogin\ngpu[1:2]\n")
+    words = ("--ansible", "hosts.ini", "--nodes", "gpu*,!gpu1", "--jump", "me@127.0.0.1:9")
+    key = keygen(place.folder / "id")
+    document = told(place.run("init", *words, "--identity", str(key), "--json"), code=4)
+    assert document["nodes"] == {"gpu2": False}
+    assert '{name: gpu2, address: gpu2, jump: "me@127.0.0.1:9"}' in str(document["inventory"])
+    assert "by the jump host" in str(document["errors"])
