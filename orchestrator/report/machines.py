@@ -17,7 +17,7 @@ HEADS = (
 
 
 def states(page: Page) -> Sequence[str]:
-    """What the table is, and a row per case of which something was seen."""
+    """What the table is, and a row per case of which something was seen, without empty columns."""
     rows = [
         (
             page.report.names.get(result.case, "") or result.case.token,
@@ -28,8 +28,9 @@ def states(page: Page) -> Sequence[str]:
         for result, cells in values(page)
     ]
     head = page.heads("case", "batch", "precision", *HEADS)
-    cells = [[escaped(cell) for cell in row] for row in rows]
-    return (page.say("machines.how"), table(head, cells)) if rows else ()
+    kept = [place for place in range(len(head)) if {row[place] for row in rows} != {rounding.NONE}]
+    cells = [[escaped(row[place]) for place in kept] for row in rows]
+    return (page.say("machines.how"), table([head[p] for p in kept], cells)) if rows else ()
 
 
 def values(page: Page) -> list[tuple[Result, tuple[str, ...]]]:

@@ -18,16 +18,27 @@ class Page:
     language: phrases.Language
 
     def say(self, key: str, **values: str | int | float) -> str:
-        """The text of a key in this page's language."""
-        return phrases.text(self.language, key, **values)
+        """The text of a key in this page's language; that of processes where no case has GPUs."""
+        processes = f"{key}.processes"
+        is_other = processes in phrases.TEXTS and not self.has_gpus
+        return phrases.text(self.language, processes if is_other else key, **values)
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether any case is one of GPUs; not known of logs that belong to none."""
+        devices = {result.case.device for result in self.report.results}
+        return devices != {"cpu"}
 
     def say_or(self, key: str, otherwise: str) -> str:
         """The text of a key, or ``otherwise`` where there is no such key."""
         return phrases.text_or(self.language, key, otherwise)
 
     def codes(self, problems: Iterable[Problem]) -> str:
-        """The codes of problems or marks, each explained in this page's language."""
-        return " ".join(codes.explained(self.language, problem.code) for problem in problems)
+        """The codes of problems or marks, each once, explained in this page's language."""
+        return " ".join(
+            codes.explained(self.language, code)
+            for code in dict.fromkeys(problem.code for problem in problems)
+        )
 
     def reason(self, where: str, problem: Problem) -> str:
         """One line of a list: where, the code, and the message as it was."""

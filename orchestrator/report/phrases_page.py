@@ -16,6 +16,7 @@ _VERDICT: Mapping[str, tuple[str, str]] = {
         "；{cases} 个用例中有 {results} 个有结果。",
     ),
     "verdict.more": (" and {count} more", " 等另外 {count} 个"),
+    "verdict.also": ("; also {where}", "；另有 {where}"),
     "verdict.out": ("does not count: {code}", "不计入：{code}"),
     "verdict.mark": ("mark: {code}", "标记：{code}"),
 }
@@ -51,6 +52,19 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
         "{series}：从 {least} 到 {most} 个 GPU；{most} 个 GPU 时为理想值的 {share}。",
     ),
     "figure.gpus": ("GPUs", "GPU 数"),
+    "figure.scaling.processes": (
+        "Scaling: {unit} by number of processes",
+        "扩展性：{unit} 随进程数的变化",
+    ),
+    "figure.scaling.summary.processes": (
+        "{series}: from {least} to {most} processes; with {most} processes {share} of the ideal.",
+        "{series}：从 {least} 到 {most} 个进程；{most} 个进程时为理想值的 {share}。",
+    ),
+    "figure.gpus.processes": ("processes", "进程数"),
+    "figure.ideal.processes": (
+        "ideal: the smallest case times processes",
+        "理想：最小用例按进程数放大",
+    ),
     "figure.ideal": ("ideal: the smallest case times GPUs", "理想：最小用例按 GPU 数放大"),
     "figure.interval": ("interval of the median", "中位数的区间"),
     "figure.published": ("published", "公布值"),
@@ -150,6 +164,10 @@ _PAGE: Mapping[str, tuple[str, str]] = {
     "head.nodes": ("nodes", "节点数"),
     "head.gpus_per_node": ("GPUs per node", "每节点 GPU 数"),
     "head.batch": ("batch per GPU", "单卡批大小"),
+    "head.gpus.processes": ("processes", "进程数"),
+    "head.gpus_per_node.processes": ("processes per node", "每节点进程数"),
+    "head.batch.processes": ("batch per process", "每进程批大小"),
+    "batch.processes": ("batch size {batch}", "每进程批大小 {batch}"),
     "head.severity": ("severity", "级别"),
     "head.code": ("code", "代码"),
     "head.node": ("node", "节点"),

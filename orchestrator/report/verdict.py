@@ -71,7 +71,7 @@ def verdict(report: Report) -> Verdict:
     trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
     total = len(trials) + len(report.lone)
     valid = total - report.incomplete
-    known = tuple(sorted(_known(report), key=lambda item: (item.counts, -len(item.where))))
+    known = tuple(sorted(_known(report), key=lambda item: _rank(report, item)))
     level: Level = "complete"
     if not valid:
         level = "empty"
@@ -115,12 +115,25 @@ def lines(report: Report, language: phrases.Language) -> list[tuple[str, str]]:
 
 def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
     comma, colon = (phrases.text(language, key) for key in ("comma", "colon"))
-    where = comma.join(item.where[:NAMED])
-    if more := len(item.where) - NAMED:
-        where += phrases.text(language, "verdict.more", count=more) if more > 0 else ""
+    first, *others = item.where
+    rest = colon.join(("", first, item.message))
+    if others:
+        where = comma.join(others[: NAMED - 1])
+        if (more := len(item.where) - NAMED) > 0:
+            where += phrases.text(language, "verdict.more", count=more)
+        rest += phrases.text(language, "verdict.also", where=where)
     key = "verdict.mark" if item.counts else "verdict.out"
-    code = codes.explained(language, item.code)
-    return phrases.text(language, key, code=code), colon.join(("", where, item.message))
+    return phrases.text(language, key, code=codes.explained(language, item.code)), rest
+
+
+def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
+    """What keeps trials out is first; of marks those of the whole; then what concerns most."""
+    is_whole = item.where == (_place(report),)
+    return item.counts, not is_whole, -len(item.where)
+
+
+def _place(report: Report) -> str:
+    return report.cluster or report.source
 
 
 def _known(report: Report) -> Iterable[Known]:
@@ -144,7 +157,7 @@ def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
 def _marks(report: Report) -> Iterable[tuple[str, Problem]]:
     """Of trials that count, then of cases those that none of their trials has."""
     for mark in report.marks:
-        yield report.cluster or report.source, mark
+        yield _place(report), mark
     for mark in report.canary.marks if report.canary else ():
         yield "canary", mark
     for result in report.results:

@@ -75,7 +75,7 @@ def of_trial(key: str, trial: Document) -> Value | None:
     if key in ("nodes", "gpus_per_node", "batch", "case", "latency", "memory"):
         return of_case(key, trial)
     if key == "codes":
-        return " ".join([*codes(trial.get("problems")), *codes(trial.get("marks"))])
+        return " ".join(dict.fromkeys([*codes(trial.get("problems")), *codes(trial.get("marks"))]))
     if key == "sha256":
         return text(trial.get("sha256"))[:12]
     if key in ("log", "evidence"):
@@ -192,7 +192,7 @@ _OTHERS: Mapping[str, Callable[[Document], Value | None]] = {
     "interval": lambda case: _interval(case.get("interval")),
     "speedup_interval": lambda case: _interval(case.get("speedup_interval")),
     "transport": lambda case: text(case.get("transport")) or "-",
-    "marks": lambda case: " ".join(codes(case.get("marks"))),
+    "marks": lambda case: " ".join(dict.fromkeys(codes(case.get("marks")))),
     "difference": _difference,
     "moments": lambda case: [sum(number(it.get("moments")) or 0 for it in states(case))],
     "limits": _limits,

@@ -48,7 +48,7 @@ def verdict(
     for case in cases:
         marked += _of_case(case)
     found = [*_by_code(out, counts=False), *_by_code(marked, counts=True)]
-    return sorted(found, key=lambda it: (it.counts, -len(it.where)))
+    return sorted(found, key=lambda it: (it.counts, it.where != [place], -len(it.where)))
 
 
 def _of_case(case: Document) -> Iterator[tuple[str, Document]]:
@@ -145,7 +145,8 @@ def _of(page: Page, section: str) -> list[str]:
 
 def _first(known: Known) -> tuple[str, ...]:
     more = (str(len(known.where) - NAMED),) if len(known.where) > NAMED else ()
-    return known.code, *known.where[:NAMED], *more, known.message
+    first, *others = known.where
+    return known.code, first, known.message, *others[: NAMED - 1], *more
 
 
 def _reasons(trials: Sequence[Document]) -> Iterator[tuple[str, ...]]:

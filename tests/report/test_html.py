@@ -233,3 +233,29 @@ def test_machines_stand_with_what_is_known_of_them() -> None:
     bare = replace(found, results=())
     assert slow in report.html_page(bare, "en", {})
     assert "State of the machines over" not in report.html_page(bare, "en", {})
+
+
+@pytest.mark.parametrize(
+    ("language", "heads"),
+    [
+        ("en", ("processes per node", "batch per process", "by number of processes")),
+        ("zh", ("每节点进程数", "每进程批大小", "随进程数的变化")),
+    ],
+)
+def test_processes_on_cpus_are_not_called_gpus(
+    language: report.Language, heads: tuple[str, ...]
+) -> None:
+    """Where no case ran on a GPU, tables and figures count processes."""
+    page = report.html_page(sweep(results(SEED_AMP, device="cpu")), language, {})
+    assert [head for head in heads if head not in page] == []
+    before = page.partition('id="method"')[0]
+    assert "GPU" not in re.sub("Tesla[^<]*|<style>.*?</style>", "", before, flags=re.DOTALL)
+
+
+def test_a_code_stands_once_in_a_cell() -> None:
+    """However many nodes gave a trial the same mark."""
+    (one,) = results({"2x8": (11000.0,)})
+    mark = Problem("CPU-LOADED", "node vs001: 0.9"), Problem("CPU-LOADED", "node vs002: 0.8")
+    found = sweep((replace(one, trials=(replace(one.trials[0], marks=mark),)),))
+    assert ">CPU-LOADED</td>" in report.html_page(found, "en", {})
+    assert "CPU-LOADED CPU-LOADED" not in report.markdown(found)

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from orchestrator import report
 from orchestrator.measuring import canary, settling
 from orchestrator.model.experiment import Method
@@ -91,3 +93,29 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
     assert [float(row[name]) for name in names] == [*ends.values()]
     assert [csv_rows(found)[0][name] for name in names] == ["", "", ""]
     assert "Interval of a speedup" in report.markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"rule": "rates"}, "mean of the rates that the program prints from iteration 25 to 125"),
+        ({"rule": "reported", "window": None}, "what the program itself reports at its end"),
+        ({"rule": "latency"}, "global batch size / the mean latency of a step, over the rows that"),
+        ({"rule": None, "window": None}, "Throughput of a log: by what the log is"),
+        ({"rule": "clock", "window": None}, "Throughput of a log: by what the log is"),
+    ],
+)
+def test_method_says_by_which_rule_was_measured(fields: dict[str, object], words: str) -> None:
+    """In one sentence, with the window where the rule has one."""
+    text = report.markdown(sweep(results(SEED_AMP), **fields))
+    assert words in section(text, "Test Descriptions")
+    assert text.count("Throughput of a") == 1
+
+
+def test_variables_that_were_added_stand_in_the_method() -> None:
+    """As they were given, in the order of their names."""
+    found = replace(sweep(results(SEED_AMP)), added_env={"B_LAST": "2", "A_FIRST": "x y"})
+    described = section(report.markdown(found), "Test Descriptions")
+    assert r"A\_FIRST=x y, B\_LAST=2" in described
+    plain = section(report.markdown(sweep(results(SEED_AMP))), "Test Descriptions")
+    assert "FIRST" not in plain

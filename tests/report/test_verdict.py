@@ -35,9 +35,9 @@ def test_what_keeps_trials_out_stands_before_marks() -> None:
     """A line for each code, with the first message and where; a case's mark of its trials once."""
     assert report.first_lines(doubtful()) == [
         "INCOMPLETE: 13 of 15 trials count; 3 of 3 cases have a result.",
-        "  does not count: LOG-CHANGED: 4n8g-r50_b256_amp_1, 4n8g-r50_b256_amp_2:"
-        " its sha256 is not the one that was taken when it ran",
-        "  mark: GAP: 1n4g-r50_b256_amp_1, 1n4g-r50_b256_amp_2: line 90: 3.1 s",
+        "  does not count: LOG-CHANGED: 4n8g-r50_b256_amp_1:"
+        " its sha256 is not the one that was taken when it ran; also 4n8g-r50_b256_amp_2",
+        "  mark: GAP: 1n4g-r50_b256_amp_1: line 90: 3.1 s; also 1n4g-r50_b256_amp_2",
         "  mark: WIDE-SPREAD: 1x1: 12.0 %",
     ]
 
@@ -73,12 +73,22 @@ def test_the_same_lines_begin_every_form() -> None:
 
 
 def test_many_trials_of_one_code_are_one_line() -> None:
-    """Three are named, the others counted."""
+    """What was seen stands beside the trial that it is of; two more are named, others counted."""
     (one,) = results({"1x1": [800.0] * 9})
     trials = tuple(replace(trial, marks=(GAP,)) for trial in one.trials)
     (line,) = verdict.items(sweep((replace(one, trials=trials),)))
-    assert line.startswith("mark: GAP: 1n1g-r50_b256_amp_1, ")
-    assert "1n1g-r50_b256_amp_3 and 6 more: line 90" in line
+    assert line == (
+        f"mark: GAP: 1n1g-r50_b256_amp_1: {GAP.message};"
+        " also 1n1g-r50_b256_amp_2, 1n1g-r50_b256_amp_3 and 6 more"
+    )
+
+
+def test_what_marks_the_whole_sweep_is_the_first_mark() -> None:
+    """A slow node concerns every trial, however many have a mark of their own."""
+    one, two, *_ = results(SEED_AMP)
+    trials = tuple(replace(trial, marks=(GAP,)) for trial in two.trials)
+    found = sweep((one, replace(two, trials=trials)), marks=(Problem("SLOW-NODE", "vs003"),))
+    assert [known.code for known in verdict.verdict(found).known] == ["SLOW-NODE", "GAP"]
 
 
 @pytest.mark.parametrize(
