@@ -1,6 +1,8 @@
-"""A program that prints a whole log and exits at once, for measuring what a trial costs besides."""
+"""A program that prints a whole log and exits, at once or after a sleep, for what a trial costs."""
 
 from collections.abc import Mapping
+
+from pydantic import Field
 
 from orchestrator import logs
 from orchestrator.launchers import replicate
@@ -12,12 +14,15 @@ from orchestrator.workloads import Workload
 
 
 class Params(Noun):
-    """None."""
+    """How long the program sleeps: with a number of ranks that 3 divides; else up to twice that."""
+
+    seconds: float = Field(default=0, ge=0)
 
 
 def command(case: Case, _method: Method, placement: Placement) -> Command:
-    """Print a log and exit."""
-    program = ("sh", f"{placement.code}/print.sh", str(case.world_size))
+    """Sleep, print a log and exit."""
+    seconds = Params.model_validate(case.given).seconds * (1 + case.world_size % 3 / 2)
+    program = ("sh", f"{placement.code}/print.sh", str(case.world_size), f"{seconds:g}")
     return Command(agent=(), program=program)
 
 

@@ -1,5 +1,7 @@
 # A log of 10 iterations on 4 ranks, or as many as $1 says, 80 microseconds apart; no two logs have the same clock.
+# Before it, $2 seconds in which nothing happens.
 ranks=${1:-4}
+sleep "${2:-0}"
 now=$(date '+%F %T.%3N')
 say() { printf 'DLL %s - %s\n' "$now$1" "$2"; }
 say 000 'PARAMETER arch : instant  batch_size : 4  prof : 11  amp : False  world_size : '"$ranks "
