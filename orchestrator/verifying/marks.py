@@ -29,7 +29,7 @@ class Mark:
 
     def is_said_by(self, message: str) -> bool:
         """Whether a message has all facts, and no number beside them."""
-        for fact in self.facts:
+        for fact in filter(None, self.facts):
             before, found, message = message.partition(fact)
             if not found or _has_digit(before):
                 return False

@@ -154,12 +154,12 @@ def _check_tasks(place: Folder, files: tuple[str, str], attempt: Object, found: 
     """Compare what was started with the case, and how it ended with what counts."""
     (name, record), outcome = files, found.outcome
     place.findings.same(record, "port", outcome.get("port"), attempt.get("port"))
-    often, services = at(found.plan, "case", "gpus_per_node"), set()
+    often, services = at(found.plan, "case", "gpus_per_node"), list[object]()
     for count, task in enumerate(items(attempt.get("tasks"))):
         given = task.get("gpus")
         gpus = given if isinstance(given, list) else []
         if task.get("service"):
-            services.add(task.get("node_rank"))
+            services.append(task.get("node_rank"))
         if gpus and (len(gpus) != often or len({*map(str, gpus)}) != often):
             place.findings.differs(name, f"tasks[{count}].gpus", str(gpus), f"{often} of them")
     went = [number(end.get("went_at")) for end in items(outcome.get("tasks"))]

@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
+from tests.verifying.forging import edit
 
 BYTES = {"bert": 70, "tensorflow": 60, "gpt": 60, "pytorch": 30}
 """How many random bytes are changed in the files of each."""
@@ -110,4 +113,28 @@ def test_documents_of_any_form_are_differences(
     """Whatever stands in a record, nothing breaks."""
     sweep = sweeps.copied(untouched["bert"], tmp_path)
     (sweep.folder / name).write_bytes(content)
+    assert name in {difference.file for difference in verified(sweep.folder).differences}
+
+
+def without_words(document: Any) -> None:
+    """A mark that says nothing: one byte of its key is another."""
+    mark = document["cases"][0]["marks"][0]
+    mark["messagf"] = mark.pop("message")
+
+
+def ranks_that_are_lists(document: Any) -> None:
+    for end in document["tasks"]:
+        end["node_rank"] = [end["node_rank"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("results.json", without_words), ("logs/1n1g/r50_b256_amp_1.json", ranks_that_are_lists)],
+)
+def test_values_of_any_kind_are_differences(
+    untouched: dict[str, Sweep], tmp_path: Path, name: str, change: Callable[[Any], None]
+) -> None:
+    """A record that still is JSON, but holds nothing, or a list, where a word or number was."""
+    sweep = sweeps.copied(untouched["marked"], tmp_path)
+    edit(sweep.folder / name, change)
     assert name in {difference.file for difference in verified(sweep.folder).differences}
