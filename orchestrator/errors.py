@@ -54,7 +54,7 @@ class DlperfError(Exception):
             if self.fix
             else ""
         )
-        return f"ERROR {self.code}{where}: {self.cause}.{fix}"
+        return f"ERROR {self.code}{where}: {self.cause.removesuffix('.')}.{fix}"
 
     def documents(self) -> list[dict[str, object]]:
         """Its problems for programs: code, message, what to do, and where as an object."""

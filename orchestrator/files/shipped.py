@@ -15,8 +15,13 @@ SCRIPTS = _ROOT / "images" / "scripts"
 
 
 def find(kind: Kind, name: str) -> Path | None:
-    """The file that ``name`` means: a path, else a name in this folder, else a shipped name."""
-    return next(filter(_is_there, (Path(name), *_candidates(kind, name))), None)
+    """The file that ``name`` means: a path, else a name in this folder, else a shipped name.
+
+    A plain word is a name first: a file that happens to lie here under it hides no other.
+    """
+    path, named = Path(name), _candidates(kind, name)
+    is_word = "/" not in name and not path.suffix
+    return next(filter(_is_there, (*named, path) if is_word else (path, *named)), None)
 
 
 def names(kind: Kind) -> dict[str, Path]:

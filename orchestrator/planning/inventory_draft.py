@@ -11,6 +11,10 @@ from orchestrator.planning.draft_text import scalar
 from orchestrator.probes.discovery import Discovered
 
 _OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone
+_WITHOUT_DOCKER = {
+    "docker": "other nodes have it; mend it, or write `runtime: process` for all",
+    "process": "tasks run as plain processes there; mend it and ask again for containers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,8 @@ def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
             **said,
             **({"gpus": f"{{count: {node.claimed_gpus}}}"} if node.claimed_gpus else {}),
         }
-    contained = found.docker is not None or found.sudo
-    said["runtime"] = "docker" if contained else "process"
-    if draft.jobs and draft.jobs.has_pyxis:
-        said["runtime"] = "pyxis"
-    elif found.sudo:
+    said["runtime"] = _runtime(draft)
+    if found.sudo and said["runtime"] == "docker":
         said["sudo"] = "true"
     if found.gpu:
         models = {gpu.model for gpu in found.gpu.gpus}
@@ -119,6 +120,14 @@ def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
         pairs = (f"{name}: {scalar(path)}" for name, path in sorted(found.data.items()))
         said["data"] = f"{{{', '.join(pairs)}}}"
     return said
+
+
+def _runtime(draft: Draft) -> str:
+    """The one of all nodes: containers where any node has Docker."""
+    if draft.jobs and draft.jobs.has_pyxis:
+        return "pyxis"
+    found = [node.found for node in draft.nodes if node.found]
+    return "docker" if any(answer.docker or answer.sudo for answer in found) else "process"
 
 
 def _jobs(jobs: Jobs | None) -> Iterator[str]:
@@ -174,20 +183,20 @@ def _notes(draft: Draft) -> Iterator[str]:
         notes = (
             [f"was not asked: {_line(node.why)}"]
             if node.found is None
-            else _of_node(node.found, draft.jobs)
+            else _of_node(node.found, draft)
         )
         yield from (f"# {node.name}: {note}" for note in notes)
 
 
-def _of_node(found: Discovered, jobs: Jobs | None) -> Iterator[str]:
-    if found.docker is None and not found.sudo and not (jobs and jobs.has_pyxis):
-        why = _line(found.why_no_docker)
-        yield f"no Docker ({why}): tasks run as plain processes there"
+def _of_node(found: Discovered, draft: Draft) -> Iterator[str]:
+    runtime = _runtime(draft)
+    if found.docker is None and not found.sudo and runtime != "pyxis":
+        yield f"no Docker ({_line(found.why_no_docker)}): {_WITHOUT_DOCKER[runtime]}"
     if found.gpu is None:
         yield "nvidia-smi names no GPU; playbooks need `device: cpu` there"
     elif len({gpu.model for gpu in found.gpu.gpus}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"
-    if found.slurm and not jobs:
+    if found.slurm and not draft.jobs:
         yield f"{_line(found.slurm)} is there; where it gives the nodes, write `scheduler: slurm`"
     yield from (f"adapter left out: {reason}" for reason in fabric_draft.adapters(found)[1])
 
@@ -198,11 +207,10 @@ def _line(text: str) -> str:
 
 
 def _container(draft: Draft) -> Iterator[str]:
-    found = [node.found for node in draft.nodes if node.found]
-    if draft.jobs and draft.jobs.has_pyxis:
+    runtime = _runtime(draft)
+    if runtime == "pyxis":
         yield "images: [reference-rn50] # what provision prepares; see `dlperf-orch list images`"
-        return
-    if not any(answer.docker or answer.sudo for answer in found):
+    if runtime != "docker":
         return
     yield "container: # how containers are started; least privilege"
     yield "  shm_size: 16g"

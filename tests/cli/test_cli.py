@@ -259,6 +259,14 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
     }
 
 
+def test_a_file_that_happens_to_have_the_name_hides_no_playbook(place: Place) -> None:
+    """As one into which somebody wrote what a command printed; a path still means that file."""
+    (place.folder / "toy").write_text("sweep toy-1 goes on\n")
+    done = place.run("sweep", "toy", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert place.run("sweep", "./toy", "--dry-run").returncode == 2
+
+
 def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     """One line on the terminal, exit 1, and the document; the traceback is in the state folder."""
     broken = (

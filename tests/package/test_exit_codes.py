@@ -43,3 +43,9 @@ def test_the_gravest_error_is_the_one_that_is_raised() -> None:
     left = errors.LeftoverError("left", code="LEFTOVER")
     other = errors.LeftoverError("also left", code="LEFTOVER")
     assert errors.gravest((silent, left, other)) is left
+
+
+def test_a_cause_in_foreign_words_ends_with_one_full_stop() -> None:
+    """Whether they end with one or not; what was cut stays cut."""
+    told = [str(errors.LocalError(cause, code="X")) for cause in ("it is so.", "it is so", "it...")]
+    assert told == ["ERROR X: it is so.", "ERROR X: it is so.", "ERROR X: it..."]

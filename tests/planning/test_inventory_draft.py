@@ -113,6 +113,14 @@ def test_without_docker_tasks_are_plain_processes() -> None:
     assert found.images == ()
 
 
+def test_a_node_without_docker_beside_others_is_told() -> None:
+    """A gang has one runtime: the file holds, and says what that node lacks."""
+    text, found = drafted(node("n1", "10.0.0.11", answer()), node("n2", "10.0.0.12", without({})))
+    assert {member.runtime for member in found.members} == {"docker"}
+    assert "# n2: no Docker (" in text
+    assert "other nodes have it" in text
+
+
 def test_docker_behind_sudo_is_taken() -> None:
     """Where the user alone is refused and `sudo -n docker` answers."""
     refused = Output(1, "", "permission denied while trying to connect to the Docker daemon socket")
