@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orchestrator import nodeset
 from orchestrator.model.facts import (
     HcaFacts,
     InfinibandFacts,
@@ -32,8 +33,19 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
                 "an answer that can be read",
                 "see `dlperf-orch inspect ibstat`",
             )
+        there = {hca.name: hca for hca in facts.hcas}
+        if lacking := [hca.name for hca in node.hcas if hca.name not in there]:
+            yield Finding(
+                "error",
+                "IB-PORT",
+                node.name,
+                f"adapters {', '.join(there)}",
+                f"{nodeset.fold(lacking)} among them",
+                "name under hcas: those that are there; look for one that is missing in dmesg",
+            )
         for declared in node.hcas:
-            yield from _adapter(node, declared, facts)
+            if declared.name in there:
+                yield from _adapter(node, declared, there[declared.name])
 
 
 def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]:
@@ -127,16 +139,14 @@ def _silent(node: Node, silent: Silent) -> Finding:
     )
 
 
-def _adapter(node: Node, declared: Hca, facts: InfinibandFacts) -> Iterator[Finding]:
-    hcas = [hca for hca in facts.hcas if hca.name == declared.name]
-    ports = [port for hca in hcas for port in hca.ports]
-    active = [port for port in ports if port.state == "Active"]
+def _adapter(node: Node, declared: Hca, hca: HcaFacts) -> Iterator[Finding]:
+    active = [port for port in hca.ports if port.state == "Active"]
     if not active:
         yield Finding(
             "error",
             "IB-PORT",
             node.name,
-            _states(declared.name, hcas, facts),
+            _states(hca),
             f"{declared.name} with an active port",
             "check cable, switch and subnet manager (`ibstat`, `sminfo`)",
         )
@@ -144,11 +154,9 @@ def _adapter(node: Node, declared: Hca, facts: InfinibandFacts) -> Iterator[Find
         yield from _port(node, declared, port)
 
 
-def _states(name: str, hcas: list[HcaFacts], facts: InfinibandFacts) -> str:
-    if not hcas:
-        return f"adapters {', '.join(hca.name for hca in facts.hcas)}"
-    states = [f"{name}/{port.port} State={port.state}" for hca in hcas for port in hca.ports]
-    return ", ".join(states) or f"{name} without a port"
+def _states(hca: HcaFacts) -> str:
+    states = [f"{hca.name}/{port.port} State={port.state}" for port in hca.ports]
+    return ", ".join(states) or f"{hca.name} without a port"
 
 
 def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:

@@ -125,9 +125,11 @@ def test_adapter_that_differs_from_the_inventory_is_found(
 
 
 def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
-    """A name that another driver would give it; an adapter without a port."""
-    (found,) = checks.adapters(member(hca("mlx4_0")), SEED)
+    """All in one finding, as when a range was copied; an adapter without a port."""
+    many = (hca(), *(hca(f"mlx5_{number}") for number in range(1, 8)))
+    (found,) = checks.adapters(member(*many), SEED)
     assert (found.code, found.seen) == ("IB-PORT", "adapters mlx5_0")
+    assert found.expected == "mlx5_[1-7] among them"
     bare = InfinibandFacts((replace(SEED.hcas[0], ports=()),), ())
     (found,) = checks.adapters(member(hca()), bare)
     assert found.seen == "mlx5_0 without a port"

@@ -57,6 +57,8 @@ def _up(args: argparse.Namespace) -> tuple[object, str]:
     return document, (
         f"run {place.run}: {args.nodes} nodes are up after {time.monotonic() - begin:.1f} s\n"
         f"  cd {document['folder']}/work  # its images/ say where this cluster has code and OFED\n"
+        f"  {enter} {program} init root@10.11.0.2 --identity {document['identity']}"
+        f" --known-hosts {document['known_hosts']} -o inventory/mine.yaml  # or more of its nodes\n"
         f"  {enter} {program} provision {document['inventory']} --lock\n"
         f"  {enter} {program} sweep rn50-amp --repeats 1\n"
         f"  {enter} {program} provision {document['cpu_inventory']} --lock\n"
