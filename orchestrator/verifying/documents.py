@@ -1,6 +1,6 @@
 """What results.json must say, as it follows from derived cases."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from statistics import median
 
@@ -54,7 +54,10 @@ def of_canary(
         seen = (f"{value:.2f} at the {place}" for place, value in valid)
         marks.append(Mark("DRIFT", (f"{drift:.1%}", *seen, f"at most {bound:.1%}")))
     documents = [{"place": trial.plan.get("canary"), **_of_trial(trial)} for trial in trials]
-    return {"drift": drift, "bound": bound, "trials": documents}, marks
+    case = trials[0].plan["case"]
+    assert isinstance(case, Mapping)
+    own = _described(DerivedCase(case, []))
+    return {"case": own, "drift": drift, "bound": bound, "trials": documents}, marks
 
 
 def _own_spread(case: object, cases: Sequence[DerivedCase]) -> float:

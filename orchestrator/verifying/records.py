@@ -81,14 +81,33 @@ def check_sums(folder: Folder) -> None:
 def evidence(folder: Path) -> set[str]:
     """Records, logs, outcomes and reports that lie in a sweep's folder."""
     found = {path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
-    inside = {*(folder / "attempts").glob("*/a*/*")}
-    logs = {path for path in inside if path.name == "attempt.json" or path.suffix == ".log"}
-    found -= inside - logs
+    for attempt in (folder / "attempts").glob("*/a*"):
+        found -= _given(attempt)
     names = {path.relative_to(folder).as_posix() for path in found}
     no_evidence = re.compile(
         r"SHA256SUMS|lock|detached-.*\.log|(?:.*/)?[^/]*\.(?:new|folder)(?:/.*)?"
     )
     return {name for name in names if not no_evidence.fullmatch(name)}
+
+
+def _given(attempt: Path) -> set[Path]:
+    """What tasks were given before they started, such as keys: no list has it.
+
+    Where that cannot be told, every file that is no log.
+    """
+    inside = {path for path in attempt.glob("*") if path.suffix != ".log"}
+    inside.discard(attempt / "attempt.json")
+    try:
+        document = json.loads((attempt / "attempt.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return inside
+    tasks = items(document.get("tasks")) if isinstance(document, dict) else []
+    names = [str(name) for task in tasks for name in _listed_in(task.get("files"))]
+    return {path for path in inside if path.name in names or not tasks}
+
+
+def _listed_in(names: object) -> list[object]:
+    return names if isinstance(names, list) else []
 
 
 def events(folder: Folder) -> list[Mapping[str, object]]:

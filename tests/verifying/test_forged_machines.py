@@ -68,6 +68,12 @@ OF_MACHINES: dict[str, tuple[Forgery, str]] = {
         lambda it: edit(it.folder / RESULTS, lambda doc: doc["canary"].update(drift=0.01)),
         RESULTS,
     ),
+    "the case of the canary": (
+        lambda it: edit(
+            it.folder / RESULTS, lambda doc: doc["canary"]["case"].update(micro_batch_size=226)
+        ),
+        RESULTS,
+    ),
     "a row of the canary": (
         lambda it: replaced(it.folder / "report.md", "| 710.00 | -7.8% |", "| 769.00 | -0.1% |"),
         "report.md",
