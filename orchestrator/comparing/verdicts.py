@@ -169,7 +169,8 @@ def _verdict(case: Samples, tested: _Tested, corrected: _Tested, limits: _Limits
     needs = _needs(case, difference, level) if kind == "unknown" else None
     reason = _reason(case, needs, level) if kind == "unknown" else ""
     if case.shared:
-        reason = f"{words.count(case.shared, 'trial')} on both sides tell nothing of two runs"
+        same = f"{words.count(case.shared, 'trial')} on both sides"
+        reason = f"{same} tell nothing of two runs: compare with another sweep"
     return Verdict(
         kind=kind,
         difference=difference,

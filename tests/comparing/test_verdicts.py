@@ -117,7 +117,10 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
     assert one((), STEADY, slower=0.03).gate == "unknown"
     shared = one(STEADY, STEADY, slower=0.03, shared=7)
     assert (shared.kind, shared.gate) == ("same", "unknown")
-    assert shared.reason == "7 trials on both sides tell nothing of two runs"
+    assert (
+        shared.reason
+        == "7 trials on both sides tell nothing of two runs: compare with another sweep"
+    )
 
 
 def test_a_bound_of_everything_claims_nothing() -> None:

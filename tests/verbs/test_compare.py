@@ -162,5 +162,7 @@ def test_a_sweep_beside_itself_is_no_pass(swept: Place) -> None:
     """Its trials are on both sides, so the gate has measured nothing."""
     done = swept.run("compare", "before", "before", "--fail-if-slower", "3%")
     assert done.returncode == 5, done.stderr
-    assert "4 trials on both sides tell nothing of two runs" in done.stdout
+    assert (
+        "4 trials on both sides tell nothing of two runs: compare with another sweep" in done.stdout
+    )
     assert "NO PASS" in done.stdout
