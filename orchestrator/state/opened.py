@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import errors, words
 from orchestrator.state import archives
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
@@ -39,6 +40,12 @@ def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
         UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; or ARCHIVE-DAMAGED, ARCHIVE-UNSAFE.
         StoreError: its record cannot be read.
     """
+    if name and name.endswith((archives.SUFFIX, ".json")) and not Path(name).exists():
+        raise errors.UsageError(
+            f"there is no file {words.shown(name)}",
+            code="NO-SWEEP",
+            fix="give the path of what `dlperf-orch archive` or `collect` wrote, or a sweep's id",
+        )
     if name is None or not archives.is_one(Path(name)):
         yield OpenedSweep(store.sweep(name) if name else store.newest(), None)
         return

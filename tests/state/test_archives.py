@@ -194,7 +194,10 @@ def test_what_is_no_sweep_is_said_to_be_none(tmp_path: Path) -> None:
     named = tmp_path / "b.tar.zst"
     named.write_text("no archive")
     assert refused(named, tmp_path / "two").startswith("ARCHIVE-DAMAGED")
-    with pytest.raises(errors.UsageError, match="NO-SWEEP"), opened(Store(tmp_path), "c.tar.zst"):
+    with (
+        pytest.raises(errors.UsageError, match=r"NO-SWEEP: there is no file 'c\.tar\.zst'"),
+        opened(Store(tmp_path), "c.tar.zst"),
+    ):
         pass
 
 

@@ -64,6 +64,7 @@ def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         ("published:nobody", "NO-PUBLISHED"),
         ("nothing", "NO-SWEEP"),
+        ("gone.json", "NO-SWEEP"),
         ("other.json", "NOT-COMPARABLE"),
         ("unit.json", "NOT-COMPARABLE"),
         ("broken.json", "NO-RESULTS"),
