@@ -1,12 +1,11 @@
 """Steps that only go on as expected, taken by the block; whatever is not stays for other eyes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from orchestrator.logs.format import Format, Step
-from orchestrator.logs.rows import rows_of
 
 
 class Course(NamedTuple):
@@ -104,33 +103,6 @@ def single(form: Format, step: Step) -> Block:
     stamps = (step.stamp,) if step.stamp else ()
     numbers = range(step.number, step.number + 1)
     return Block(form, b"", (step.line,), numbers, stamps, [step.rate], (), step)
-
-
-def by_pattern(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:
-    """The steps that these lines are, whatever their widths; None if one is none, or astray."""
-    for found in rows_of(form, course.last):
-        if fields := found.fields(text, len(lines)):
-            return _block(form, text, lines[found.height - 1 :: found.height], fields, course)
-    return None
-
-
-def _block(
-    form: Format,
-    text: bytes,
-    lines: Sequence[int],
-    fields: Mapping[str, Sequence[bytes]],
-    course: Course,
-) -> Block | None:
-    numbers = course.numbers(len(lines))
-    if b" ".join(fields["iteration"]) != printed(numbers):
-        return None
-    stamps = fields.get("clock", ())
-    rates, latencies_s = (list(map(float, fields.get(name, ()))) for name in ("rate", "latency"))
-    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1]) or course.last._replace(
-        stamp=stamps[-1], number=numbers[-1], rate=rates[-1], line=lines[-1]
-    )
-    block = Block(form, text, lines, numbers, stamps, rates, latencies_s, last)
-    return block if block.goes_on(course.last) else None
 
 
 @lru_cache(maxsize=16)

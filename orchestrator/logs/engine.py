@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from orchestrator.logs import nccl
-from orchestrator.logs.block import Course, by_pattern
-from orchestrator.logs.columns import Columns
+from orchestrator.logs.block import Course
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
+from orchestrator.logs.shapes import Columns, of_any
 from orchestrator.logs.text import LONGEST_RECORD, Line, Raw, lines_that, whole_lines
 from orchestrator.logs.window import Window
 from orchestrator.model.log import TrainingLog
@@ -99,7 +99,7 @@ class Reader:
         """Whether lines were taken as a block."""
         if self._pause or not self._is_pure or b"\r" in text:
             return False
-        block = by_pattern(self.form, text, lines, course)
+        block = of_any(self.form, text, lines, course)
         self._is_pure = block is not None and self.run.add_block(block)
         return self._is_pure
 
@@ -113,7 +113,7 @@ class Reader:
             return None
         whole = lines[:-1] if self.form.is_half(lines[-1][1]) else lines
         text = b"".join([line + b"\n" for _, line in whole])
-        block = by_pattern(self.form, text, [number for number, _ in whole], course)
+        block = of_any(self.form, text, [number for number, _ in whole], course)
         if block and self.run.add_block(block):
             self._patience = 0
             self._is_pure = lines[-1][0] - lines[0][0] == len(lines) - 1

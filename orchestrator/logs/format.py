@@ -22,8 +22,6 @@ NUMBER = rb"(?:-?\d{1,30}+(?>(?:\.\d{1,30}+)?)(?>(?:[eE][-+]?\d{1,2}+)?)" + LOST
 TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
 """What may stand before a line of a header: mpirun's tag, with or without a time, and blanks."""
 RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-WRITER = re.compile(rb"\(\?P<(series|epoch)>[^()]*\)")
-"""Groups of a pattern that are the same in all steps of one writer."""
 _GROUPS = ("rank", "series", "clock", "epoch", "iteration", "rate", "latency", "words")
 
 
@@ -84,13 +82,12 @@ class Pair(NamedTuple):
 
     Args:
         mark: a word that the first line has, and no other.
-        first, second: patterns of the lines, with the groups of a step between them.
+        step: pattern of both lines, with the groups of a step and ``other``, the second one's rank.
         stamp: a printed time as it stands in a ``Step``.
     """
 
     mark: bytes
-    first: bytes
-    second: bytes
+    step: bytes
     stamp: Callable[[bytes], bytes]
 
 
@@ -102,7 +99,6 @@ class Format:
         step: pattern of a step, with groups ``iteration`` and ``rate`` and, where they are printed,
             ``clock``, ``epoch``, ``latency``, ``series`` and ``words``. Where a number may be lost
             it allows ``LOST``. Lines of steps with other text around them may match as well.
-            ``epoch`` and ``series`` have no groups in them.
         pair: how other releases print a step, which ``event`` reads line by line.
         marks: a line without any of these words is no business of this format.
         alone: words that stand once in a line that holds one step and no piece of another.
@@ -146,21 +142,15 @@ class Format:
     config: Callable[["Run"], dict[str, Value]]
     promise: Callable[["Run"], Promise]
 
-    def __post_init__(self) -> None:
-        named = self.step.count(b"(?P<series>") + self.step.count(b"(?P<epoch>")
-        if len(WRITER.findall(self.step)) != named:
-            raise ValueError("series or epoch has groups in it")
-
-    @cached_property
-    def _named(self) -> bytes:
-        """The pattern with all groups; one that the program does not print matches nothing."""
-        missing = (name for name in _GROUPS[1:] if b"(?P<%s>" % name.encode() not in self.step)
-        return self.step + b"".join(b"(?P<%s>)" % name.encode() for name in missing)
-
     @cached_property
     def one(self) -> re.Pattern[bytes]:
         """Finds a step in a line."""
-        return re.compile(RANK + self._named)
+        return _complete(RANK + self.step)
+
+    @cached_property
+    def two(self) -> re.Pattern[bytes]:
+        """Finds a step in two lines."""
+        return _complete(self.pair.step if self.pair else self.step)
 
     @cached_property
     def concerns(self) -> Callable[[bytes], object]:
@@ -168,7 +158,9 @@ class Format:
         return re.compile(b"|".join(map(re.escape, self.marks))).search
 
     def match(self, line: bytes) -> re.Match[bytes] | None:
-        """The one step in a line; None without one, or with another writer's text."""
+        """The one step in a line, or in two; None without one, or with another writer's text."""
+        if b"\n" in line:
+            return self.two.search(line)
         for word in self.alone:
             if line.count(word) != 1:
                 return None
@@ -209,3 +201,10 @@ class Format:
             return False
         here, there = self.clock(stamp), self.clock(before)
         return stamp < before if here is None or there is None else here < there
+
+
+def _complete(step: bytes) -> re.Pattern[bytes]:
+    """The pattern with all groups; one that the program does not print matches nothing."""
+    groups = (b"(?P<%s>" % name.encode() for name in _GROUPS)
+    missing = (group + b")" for group in groups if group not in step)
+    return re.compile(step + b"".join(missing))

@@ -178,11 +178,21 @@ def test_a_torn_step_that_looks_like_a_field_of_the_next_is_no_step() -> None:
     assert log.steps == len(kept) - 1
 
 
-def test_format_whose_epoch_has_groups_in_it_is_refused() -> None:
-    """A block of one writer is told by the words in their places, which such groups would hide."""
-    step = DLLOGGER.step.replace(rb"(?P<epoch>\d{1,9})", rb"(?P<epoch>(?:\d|x){1,9})")
-    with pytest.raises(ValueError, match="groups"):
-        replace(DLLOGGER, step=step)
+@pytest.mark.parametrize(
+    ("before", "after", "singly"),
+    [
+        (rb"(?P<epoch>\d{1,9})", rb"(?P<epoch>(?:\d|x){1,9})", 12),
+        (b"DLL ", rb"DLL (?=.*Iteration: (?P<words>\d+))(?=.*train.loss : (?P<latency>\d))", 601),
+    ],
+)
+def test_a_step_may_be_described_in_other_ways(before: bytes, after: bytes, singly: int) -> None:
+    """A field with groups in it; and one that is found out of its order, where no block is."""
+    form = replace(DLLOGGER, step=DLLOGGER.step.replace(before, after, 1))
+    raw = b"".join(lines("dllogger", random.Random(1)))
+    log = engine.read(form, [raw], (40, 400))
+    assert log == one_by_one.read(form, raw, (40, 400))
+    assert one_by_one.steps_read_singly(form, raw, (40, 400)) < singly
+    assert log.steps == STEPS
 
 
 @pytest.mark.parametrize(

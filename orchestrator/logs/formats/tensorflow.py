@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import LOST, NUMBER, Format, Pair, Promise, Step
+from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Pair, Promise, Step
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, real, switch, whole
 from orchestrator.logs.run import Run
@@ -43,10 +43,9 @@ _OTHER = re.compile(
 _HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} %s \([\w.]{1,80}:\d{1,9}\) "
 _SECONDS = rb"\d{1,10}\.\d{6,9}"
 _HEADED = _HEAD % (rb"(?P<clock>" + _SECONDS + rb")")
+_LEAD = rb"(?:(?!:::NVLOG).)*?"
 _NVLOG = re.compile(
-    rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-    + _HEADED
-    + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
+    RANK + _HEADED + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
@@ -65,7 +64,7 @@ def _stamp(seconds: bytes) -> bytes:
 
 @lru_cache(maxsize=16)
 def _second(text: bytes) -> bytes:
-    return f"{datetime.fromtimestamp(int(text), UTC):%Y-%m-%d %H:%M:%S}".encode()
+    return datetime.fromtimestamp(int(text), UTC).isoformat(" ")[:19].encode()
 
 
 def _word(text: str) -> str:
@@ -284,8 +283,16 @@ TENSORFLOW = Format(
     step=_STEP + rb"(?>(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*)",
     pair=Pair(
         b") iteration: ",
-        _HEADED + rb"iteration: (?P<iteration>\d{1,15})",
-        _HEAD % _SECONDS + _RATE,
+        rb"^"
+        + _LEAD
+        + RANK
+        + _HEADED
+        + rb"iteration: (?P<iteration>\d{1,15})\s*\n"
+        + _LEAD
+        + RANK.replace(b"rank", b"other")
+        + _HEAD % _SECONDS
+        + _RATE
+        + rb"\s*$",
         _stamp,
     ),
     marks=(
