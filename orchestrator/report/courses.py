@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from orchestrator import nodeset
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MARKS, Course, Reach, Stretch
@@ -54,11 +55,12 @@ def chosen(report: Report) -> tuple[Shown, ...]:
     )
 
 
-def left_out(report: Report, drawn: Sequence[Shown]) -> int:
-    """How many marked trials are not drawn."""
+def left_out(page: Page, drawn: Sequence[Shown]) -> str:
+    """How many marked trials are not drawn, in words; empty where all are."""
     names = {one.trial.trial for one in drawn}
-    every = [trial for result in report.results for trial in result.trials if trial.courses]
-    return sum(_marked(trial) and trial.trial not in names for trial in every)
+    every = [trial for result in page.report.results for trial in result.trials if trial.courses]
+    count = sum(_marked(trial) and trial.trial not in names for trial in every)
+    return page.say("figure.machines.more", count=count) if count else ""
 
 
 def _middle(result: Result) -> Measurement | None:
@@ -94,20 +96,19 @@ def spans(pieces: Iterable[Stretch]) -> list[tuple[float, float]]:
 
 
 def held(page: Page, drawn: Shown) -> list[str]:
-    """A line per node whose clocks were held down."""
+    """A line per node whose clocks were held down, or for several by the same at the same time."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for course in filter(_is_held, drawn.courses):
+        limits = _limits(course) or page.say("figure.machines.counted")
+        pieces = (f"{_seconds(begin)}-{_seconds(end)}" for begin, end in spans(course.stretches))
+        nodes.setdefault((limits, page.say("comma").join(pieces)), []).append(course.node)
     return [
         shown(
             page.say(
-                "figure.machines.held",
-                node=course.node,
-                limits=_limits(course) or page.say("figure.machines.counted"),
-                seconds=page.say("comma").join(
-                    f"{_seconds(first)}-{_seconds(last)}" for first, last in spans(course.stretches)
-                ),
+                "figure.machines.held", node=nodeset.fold(names), limits=limits, seconds=seconds
             )
         )
-        for course in drawn.courses
-        if _is_held(course)
+        for (limits, seconds), names in nodes.items()
     ]
 
 

@@ -17,7 +17,7 @@ from tests.report.pages import sources, whole
 
 DARK, LIGHT = (f"--blink-settings=preferredColorScheme={number}" for number in (0, 1))
 SHOTS: Mapping[str, tuple[Language, str, str]] = {
-    "report-light": ("en", LIGHT, "1080,2050"),
+    "report-light": ("en", LIGHT, "1080,2150"),
     "report-dark": ("en", DARK, "1080,1500"),
     "report-phone": ("en", LIGHT, "500,1500"),
     "report-print": ("en", LIGHT, "794,1123"),

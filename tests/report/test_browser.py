@@ -150,9 +150,9 @@ def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path
     assert "1x4 AMP(BS=256)" in cases
 
 
-def scripted(pages: Pages, language: str, name: str, script: str) -> str:
+def scripted(pages: Pages, language: str, name: str, script: str, of: str = "report.html") -> str:
     """A copy of the page that may run a script; its name."""
-    page = (pages.folder / language / "report.html").read_text(encoding="utf-8")
+    page = (pages.folder / language / of).read_text(encoding="utf-8")
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     copy = pages.folder / language / f"{name}.html"
     copy.write_text(bare.replace("</body>", f"<script>{script}</script></body>"))
@@ -179,11 +179,29 @@ def test_no_table_is_cut_at_its_right_edge(
     pages: Pages, language: Language, width: int, tmp_path: Path
 ) -> None:
     """On a screen of 1,080 pixels, and on a phone, whose rows are cards."""
-    copy = scripted(pages, language, f"wide-{width}", WIDE)
-    options = ["--dump-dom", f"--window-size={width},800"]
-    seen, *cut = found_by(browser.looked(pages.url(language, copy), options, tmp_path)[0])
+    seen, *cut = wide(pages, language, width, tmp_path)
     assert seen == width  # Chromium knows no window that is narrower than 500
     assert cut == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_table_is_cut_on_paper(pages: Pages, language: Language, tmp_path: Path) -> None:
+    """Of A4 less Chromium's margins, with the style of paper alone."""
+    folder = pages.folder / language
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    for medium, other in (("screen", "speech"), ("print", "all")):
+        text = text.replace(f"@media {medium}", f"@media {other}")
+    (folder / "paper.html").write_text(text, encoding="utf-8")
+    assert wide(pages, language, 718, tmp_path, "paper.html") == [718]
+
+
+def wide(
+    pages: Pages, language: Language, width: int, folder: Path, name: str = "report.html"
+) -> Any:
+    """How wide the window is, and which tables are wider than their place in it."""
+    copy = scripted(pages, language, f"wide-{width}", WIDE, name)
+    options = ["--dump-dom", f"--window-size={width},800"]
+    return found_by(browser.looked(pages.url(language, copy), options, folder)[0])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

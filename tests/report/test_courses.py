@@ -84,6 +84,15 @@ def test_held_clocks_are_hatched_and_told_in_words_with_node_and_seconds() -> No
     assert "measured from 8 to 57 s" in texts(figure)
 
 
+def test_nodes_held_down_alike_are_one_line() -> None:
+    """By the same limit in the same seconds; their names are folded."""
+    nodes = tuple(watched(f"vs00{number}", 60, range(20, 31)) for number in (1, 2, 3))
+    (one,) = results({"4x8": (22000.0,)})
+    (figure,) = drawn(sweep((seen(one, nodes),)))
+    (line,) = [text for text in texts(figure) if "clocks held down by" in text]
+    assert line == "vs[001-003]: clocks held down by sw_thermal_slowdown, 18-33.1 s"
+
+
 def test_counters_without_a_name_are_told_as_heat_or_brakes() -> None:
     """In the words and in the table, in both languages."""
     nameless = replace(
@@ -144,6 +153,7 @@ def test_many_trials_and_nodes_stay_few() -> None:
         *(f"machines-{n}" for n in range(2, 5)),
     ]
     assert "Marked and not drawn: 10." in pictures[0].summary
+    assert "Marked and not drawn: 10." in texts(pictures[0])  # for those who see it
     assert {row[1] for row in pictures[0].table.rows} == {"vs000", "vs001", "vs002"}
     assert any(text.endswith("4 of 11 nodes") for text in texts(pictures[0]))
     assert all(picture.height < 1100 for picture in pictures)
@@ -158,5 +168,5 @@ def test_nothing_of_a_picture_lies_outside_of_it(language: report.Language) -> N
     numbers = re.findall(r'points="([^"]*)"|<path class="held" d="([^"]*)"', figure.file())
     for points, path in numbers:
         for x, y in re.findall(r"([\d.-]+)[, ]([\d.-]+)", points or path):
-            assert 0 <= float(x) <= 600
+            assert 0 <= float(x) <= figure.width
             assert 0 <= float(y) <= figure.height

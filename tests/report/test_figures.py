@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report
+from orchestrator.measuring import medians
 from orchestrator.model.log import TracePoint
 from orchestrator.model.report import Report
 from orchestrator.report import figures
@@ -41,16 +42,52 @@ def test_each_is_a_picture_with_title_description_and_data(language: report.Lang
 
 
 def test_nothing_is_cut_off() -> None:
-    """Every shape lies inside of its picture, and every text begins there."""
+    """Every shape lies inside of its picture, and every text begins and ends there."""
     for figure in drawn(whole()).values():
         root = ET.fromstring(figure.file())
         for shape in root.iter():
             places = [(n, float(shape.get(n, 0))) for n in ("x", "y", "x1", "x2", "y1", "y2")]
             for name, place in places:
-                most = 600 if name.startswith("x") else figure.height
+                most = figure.width if name.startswith("x") else figure.height
                 assert 0 <= place <= most, (figure.name, shape.attrib)
         for text in root.iter(f"{SVG}text"):
             assert figure.height - 2 > float(text.get("y", 0)) > 8, (figure.name, text.text)
+            look, wide = (text.get("class") or "").split(), scales.width(text.text or "")
+            begin = float(text.get("x", 0)) - wide * (("end" in look) + ("mid" in look) / 2)
+            assert begin >= 0, (figure.name, text.text)
+            assert begin + wide <= figure.width, (figure.name, text.text)
+
+
+def test_the_end_of_a_window_at_the_end_of_a_log_is_not_cut_off() -> None:
+    """Its number stands left of the edge of the picture."""
+    (one,) = results({"1x1": (800.0,)})
+    trace = tuple(TracePoint(n, n, 800.0, 800.0, 800.0) for n in range(1, 100_001, 1000))
+    trials = (replace(one.trials[0], trace=trace, window=(1001, 99_001)),)
+    text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()
+    assert re.search(r'<text class="end small"[^>]*>99001<', text)
+
+
+def test_a_trial_that_does_not_count_is_seen_before_those_at_its_place() -> None:
+    """Its cross is drawn last, whichever trial it is."""
+    (one,) = results({"1x1": (800.0, 800.0, 800.0)})
+    out = replace(one.trials[0], state="invalid")
+    found = medians.result(one.case, (out, *one.trials[1:]))
+    points = re.findall(r'class="point ([^"]*)"', drawn(sweep((found,)))["trials"].file())
+    assert points[-1] == "out"
+
+
+def test_long_series_are_told_by_what_they_differ_in() -> None:
+    """The legend has no room for settings that all have, and never cuts one that tells."""
+    same = (("loss_scale", "dynamic"), ("data_backend", "dali-cpu"), ("memory_format", "nhwc"))
+    cases = [
+        result
+        for batch in (64, 96)
+        for result in results({"1x1": (8.0,), "1x4": (30.0,)}, micro_batch_size=batch, params=same)
+    ]
+    text = drawn(sweep(tuple(cases)))["scaling"].file()
+    assert ">AMP(BS=64)</text>" in text
+    assert ">AMP(BS=96)</text>" in text
+    assert "…" not in text
 
 
 def test_scaling_shows_median_interval_ideal_and_published() -> None:

@@ -10,7 +10,7 @@ from orchestrator.report.figures.figure import Drawing, Figure, Table
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
-_LEFT, _RIGHT, _TOP, _ROW = 170, 520, 44, 22
+_LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
 _LEAST, _MOST = 0.01, 0.25
 """How far the axis reaches to each side; what lies beyond is drawn at its end, with its number."""
 
@@ -80,7 +80,7 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
         drawing.line((across(low), y), (across(high), y), "bar s5")
         for value in (low, high):
             drawing.line((across(value), y - 4), (across(value), y + 4), "bar s5")
-    for trial, value in row.trials:
+    for trial, value in sorted(row.trials, key=lambda pair: pair[0].state != "valid"):
         difference = value / row.median - 1
         words = f"{trial.trial}: {rounding.fixed(value, 2)} ({rounding.signed(difference)})"
         place = across(min(max(difference, across.low), across.high)), y
@@ -99,22 +99,19 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
 
 
 def _legend(page: Page, drawing: Drawing) -> None:
-    x = 8.0
-    for key in ("counts_alone", "marked", "not_counted", "interval"):
+    for number, key in enumerate(("counts_alone", "marked", "not_counted", "interval")):
+        x, y = 10 + 180 * (number % 2), 14 + 20 * (number // 2)
         if key == "counts_alone":
-            drawing.point((x, 14), 0, "s0 open")
+            drawing.point((x, y), 0, "s0 open")
         elif key == "marked":
-            drawing.point((x, 14), 1, "s1 open")
+            drawing.point((x, y), 1, "s1 open")
         elif key == "not_counted":
-            drawing.cross((x, 14))
+            drawing.cross((x, y))
         else:
-            drawing.line((x - 4, 14), (x + 8, 14), "bar s5")
-            for end in (x - 4, x + 8):
-                drawing.line((end, 10), (end, 18), "bar s5")
-            x += 8
-        words = page.say(f"figure.{key}")
-        drawing.text((x + 8, 18), words, "small")
-        x += 8 + scales.width(words) * 12 / scales.TEXT_PX + 18
+            drawing.line((x - 6, y), (x + 6, y), "bar s5")
+            for end in (x - 6, x + 6):
+                drawing.line((end, y - 4), (end, y + 4), "bar s5")
+        drawing.text((x + 12, y + 4), page.say(f"figure.{key}"), "small")
 
 
 def _percent(value: float) -> str:

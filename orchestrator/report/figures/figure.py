@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from orchestrator.report.figures import style
 from orchestrator.report.markup import Child, Element, Style, Value, element, shown
 
-WIDTH = 600
+WIDTH, BROAD = 500, 1000
+"""Half a screen, which a phone shows whole; and a screen, for figures of many panels."""
 _MARKERS = 6
 _HATCH = 6
 
@@ -36,6 +37,7 @@ class Figure:
     height: float
     shapes: tuple[Element, ...]
     table: Table
+    width: int = WIDTH
 
     def inline(self) -> Element:
         """The drawing inside a page that has its style."""
@@ -51,14 +53,14 @@ class Figure:
             element("title", self.title, id=f"{self.name}-title"),
             element("desc", self.summary, id=f"{self.name}-desc"),
             first,
-            element("rect", class_="bg", width=WIDTH, height=self.height),
+            element("rect", class_="bg", width=self.width, height=self.height),
             self.shapes,
             **attributes,
-            class_="fig",
+            class_="fig" if self.width == WIDTH else "fig broad",
             role="img",
             aria_labelledby=f"{self.name}-title {self.name}-desc",
-            viewBox=f"0 0 {WIDTH} {self.height:g}",
-            width=WIDTH,
+            viewBox=f"0 0 {self.width} {self.height:g}",
+            width=self.width,
             height=self.height,
         )
 

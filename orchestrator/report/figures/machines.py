@@ -7,7 +7,7 @@ from orchestrator.model.telemetry import Course, Reach, Stretch
 from orchestrator.report import courses
 from orchestrator.report.courses import Shown
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure
+from orchestrator.report.figures.figure import BROAD, Drawing, Figure
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
@@ -64,6 +64,9 @@ def _figure(
     _legend(page, drawing, has_gpus=any(row.has_gpus for row in rows))
     for row in rows:
         y = _row(page, drawing, grids, y, row)
+    if more := courses.left_out(page, courses.chosen(page.report)):
+        drawing.text((4, y), more.strip(), "strong")
+        y += _LINE
     return Figure(
         name=name,
         title=page.say("figure.machines"),
@@ -71,6 +74,7 @@ def _figure(
         height=y,
         shapes=tuple(drawing.shapes),
         table=courses.table(page, rows),
+        width=BROAD,
     )
 
 
@@ -83,9 +87,7 @@ def _summary(page: Page, rows: Sequence[Shown]) -> str:
     key = "free" if any(row.has_gpus for row in rows) else "unknown"
     held = "; ".join(lines) or page.say(f"figure.machines.{key}")
     said = page.say("figure.machines.summary", trials=len(rows), held=held)
-    if more := courses.left_out(page.report, courses.chosen(page.report)):
-        said += page.say("figure.machines.more", count=more)
-    return shown(said)
+    return shown(said + courses.left_out(page, courses.chosen(page.report)))
 
 
 def _row(
@@ -93,14 +95,14 @@ def _row(
 ) -> float:
     """Draws it, and says where the next one begins."""
     y += _LINE
-    label = scales.fitted(courses.label(page, row), WIDTH / 2)
+    label = scales.fitted(courses.label(page, row), BROAD / 2)
     drawing.text((4, y), label, "strong")
-    _nodes(drawing, y, max(WIDTH / 2, 20 + scales.width(label)), row.courses)
+    _nodes(drawing, y, max(BROAD / 2, 20 + scales.width(label)), row.courses)
     for look, line in _words(page, row):
         y += _LINE
-        drawing.text((4, y), scales.fitted(line, WIDTH - 8), look)
+        drawing.text((4, y), scales.fitted(line, BROAD - 8), look)
     kinds = OF_GPUS if row.has_gpus else OF_HOSTS
-    pitch = (WIDTH - 4) / len(kinds)
+    pitch = (BROAD - 4) / len(kinds)
     top = y + 26
     for number, (key, value) in enumerate(kinds.items()):
         left = number * pitch + _LEFT
@@ -125,7 +127,7 @@ def _words(page: Page, row: Shown) -> Iterable[tuple[str, str]]:
 
 def _nodes(drawing: Drawing, y: float, x: float, found: Sequence[Course]) -> None:
     """Which line is which node."""
-    room = (WIDTH - x) / max(1, len(found))
+    room = (BROAD - x) / max(1, len(found))
     for place, course in enumerate(found):
         left = x + room * place
         drawing.way([(left, y - 4), (left + 26, y - 4)], f"line s{place} d{place}")

@@ -10,7 +10,7 @@ from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
-_LEFT, _RIGHT, _TALL, _ROW = 64, 584, 280, 20
+_LEFT, _RIGHT, _TALL, _ROW = 64, 484, 280, 20
 Point = tuple[Result, Statistics]
 
 
@@ -34,7 +34,7 @@ def _scales(group: Sequence[Point]) -> bool:
 
 def _figure(page: Page, name: str, groups: Sequence[Sequence[Point]]) -> Figure:
     labels = [names.of_series(page, [result for result, _ in group]) for group in groups]
-    drawing, top = Drawing(), 44 + _ROW * (len(groups) + 1 + bool(page.report.published))
+    drawing, top = Drawing(), 44 + _ROW * (len(groups) + 2 + bool(page.report.published))
     points = [point for group in groups for point in group]
     sizes = sorted({result.case.world_size for result, _ in points})
     highest = max(
@@ -48,7 +48,7 @@ def _figure(page: Page, name: str, groups: Sequence[Sequence[Point]]) -> Figure:
     _axes(page, drawing, (across, up), (sizes, grid))
     for number, group in enumerate(groups):
         _series(page, drawing, (across, up), number, group)
-        _legend(drawing, number, labels[number])
+        _legend(page, drawing, number, (labels[number], group))
     _legend_of_others(page, drawing, len(groups))
     return Figure(
         name=name,
@@ -112,7 +112,11 @@ def _marker(number: int) -> int:
     return number if number < 3 else number + 1
 
 
-def _legend(drawing: Drawing, number: int, label: str) -> None:
+def _legend(page: Page, drawing: Drawing, number: int, series: tuple[str, Sequence[Point]]) -> None:
+    """In full, or where that is too long by what the series differ in."""
+    label, ((first, _), *_) = series
+    if scales.width(label) > WIDTH - 60:
+        label = names.of_settings(page.report, first.case)
     y = 14 + _ROW * number
     drawing.way([(8, y), (44, y)], f"line s{number} d{number}")
     drawing.point((26, y), _marker(number), f"s{number} full")
@@ -124,12 +128,11 @@ def _legend_of_others(page: Page, drawing: Drawing, groups: int) -> None:
     drawing.way([(8, y), (44, y)], "ideal s5")
     ideal = page.say("figure.ideal")
     drawing.text((52, y + 4), ideal)
-    x = 52 + scales.width(ideal) + 24
-    drawing.line((x, y - 7), (x, y + 7), "bar s5")
+    y += _ROW
+    drawing.line((26, y - 7), (26, y + 7), "bar s5")
     for end in (y - 7, y + 7):
-        drawing.line((x - 5, end), (x + 5, end), "bar s5")
-    interval = page.say("figure.interval")
-    drawing.text((x + 12, y + 4), interval)
+        drawing.line((21, end), (31, end), "bar s5")
+    drawing.text((52, y + 4), page.say("figure.interval"))
     if page.report.published:
         drawing.point((26, y + _ROW), 3, "s5 open")
         drawing.text((52, y + _ROW + 4), page.say("figure.published"))

@@ -22,7 +22,8 @@ _SHAPES = """\
 .fig .line{stroke-width:2}.fig .thin{stroke-width:1.2}.fig .bar{stroke-width:1.6}
 .fig .ideal{stroke-width:1.2;stroke-dasharray:1 4;stroke-linecap:round}
 .fig .point{stroke-width:1.6}.fig .wide{stroke-width:3.2}
-.fig .held{stroke-width:1;fill:none}.fig .strong{font-weight:600}
+.fig .held{stroke-width:1;fill:none}.fig .bad{paint-order:stroke;stroke-width:5}
+.fig .strong{font-weight:600}
 """
 
 LIGHT = f"""\
@@ -30,7 +31,8 @@ LIGHT = f"""\
 .fig text{{fill:#1f2328}}.fig .soft{{fill:#57606a}}
 .fig .axis{{stroke:#57606a}}.fig .grid{{stroke:#d8dee4}}
 .fig .window{{fill:#dbe9f6}}.fig .edge{{stroke:#0b5fa5}}
-.fig .out{{stroke:#b3261e;fill:none}}.fig .bad{{fill:#b3261e}}.fig .held{{stroke:#d9736c}}
+.fig .out{{stroke:#b3261e;fill:none}}.fig .bad{{fill:#b3261e;stroke:#fff}}
+.fig .held{{stroke:#d9736c}}
 .fig .node{{fill:#eef2f6;stroke:#57606a}}
 {_series(_LIGHT, "#fff")}
 """
@@ -40,7 +42,8 @@ DARK = f"""\
 .fig text{{fill:#e6edf3}}.fig .soft{{fill:#9aa4af}}
 .fig .axis{{stroke:#9aa4af}}.fig .grid{{stroke:#2d343c}}
 .fig .window{{fill:#16304a}}.fig .edge{{stroke:#6cb6ff}}
-.fig .out{{stroke:#ff8f88;fill:none}}.fig .bad{{fill:#ff8f88}}.fig .held{{stroke:#a8524c}}
+.fig .out{{stroke:#ff8f88;fill:none}}.fig .bad{{fill:#ff8f88;stroke:#0d1117}}
+.fig .held{{stroke:#a8524c}}
 .fig .node{{fill:#1c232b;stroke:#9aa4af}}
 {_series(_DARK, "#0d1117")}
 """

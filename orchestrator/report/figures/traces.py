@@ -6,11 +6,11 @@ from orchestrator.model.log import TracePoint
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
+from orchestrator.report.figures.figure import BROAD, Drawing, Figure, Table
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
-_COLUMNS, _PANEL, _TALL, _ROW, _LEFT, _TOP = 2, 238, 96, 158, 50, 34
+_COLUMNS, _TALL, _ROW, _LEFT, _GAP, _TOP = 4, 96, 158, 50, 14, 34
 
 
 def figures(page: Page) -> Iterable[Figure]:
@@ -36,40 +36,38 @@ def _traced(result: Result) -> list[Measurement]:
 def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
     drawing = Drawing()
     _legend(page, drawing)
+    columns = max(2, min(_COLUMNS, len(panels)))
+    pitch = BROAD / columns
     for number, (label, trials) in enumerate(panels):
-        left = _LEFT + number % _COLUMNS * (WIDTH / _COLUMNS)
-        top = _TOP + number // _COLUMNS * _ROW + 20
-        _draw(drawing, (left, top), label, trials)
+        left = _LEFT + number % columns * pitch
+        top = _TOP + number // columns * _ROW + 20
+        _draw(drawing, (left, top), pitch - _LEFT - _GAP, (label, trials))
     return Figure(
         name="iterations",
         title=page.say("figure.iterations", unit=page.report.unit),
         summary=page.say("figure.iterations.summary", cases=len(panels)),
-        height=_TOP + _ROW * -(-len(panels) // _COLUMNS) + 6,
+        height=_TOP + _ROW * -(-len(panels) // columns) + 6,
         shapes=tuple(drawing.shapes),
         table=_table(page, panels),
+        width=BROAD,
     )
 
 
-def _draw(
-    drawing: Drawing,
-    corner: tuple[float, float],
-    label: str,
-    trials: Sequence[Measurement],
-) -> None:
-    left, top = corner
+def _draw(drawing: Drawing, corner: tuple[float, float], wide: float, panel: Panel) -> None:
+    (left, top), (label, trials) = corner, panel
     points = [point for trial in trials for point in trial.trace]
     grid = scales.ticks(max(point.high for point in points), 3)
     first, last = min(p.first for p in points), max(p.last for p in points)
-    across = scales.Scale(first, max(last, first + 1), left, left + _PANEL)
+    across = scales.Scale(first, max(last, first + 1), left, left + wide)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
-    drawing.text((left, top - 8), scales.fitted(label, _PANEL), "small")
+    drawing.text((left, top - 8), scales.fitted(label, wide), "small")
     for window in dict.fromkeys(trial.window for trial in trials):
         _window(drawing, across, (top, top + _TALL), window)
     for value in grid:
-        drawing.line((left, up(value)), (left + _PANEL, up(value)), "grid")
+        drawing.line((left, up(value)), (left + wide, up(value)), "grid")
         drawing.text((left - 5, up(value) + 4), scales.tick_text(value), "end small soft")
     taken = [across(end) for trial in trials for end in trial.window or ()]
-    for x, end, look in ((left, first, "small soft"), (left + _PANEL, last, "end small soft")):
+    for x, end, look in ((left, first, "small soft"), (left + wide, last, "end small soft")):
         if all(abs(x - other) > _LABEL for other in taken):
             drawing.text((x, up(0) + 16), str(end), look)
     for trial in trials:
@@ -95,9 +93,10 @@ def _window(
         return
     first, last = (across(end) for end in window)
     drawing.box((first, reach[0]), (max(last - first, 1), reach[1] - reach[0]), "window")
-    for x, end, look in ((first, window[0], "end"), (last, window[1], "")):
+    right = "small" if last + _LABEL < across.end else "end small"
+    for x, end, look in ((first, window[0], "end small"), (last, window[1], right)):
         drawing.line((x, reach[0]), (x, reach[1] + 4), "edge")
-        drawing.text((x, reach[1] + 16), str(end), f"{look} small".strip())
+        drawing.text((x, reach[1] + 16), str(end), look)
 
 
 def _legend(page: Page, drawing: Drawing) -> None:

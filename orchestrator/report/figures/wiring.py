@@ -105,7 +105,7 @@ def _between(links: Links, device: str, gpus: Sequence[str]) -> bool:
 
 
 def _at(radius: float, angle: float) -> Place:
-    return WIDTH / 2 + 1.35 * radius * math.cos(angle), radius * math.sin(angle)
+    return WIDTH / 2 + 1.15 * radius * math.cos(angle), radius * math.sin(angle)
 
 
 def _legend(page: Page, drawing: Drawing, kinds: Iterable[str], top: float) -> None:

@@ -6,12 +6,12 @@ elsewhere: the policy in its head forbids them, so that text that was missed can
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
-from orchestrator.report.figures import Figure
+from orchestrator.report.figures import WIDTH, Figure
 from orchestrator.report.figures.machines import NAME
 from orchestrator.report.html import documents, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
@@ -112,7 +112,7 @@ def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
     found: Iterable[tuple[str, str, Iterable[Element]]] = (
         ("know", "page.know", _know(page)),
         ("result", "page.result", _result(page)),
-        ("figures", "figures", [_figure(page, one) for one in drawn if one not in elsewhere]),
+        ("figures", "figures", _figures(page, [one for one in drawn if one not in elsewhere])),
         ("canary", "canary", evidence.canary(page, sources)),
         ("machines", "machines", _machines(page, watched)),
         ("trials", "page.trials", evidence.trials(page, sources)),
@@ -123,6 +123,14 @@ def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
     )
     sections = [_Section(name, page.say(key), tuple(content)) for name, key, content in found]
     return [section for section in sections if section.content]
+
+
+def _figures(page: Page, drawn: Sequence[Figure]) -> Iterable[Element]:
+    """Those of half a screen beside one another, and then the others."""
+    broad = [figure for figure in drawn if figure.width > WIDTH]
+    if half := [_figure(page, figure) for figure in drawn if figure not in broad]:
+        yield element("div", half, class_="pair")
+    yield from (_figure(page, figure) for figure in broad)
 
 
 def _result(page: Page) -> Iterable[Element]:

@@ -44,7 +44,9 @@ tbody :is(th,td):not([class]){min-width:10.5rem;overflow-wrap:anywhere}thead th{
 tbody th{font-weight:600}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem}
-.fig{display:block;width:100%;min-width:34rem;max-width:45rem;height:auto}
+.fig{display:block;width:100%;max-width:36rem;height:auto}.fig.broad{min-width:50rem;max-width:none}
+.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 2rem}
+.pair>*{min-width:0}
 details{margin:.4rem 0}
 details .wide-content{max-height:26rem;overflow:auto}
 summary{cursor:pointer;color:var(--link)}
@@ -61,7 +63,8 @@ section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--sof
 font-weight:400;text-align:left;min-width:4rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
-figure,tr,.verdict{break-inside:avoid}.wide-content,details .matrix{overflow-x:auto;white-space:pre}
-.wide-content{overflow:visible;
-max-height:none}table{font-size:8pt}th,td{padding:.15rem .35rem}.fig{min-width:0;max-width:15cm}}
+figure,tr,.verdict{break-inside:avoid}.wide-content{overflow:visible;max-height:none}
+.matrix{white-space:pre-wrap}table{font-size:8pt}th,td{padding:.15rem .3rem}
+tbody .w{white-space:normal}tbody :is(th,td):not([class]){min-width:5rem}
+.fig,.fig.broad{min-width:0}.fig{max-width:12cm}}
 """
