@@ -67,7 +67,7 @@ def _of_case(case: Document) -> Iterator[tuple[str, Document]]:
 
 def _by_code(seen: Sequence[tuple[str, Document]], *, counts: bool) -> Iterator[Known]:
     for code in dict.fromkeys(text(problem.get("code")) for _, problem in seen):
-        own = [(where, problem) for where, problem in seen if problem.get("code") == code]
+        own = [(where, problem) for where, problem in seen if text(problem.get("code")) == code]
         names = list(dict.fromkeys(where for where, _ in own))
         yield Known(code, counts, names, text(own[0][1].get("message")))
 

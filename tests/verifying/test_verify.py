@@ -122,6 +122,11 @@ def without_words(document: Any) -> None:
     mark["messagf"] = mark.pop("message")
 
 
+def without_a_code(document: Any) -> None:
+    mark = document["cases"][0]["marks"][0]
+    mark["code "] = mark.pop("code")
+
+
 def ranks_that_are_lists(document: Any) -> None:
     for end in document["tasks"]:
         end["node_rank"] = [end["node_rank"]]
@@ -129,7 +134,11 @@ def ranks_that_are_lists(document: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "change"),
-    [("results.json", without_words), ("logs/1n1g/r50_b256_amp_1.json", ranks_that_are_lists)],
+    [
+        ("results.json", without_words),
+        ("results.json", without_a_code),
+        ("logs/1n1g/r50_b256_amp_1.json", ranks_that_are_lists),
+    ],
 )
 def test_values_of_any_kind_are_differences(
     untouched: dict[str, Sweep], tmp_path: Path, name: str, change: Callable[[Any], None]
