@@ -47,6 +47,11 @@ def switch(text: str) -> bool:
     return text == "True"
 
 
+def named(read: Callable[[str], Value], *keys: str) -> Table:
+    """Arguments that we call as the program does."""
+    return {key: (key, read) for key in keys}
+
+
 class Header:
     """The header of one run, line by line.
 

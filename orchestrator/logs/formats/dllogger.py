@@ -9,7 +9,7 @@ from math import isfinite
 
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, NUMBER, Format, Promise
-from orchestrator.logs.header import Table, Value, count, real, switch, whole
+from orchestrator.logs.header import Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
 STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
@@ -37,26 +37,13 @@ def _word(text: str) -> str:
 
 _TABLE: Table = {
     "batch_size": ("micro_batch_size", count),
-    "world_size": ("world_size", count),
     "prof": ("iterations", whole),
-    "epochs": ("epochs", whole),
-    "run_epochs": ("run_epochs", whole),
-    "arch": ("arch", _word),
-    "num_classes": ("num_classes", count),
     "model.num_classes": ("num_classes", count),
-    "data": ("data", _word),
-    "data_backend": ("data_backend", _word),
-    "optimizer_batch_size": ("optimizer_batch_size", whole),
-    "memory_format": ("memory_format", _word),
-    "image_size": ("image_size", count),
-    "accumulation_steps": ("accumulation_steps", count),
-    "device": ("device", _word),
-    "amp": ("amp", switch),
-    "bf16": ("bf16", switch),
-    "allow_tf32": ("allow_tf32", switch),
-    "fp16": ("fp16", switch),
-    "static_loss_scale": ("static_loss_scale", real),
-    "dynamic_loss_scale": ("dynamic_loss_scale", switch),
+    **named(count, "world_size", "num_classes", "image_size", "accumulation_steps"),
+    **named(whole, "epochs", "run_epochs", "optimizer_batch_size"),
+    **named(_word, "arch", "data", "data_backend", "memory_format", "device"),
+    **named(switch, "amp", "bf16", "allow_tf32", "fp16", "dynamic_loss_scale"),
+    **named(real, "static_loss_scale"),
 }
 _FLAGS = ("epochs", "run_epochs", "amp", "fp16", "bf16", "static_loss_scale", "dynamic_loss_scale")
 

@@ -11,7 +11,7 @@ from math import prod
 
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, TAG, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, real, switch, whole
+from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
 ROWS = 5
@@ -39,20 +39,13 @@ _TABLE: Table = {
     "tensor_model_parallel_size": ("tensor_parallel", count),
     "pipeline_model_parallel_size": ("pipeline_parallel", count),
     "train_iters": ("iterations", count),
-    **{
-        key: (key, count)
-        for key in (
-            *("micro_batch_size", "global_batch_size", "num_layers", "hidden_size", "seq_length"),
-            *("num_attention_heads", "log_interval", "vocab_size", "padded_vocab_size"),
-        )
-    },
-    "make_vocab_size_divisible_by": ("make_vocab_size_divisible_by", whole),
-    **{key: (key, real) for key in ("initial_loss_scale", "loss_scale")},
-    **{
-        key: (key, switch)
-        for key in ("fp16", "checkpoint_activations", "multihead_attention_fusion")
-    },
     "use_rdma": ("rdma", switch),
+    **named(count, "micro_batch_size", "global_batch_size", "num_layers", "hidden_size"),
+    **named(count, "seq_length", "num_attention_heads", "log_interval"),
+    **named(count, "vocab_size", "padded_vocab_size"),
+    **named(whole, "make_vocab_size_divisible_by"),
+    **named(real, "initial_loss_scale", "loss_scale"),
+    **named(switch, "fp16", "checkpoint_activations", "multihead_attention_fusion"),
 }
 _BATCH = ("global_batch_size", "micro_batch_size", "data_parallel", "accumulation_steps")
 _RANKS = ("nodes", "gpus_per_node", "data_parallel", "tensor_parallel", "pipeline_parallel")

@@ -13,7 +13,7 @@ from math import prod
 from orchestrator.logs import clock
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, TAG, Format, Promise
-from orchestrator.logs.header import Table, Value, count, real, switch, whole, word
+from orchestrator.logs.header import Table, Value, count, named, real, switch, whole, word
 from orchestrator.logs.run import Run
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
@@ -24,22 +24,16 @@ _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
 _LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
 _COMMON: Table = {
-    "model": ("model", word),
     "batch_size_per_device": ("micro_batch_size", count),
     "gpu_num_per_node": ("gpus_per_node", count),
     "num_nodes": ("nodes", count),
     "loss_print_every_n_iter": ("print_every", count),
-    "learning_rate": ("learning_rate", real),
-    "use_fp16": ("use_fp16", switch),
     "use_xla": ("xla", switch),
-    "dtype": ("dtype", word),
+    **named(real, "learning_rate"),
+    **named(switch, "use_fp16"),
+    **named(word, "model", "dtype"),
 }
 _HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
-
-
-def _named(read: Callable[[str], Value], *keys: str) -> Table:
-    """Arguments that we call as the program does."""
-    return {key: (key, read) for key in keys}
 
 
 def _event(reader: Reader, line: bytes) -> bool:
@@ -129,13 +123,13 @@ ONEFLOW_RN50 = Format(
     window=(20, 120),
     header={
         **_COMMON,
-        **_named(count, "num_examples", "num_epochs", "num_classes", "image_size"),
+        **named(count, "num_examples", "num_epochs", "num_classes", "image_size"),
         "train_data_part_num": ("data_part_num", count),
-        **_named(whole, "nccl_fusion_threshold_mb", "nccl_fusion_max_ops"),
-        **_named(switch, "channel_last", "pad_output", "gpu_image_decoder"),
-        **_named(switch, "fuse_bn_relu", "fuse_bn_add_relu"),
-        **_named(real, "momentum", "label_smoothing"),
-        **_named(word, "optimizer", "train_data_dir"),
+        **named(whole, "nccl_fusion_threshold_mb", "nccl_fusion_max_ops"),
+        **named(switch, "channel_last", "pad_output", "gpu_image_decoder"),
+        **named(switch, "fuse_bn_relu", "fuse_bn_add_relu"),
+        **named(real, "momentum", "label_smoothing"),
+        **named(word, "optimizer", "train_data_dir"),
     },
     headerless=("NO-HEADER", "no line of the arguments before the steps"),
     event=_event,
@@ -162,12 +156,12 @@ ONEFLOW_BERT = replace(
         **_COMMON,
         "iter_num": ("iterations", count),
         "num_accumulation_steps": ("accumulation_steps", count),
-        **_named(count, "data_part_num", "seq_length", "max_predictions_per_seq"),
-        **_named(count, "num_hidden_layers", "num_attention_heads"),
-        **_named(count, "hidden_size_per_head", "max_position_embeddings"),
-        **_named(count, "type_vocab_size", "vocab_size"),
-        **_named(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
-        **_named(switch, "save_last_snapshot"),
+        **named(count, "data_part_num", "seq_length", "max_predictions_per_seq"),
+        **named(count, "num_hidden_layers", "num_attention_heads"),
+        **named(count, "hidden_size_per_head", "max_position_embeddings"),
+        **named(count, "type_vocab_size", "vocab_size"),
+        **named(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
+        **named(switch, "save_last_snapshot"),
     },
     broken=_broken(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]", b"throughput: "),
 )

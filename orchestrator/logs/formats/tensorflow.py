@@ -16,7 +16,7 @@ from math import isfinite, nan
 from orchestrator.logs.engine import RESULT, Reader
 from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Pair, Promise, Step
 from orchestrator.logs.formats.dllogger import parameters, results
-from orchestrator.logs.header import Header, Table, Value, count, real, switch, whole
+from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
 TRAINING = "imgs_per_sec"
@@ -76,30 +76,23 @@ def _word(text: str) -> str:
 # Flags lost the ``use_`` of their names in 2021, and --amp and --static_loss_scale took the place
 # of --use_tf_amp and --loss_scale.
 _TABLE: Table = {
-    "arch": ("arch", _word),
-    "mode": ("mode", _word),
     "batch_size": ("micro_batch_size", count),
-    "num_iter": ("num_iter", count),
-    "run_iter": ("run_iter", whole),
-    "iter_unit": ("iter_unit", _word),
-    "warmup_steps": ("warmup_steps", whole),
-    "display_every": ("display_every", count),
-    "data_format": ("data_format", _word),
     "data_dir": ("has_data", switch),
     "data_idx_dir": ("has_index", switch),
     "precision": ("arithmetic", _word),
     "use_tf_amp": ("amp", switch),
-    "amp": ("amp", switch),
     "use_xla": ("xla", switch),
-    "xla": ("xla", switch),
     "use_dali": ("dali", switch),
-    "dali": ("dali", switch),
     "use_static_loss_scaling": ("is_static", switch),
     "loss_scale": ("scale", real),
     "static_loss_scale": ("scale", real),
     "Num GPUs": ("world_size", count),
     "Per-GPU Batch Size": ("micro_batch_size", count),
     "Total Steps": ("total_steps", count),
+    **named(_word, "arch", "mode", "iter_unit", "data_format"),
+    **named(count, "num_iter", "display_every"),
+    **named(whole, "run_iter", "warmup_steps"),
+    **named(switch, "amp", "xla", "dali"),
 }
 _FOLDERS = ("data_dir", "data_idx_dir")
 
