@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING
 
 from orchestrator.logs import clock
@@ -24,7 +24,7 @@ class Records(Window):
         self._newest = deque[Step](maxlen=form.tail)
         self._behind = 0
         self._inside: tuple[Step, Step] | None = None
-        self._latencies_ns: int | None = 0
+        self._latencies_ns: float = 0
         self._doubtful: int | None = None
 
     def add(self, block: Block) -> None:
@@ -43,12 +43,15 @@ class Records(Window):
         for step in steps:
             first, _ = self._inside or (step, step)
             self._inside = (first, step)
+            self.used, self.lines = (first.number, step.number), (first.line, step.line)
             self._times += 1 / step.rate if isfinite(step.rate) and step.rate else nan
             latency_s = float(step.latency)
-            if self._latencies_ns is not None and isfinite(latency_s) and latency_s > 0:
+            if isfinite(latency_s) and latency_s > 0:
                 self._latencies_ns += clock.of_seconds(step.latency)
             else:
-                self._latencies_ns = None
+                self._latencies_ns = nan
+        mean_s = self._latencies_ns / ((self._rated or 1) * SECOND_NS)  # rounded only here
+        self.latency_s = None if isnan(mean_s) else mean_s
 
     def damage(self) -> None:
         """Take note of a broken record behind the last one."""
@@ -71,7 +74,8 @@ class Records(Window):
         self._take(self._newest)
         if run.first is None or run.last is None or self._reaches(run.last, stride):
             return
-        self._inside = None
+        self._inside, self._steps = None, 0
+        self.used, self.lines, self.latency_s = self.ends, None, None
         seen = f"the log has {run.steps} records, from {run.first.number} to {run.last.number}"
         if self.ends is None:
             seen = f"{seen}; needed its last {self._form.tail}, one every {stride} iterations"
@@ -97,24 +101,3 @@ class Records(Window):
     @property
     def _is_whole(self) -> bool:
         return self._inside is not None
-
-    @property
-    def used(self) -> tuple[int, int] | None:
-        """The first and the last record that count."""
-        return (self._inside[0].number, self._inside[1].number) if self._inside else self.ends
-
-    @property
-    def lines(self) -> tuple[int, int] | None:
-        """Where these two stand in the log."""
-        return (self._inside[0].line, self._inside[1].line) if self._inside else None
-
-    @property
-    def latency_s(self) -> float | None:
-        """Mean of the latencies, rounded only in the end; None with one that cannot be."""
-        if self._latencies_ns is None or not self._inside:
-            return None
-        return self._latencies_ns / (self._rated * SECOND_NS)
-
-    @property
-    def digest(self) -> str:
-        return super().digest if self._inside else ""

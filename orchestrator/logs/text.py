@@ -40,18 +40,13 @@ class Raw:
 
 def pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in pieces of ``PIECE``, but for the last; no verdict depends on the chunks."""
-    parts: list[bytes] = []
-    missing = PIECE
+    rest = bytearray()
     for chunk in chunks:
-        begin = 0
-        while len(chunk) - begin >= missing:
-            parts.append(chunk[begin : begin + missing])
-            yield b"".join(parts)
-            begin += missing
-            parts, missing = [], PIECE
-        parts.append(chunk[begin:])
-        missing -= len(chunk) - begin
-    yield b"".join(parts)
+        rest += chunk
+        whole = len(rest) - len(rest) % PIECE
+        yield from (bytes(rest[at : at + PIECE]) for at in range(0, whole, PIECE))
+        del rest[:whole]
+    yield bytes(rest)
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

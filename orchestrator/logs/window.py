@@ -31,6 +31,12 @@ class Window:
 
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
         self.ends = ends
+        self.used = ends
+        """The first and the last iteration that count."""
+        self.lines: tuple[int, int] | None = None
+        """Of these two, where no clock tells."""
+        self.latency_s: float | None = None
+        """Mean seconds per step, where the program prints them."""
         self._form = form
         self._notes = notes
         self._first, self._last = ends or (0, 0)
@@ -173,21 +179,6 @@ class Window:
     @property
     def _is_whole(self) -> bool:
         return self._first in self._taken and self._last in self._taken
-
-    @property
-    def used(self) -> tuple[int, int] | None:
-        """The window, as it is told."""
-        return self.ends
-
-    @property
-    def lines(self) -> tuple[int, int] | None:
-        """Of the first and the last record that count, where no clock tells; here it does."""
-        return None
-
-    @property
-    def latency_s(self) -> float | None:
-        """Mean seconds per step, where the program prints them."""
-        return None
 
     @property
     def digest(self) -> str:
