@@ -17,9 +17,11 @@ RUN sed -n 's/^\([A-Za-z0-9._-]*==[^ ;\\]*\).*/\1/p' requirements.lock >limits.t
 
 FROM ${PYTHON}
 COPY --from=build /opt/dlperf-orch /opt/dlperf-orch
-ENV PATH=/opt/dlperf-orch/bin:$PATH
-# Playbooks, inventories and the state folder lie in /work; keys come as a read-only ~/.ssh.
-RUN useradd --create-home --uid 1000 dlperf && install -d -o dlperf -g dlperf /work
-USER dlperf
+ENV PATH=/opt/dlperf-orch/bin:$PATH HOME=/home/dlperf
+# Playbooks, inventories and the state folder lie in /work; keys come as a read-only ~/.ssh. The home
+# is open, since `docker run --user` makes it that of whoever owns those.
+RUN useradd --create-home --uid 1000 dlperf && chmod 755 /home/dlperf \
+    && install -d -o dlperf -g dlperf /work
+USER 1000:1000
 WORKDIR /work
 ENTRYPOINT ["dlperf-orch"]

@@ -1,5 +1,6 @@
 """Processes of this machine, told apart from others that have had the same pid."""
 
+import getpass
 import os
 import signal
 import socket
@@ -15,6 +16,14 @@ def me() -> ProcessIdentity:
     """This process."""
     started = _stat(os.getpid()).rpartition(b") ")[2].split()[19].decode()
     return ProcessIdentity(socket.gethostname(), os.getpid(), started, _boot())
+
+
+def user() -> str:
+    """Who runs this program; by number where it has no name, as in a container with ``--user``."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the second from Python 3.13 on
+        return str(os.getuid())
 
 
 def is_here(process: ProcessIdentity) -> bool:

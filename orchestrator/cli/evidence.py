@@ -24,7 +24,10 @@ def archive(
     face: Face,
     sweep_id: Which = None,
     output: Annotated[
-        Path | None, typer.Option(help="The file to write; default: SWEEP-ID.tar.zst here.")
+        Path | None,
+        typer.Option(
+            "--output", "--out", "-o", help="The file to write; default: SWEEP-ID.tar.zst here."
+        ),
     ] = None,
 ) -> int:
     """Write a sweep with all its logs and records into one file."""

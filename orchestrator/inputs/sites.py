@@ -102,9 +102,10 @@ def inventory(
         unfit.append(site.inventory)
     else:
         raise errors.UsageError(
-            f"no inventory is named, and no cluster was found fit in {store.root}",
+            f"no inventory is named, and no cluster was found fit in {store.root}"
+            + (f", not even {', '.join(unfit)}" if unfit else ""),
             code="NO-INVENTORY",
-            fix="name one with --inventory",
+            fix="name one with --inventory; to measure on it, `dlperf-orch provision` it first",
         )
     voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
     if unfit:

@@ -97,6 +97,11 @@ CAUSES = (
 )
 
 
+# Source: Linux, include/uapi/asm-generic/resource.h; the names are those of Docker's ulimits.
+_RLIMITS = {"3": "stack", "6": "nproc", "7": "nofile", "8": "memlock"}
+_RLIMIT = re.compile(r"rlimit type (\d+)")
+
+
 def refusal(text: str, node: str, otherwise: str) -> errors.DlperfError:
     """The error for an engine's message.
 
@@ -104,11 +109,16 @@ def refusal(text: str, node: str, otherwise: str) -> errors.DlperfError:
         text: the message.
         otherwise: the code for a message that matches none of ``CAUSES``.
     """
-    cause = " ".join(text.split()).rstrip(".")
+    cause = _RLIMIT.sub(_with_name, " ".join(text.split()).rstrip("."))
     for entry in CAUSES:
         if re.search(entry.words, cause, re.IGNORECASE):
             return entry.kind(cause, code=entry.code, node=node, fix=entry.fix)
     return errors.UnfitError(cause or "no reason given", code=otherwise, node=node)
+
+
+def _with_name(match: re.Match[str]) -> str:
+    name = _RLIMITS.get(match[1])
+    return f"{match[0]} ({name})" if name else match[0]
 
 
 def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:

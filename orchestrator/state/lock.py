@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import getpass
 import os
 import stat
 import time
@@ -21,7 +20,7 @@ EVERYBODYS = 0o666
 def own(folder: Path) -> Holder:
     """This process as the holder of a lock, with the state folder that it works in."""
     since = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return Holder(processes.me(), getpass.getuser(), since, str(folder.resolve()))
+    return Holder(processes.me(), processes.user(), since, str(folder.resolve()))
 
 
 def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreError:

@@ -1,12 +1,11 @@
 """init: an inventory written from what machines say of themselves."""
 
-import getpass
 import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import disk, errors, words
+from orchestrator import disk, errors, processes, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
@@ -156,7 +155,7 @@ def _node(listed: Listed, login: Login) -> DraftNode:
     return DraftNode(
         name=listed.name,
         address="127.0.0.1" if is_here else listed.address,
-        user=listed.user or login.user or getpass.getuser(),
+        user=listed.user or login.user or processes.user(),
         port=listed.port or login.port or 22,
         identity=listed.identity or login.identity or _key(login),
         is_here=is_here,

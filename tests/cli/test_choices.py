@@ -65,6 +65,7 @@ def test_a_cluster_that_cannot_be_reached_is_nobodys_default(place: Place) -> No
     unreachable(place)
     refused = place.run("sweep", "toy", "--dry-run")
     assert (refused.returncode, "ERROR NO-INVENTORY" in refused.stderr) == (2, True)
+    assert "inventory/nohost.yaml. Fix: " in refused.stderr
     assert place.run("provision", "two").returncode == 0
     unreachable(place)
     done = place.run("sweep", "toy", "--dry-run")

@@ -99,3 +99,18 @@ def test_it_collects_the_logs_of_a_mounted_folder(
     assert "INCOMPLETE: 6 of 7" in done.stdout
     assert "6098.37" in done.stdout
     assert (work / "out" / "report.html").stat().st_uid == 1000
+
+
+def test_it_works_as_whoever_owns_the_mounted_folder(
+    controller: str, dockerd: Dockerd, tmp_path: Path
+) -> None:
+    """A user who has no name in the image: what is written is theirs, and locks name a number."""
+    work = tmp_path / "mine"
+    work.mkdir()
+    os.chown(work, 4321, 4321)
+    run = ("run", "--rm", "--network", "host", "--user", "4321:4321", "--volume", f"{work}:/work")
+    dockerd.docker(*run, controller, "init", "localhost", "-o", "inventory/box.yaml")
+    dockerd.docker(*run, controller, "provision", "box", "--dry-run")
+    assert (work / "inventory" / "box.yaml").stat().st_uid == 4321
+    home = ("--entrypoint", "sh", controller, "-c", "cd && pwd")
+    assert dockerd.docker(*run, *home).strip() == "/home/dlperf"

@@ -32,6 +32,14 @@ def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that was started with `--user`."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)
+    assert processes.user() == "4000000123"
+
+
 def test_who_holds_a_lock_can_be_asked(tmp_path: Path) -> None:
     """Nobody before there is one, the process while it holds, nobody after that."""
     lock = Lock(tmp_path / "lock", "this", tmp_path)
