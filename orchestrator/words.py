@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 NO_SECRETS = "secrets do not belong into these files"
 _LONGEST = 60
@@ -78,6 +79,14 @@ def size(size_bytes: int) -> str:
     digits = 0 if unit == "B" or amount >= 99.95 else 1 if amount >= 9.995 else 2
     text = f"{amount:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
+def moment(text: str) -> str:
+    """A time of a record for a person: ``2026-11-24 10:24:13 UTC``; as it is where it is none."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return text
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.collecting import settled
 from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
@@ -34,17 +34,18 @@ class SweepRow:
 
     def cells(self) -> tuple[str, ...]:
         """It as a row of the table."""
-        shown = [_short(median) for median in self.medians]
-        if len(shown) > MOST:
-            shown = [*shown[:MOST], f"and {len(shown) - MOST} more"]
-        unit = f" {self.unit}" if shown else ""
+        shown = ", ".join(map(_short, self.medians[:MOST]))
+        if shown:
+            shown += f" {self.unit}"
+        if (more := len(self.medians) - MOST) > 0:
+            shown += f", and {more} more"
         return (
             self.name,
             self.cluster or self.state,
-            self.created,
+            words.moment(self.created),
             "" if self.trials is None else str(self.trials),
             self.state if self.valid is None else str(self.valid),
-            ", ".join(shown) + unit,
+            shown,
         )
 
     def document(self) -> dict[str, JSON]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orchestrator import __version__, nodeset
+from orchestrator import __version__, nodeset, words
 from orchestrator.report.markdown_page import Page
 
 
@@ -24,7 +24,7 @@ def facts(page: Page) -> Iterable[Fact]:
         yield Fact(page.say("headline.where"), (_where(page),))
     yield Fact(page.say("headline.source"), (report.source,))
     if report.created:
-        yield Fact(page.say("headline.when"), (report.created,))
+        yield Fact(page.say("headline.when"), (words.moment(report.created),))
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
         yield Fact(page.say("headline.image"), (f"{report.image}, {digest}",))
@@ -46,8 +46,8 @@ def _where(page: Page) -> str:
     if not report.environment:
         return report.cluster
     gpus = dict.fromkeys(rows["GPUs"] for rows in report.environment.values() if "GPUs" in rows)
-    words = [nodeset.fold(list(report.environment)), *gpus]
-    return f"{report.cluster}{page.say('colon')}{page.say('comma').join(words)}"
+    where = [nodeset.fold(list(report.environment)), *gpus]
+    return f"{report.cluster}{page.say('colon')}{page.say('comma').join(where)}"
 
 
 def _version(page: Page) -> str:

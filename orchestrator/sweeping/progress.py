@@ -73,13 +73,13 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
     return Progress(attempt.trial, attempt.number, iteration, last, rate, left)
 
 
-def results(running: Running) -> tuple[Result, ...]:
-    """The results of cases with a valid trial already; empty if the sweep cannot be measured."""
+def results(running: Running) -> tuple[str, tuple[Result, ...]]:
+    """The unit, and results of cases with a valid trial; none if the sweep cannot be measured."""
     try:
-        cases = measured(running.sweep).results
+        found = measured(running.sweep)
     except errors.StoreError:  # collect says why; a sweep that runs is to be seen all the same
-        return ()
-    return tuple(result for result in cases if result.statistics)
+        return "", ()
+    return found.unit, tuple(result for result in found.results if result.statistics)
 
 
 def row(result: Result) -> tuple[str, ...]:

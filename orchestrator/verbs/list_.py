@@ -39,7 +39,7 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
 def _sweeps(store: Store, voice: Voice) -> int:
     rows = sweep_list.rows(store)
     head = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
-    voice.table("sweeps", head, [row.cells() for row in rows])
+    voice.table("sweeps", head, [row.cells() for row in rows], spare=("created", "cluster"))
     if not rows:
         voice.result("no sweeps")
     voice.document([row.document() for row in rows])

@@ -9,7 +9,7 @@ from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.result import NOT_NEEDED, Result
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs, waits
@@ -44,7 +44,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     running = Running.of(store, sweep_id)
     rows, going, failures = _rows(running)
     states = running.states()
-    medians = progress.results(running)
+    unit, medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in failures)
     holder = running.sweep.lock().holder()
     queued = jobs.alive(store, running.cluster)
@@ -69,7 +69,9 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     for job in queued:
         voice.result(waits.told(job))
     _show(voice, rows, going)
-    _show_medians(voice, medians)
+    if medians:
+        head = ("case", "batch", "precision", unit, "trials")
+        voice.table("Medians so far", head, [progress.row(median) for median in medians])
     for failure in folded(failures):
         voice.line(str(failure))
     return code
@@ -109,7 +111,7 @@ def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progr
             voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), _folded(rows))
             return
         head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
-        voice.table("Tasks", head, [row.cells() for row in rows])
+        voice.table("Tasks", head, [row.cells() for row in rows], spare=("name",))
 
 
 def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
@@ -118,12 +120,6 @@ def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
     for row in rows:
         alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row.node)
     return [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
-
-
-def _show_medians(voice: Voice, medians: Sequence[Result]) -> None:
-    if medians:
-        head = ("case", "batch", "precision", "median", "trials")
-        voice.table("Medians so far", head, [progress.row(median) for median in medians])
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:

@@ -149,6 +149,7 @@ def _headline(record: Mapping[str, object]) -> list[str]:
     image = [text(at(record, "plan", key)) for key in ("image", "image_digest")]
     commands = record.get("commands")
     said = [*map(text, map(record.get, keys)), ", ".join(filter(None, image))]
+    said[1] = said[1].partition(".")[0].replace("T", " ")  # to the second, as people write it
     return [*filter(None, said), *(commands if isinstance(commands, list) else [])]
 
 

@@ -156,7 +156,9 @@ def test_status_says_how_far_a_trial_is_and_what_there_is_so_far(place: Place) -
     ]
     assert median["median"] == result["median"]
     assert (median["case"]["nodes"], median["trials_valid"], first["running"]) == (1, 1, [])
-    assert "Medians so far" in place.run("status").stdout
+    table = place.run("status").stdout.partition("Medians so far")[2]
+    assert "images/s" in table
+    assert f"{median['median']:.2f}" in table
     place.rewrite(params="params: {step_s: 0.5}")
     place.start("sweep", "toy", "--case", "1x1")
 

@@ -23,3 +23,17 @@ from orchestrator import words
 def test_sizes_have_three_digits_that_count(size_bytes: int, text: str) -> None:
     """And a unit of powers of 1024, as `free -h` has them."""
     assert words.size(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2026-11-24T10:24:13.756+00:00", "2026-11-24 10:24:13 UTC"),
+        ("2026-11-24T12:24:13+02:00", "2026-11-24 10:24:13 UTC"),
+        ("yesterday", "yesterday"),
+        ("", ""),
+    ],
+)
+def test_a_moment_is_told_to_the_second_in_utc(text: str, said: str) -> None:
+    """What is no time stays as it is."""
+    assert words.moment(text) == said

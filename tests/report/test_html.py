@@ -128,7 +128,7 @@ def test_the_page_begins_with_what_was_measured_and_whether_it_counts() -> None:
     first = page[: page.index("<table")]
     for words in (
         *("INCOMPLETE: 24 of 28 trials", "v100x4: vs[001-004], Tesla V100-SXM2-16GB x 8"),
-        *("2026-09-15T10:11:12Z", "dlperf-orch 0.0.9; this report by "),
+        *("2026-09-15 10:11:12 UTC", "dlperf-orch 0.0.9; this report by "),
         *("dlperf-orch sweep rn50-amp --inventory v100x4", "LOG-CHANGED"),
     ):
         assert words in first, words
