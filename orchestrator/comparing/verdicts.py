@@ -210,11 +210,11 @@ def _needs(case: Samples, difference: float, level: float) -> int | None:
 def _reason(case: Samples, needs: int | None, level: float) -> str:
     first, second = len(case.first), len(case.second)
     if rank_test.least(first, second) > level:
-        least = sizes.least_each(level)
-        return (
-            f"{first} and {second} trials are too few for any claim: needed {least} of each;"
-            f" {needs or 'more than 1000'} of each would probably tell"
-        )
+        few = f"{first} and {second} trials are too few for any claim"
+        least = f"needed {sizes.least_each(level)} of each"
+        if needs is None:
+            return f"{few}: {least}; 1000 that scatter like these would not tell"
+        return f"{few}: {least}; {needs} of each would probably tell"
     if needs is None:
         return "as far apart as the bound, or spread too wide: 1000 trials of each would not tell"
     return f"{needs} trials of each would probably tell"

@@ -66,7 +66,7 @@ def test_too_few_trials_claim_nothing() -> None:
     equal = one((100.0, 100.1, 99.9), (100.0, 100.1, 99.9), slower=0.03)
     assert (equal.kind, equal.gate) == ("unknown", "unknown")
     hopeless = one((100.0, 120.0), (101.0, 119.0))
-    assert hopeless.reason.endswith("needed 4 of each; more than 1000 of each would probably tell")
+    assert hopeless.reason.endswith("needed 4 of each; 1000 that scatter like these would not tell")
 
 
 def test_many_cases_need_more_trials() -> None:
