@@ -250,7 +250,7 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
 
 
 def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
-    """Private SSH keys that other users of this machine may read."""
+    """Private SSH keys that other users of this machine may read; of public ones ssh tells."""
     entries = [
         (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
     ]
@@ -259,7 +259,7 @@ def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
             mode = Path(identity).expanduser().stat().st_mode if identity else 0
         except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
             continue
-        if mode & 0o077:
+        if mode & 0o077 and not str(identity).endswith(".pub"):
             seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
             yield Conflict(path, f"{seen}; needed chmod 600")
 

@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, Fleet
 from orchestrator.inputs import probing, user_files
@@ -72,7 +72,20 @@ def _reached(
     try:
         return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
     except errors.ConfigError as error:
-        seen = "; ".join(f"{mistake.path}: {mistake.text}" for mistake in error.mistakes)
-        named = _ENTRY.sub(lambda match: nodes[int(match[1])].name, seen)
-        fix = "correct the host, or the list that names it"
-        raise errors.UsageError(named, code="HOST", fix=fix) from error
+        raise errors.UsageError(
+            _told(error.mistakes, nodes), code="HOST", fix="correct the command line or the list"
+        ) from error
+
+
+def _told(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
+    """The mistakes by the names of the hosts, not by their places in a document nobody wrote."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for mistake in mistakes:
+        entry, _, key = mistake.path.partition(".")
+        alike.setdefault((key, mistake.text), []).append(_named(entry, nodes))
+    told = (f"{nodeset.fold(hosts)}: {key}: {text}" for (key, text), hosts in alike.items())
+    return _named("; ".join(told), nodes)
+
+
+def _named(text: str, nodes: Sequence[DraftNode]) -> str:
+    return _ENTRY.sub(lambda match: nodes[int(match[1])].name, text)

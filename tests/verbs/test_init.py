@@ -117,6 +117,23 @@ def test_the_next_step_is_what_the_failure_needs(place: Place, tmp_path: Path) -
     assert node.name == platform.node().split(".")[0]  # reached by a number, called by its name
 
 
+def test_what_hosts_cannot_be_reached_by_is_told_once(place: Place, tmp_path: Path) -> None:
+    """A key that others may read, named for all; a public key is told by what reads it."""
+    key = keygen(tmp_path / "id")
+    key.chmod(0o644)
+    words = ("init", "gpu01", "gpu02", "10.0.0.1", "--identity")
+    refused = place.run(*words, str(key))
+    assert refused.returncode == 2
+    assert "ERROR HOST: gpu[01-02],10.0.0.1: identity: others may use" in refused.stderr
+    listed = "gpu01 ansible_host=10.0.0.1\ngpu02 ansible_host=10.0.0.1\n"
+    (place.folder / "hosts.ini").write_text(listed)
+    twice = place.run("init", "--ansible", "hosts.ini")
+    assert "gpu02: address: '10.0.0.1' is also the address of gpu01" in twice.stderr
+    public = place.run(*words, f"{key}.pub")
+    assert public.returncode == 6
+    assert "ERROR SSH-KEY node=gpu[01-02],10.0.0.1: cannot use the key" in public.stderr
+
+
 def test_hosts_are_chosen_from_a_list_and_reached_through_another(place: Place) -> None:
     """One of three, by its name; it is behind a machine that cannot be reached."""
     (place.folder / "hosts.ini").write_text("[all]\nlogin\ngpu[1:2]\n")
