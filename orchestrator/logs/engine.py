@@ -46,12 +46,10 @@ class Reader:
         if not text.endswith((b"\n", b"\r")):
             self._end(text)
             return
-        columns, at = None, 0
+        columns, at = Columns(self.form, text), 0
         while at < len(text):
-            course, block = self._course, None
-            if course:
-                columns = columns or Columns(self.form, text)
-                block = columns.read(at, course, self.line)
+            course = self._course
+            block = columns.read(at, course, self.line) if course else None
             if block and self.run.add_block(block):
                 self.line += len(block.numbers)
                 at += len(block.text)
@@ -99,8 +97,7 @@ class Reader:
         """Whether lines were taken as a block."""
         if self._pause or not self._is_pure or b"\r" in text:
             return False
-        block = of_any(self.form, text, lines, course)
-        self._is_pure = block is not None and self.run.add_block(block)
+        self._is_pure = self.run.add_block(of_any(self.form, text, lines, course))
         return self._is_pure
 
     def _left(self, lines: list[Line], course: Course) -> list[Line] | None:
@@ -114,7 +111,7 @@ class Reader:
         whole = lines[:-1] if self.form.is_half(lines[-1][1]) else lines
         text = b"".join([line + b"\n" for _, line in whole])
         block = of_any(self.form, text, [number for number, _ in whole], course)
-        if block and self.run.add_block(block):
+        if self.run.add_block(block):
             self._patience = 0
             self._is_pure = lines[-1][0] - lines[0][0] == len(lines) - 1
             return lines[len(whole) :]
@@ -244,14 +241,15 @@ class Reader:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
         window.judge(run, stride)
+        start, end = window.moments
         return TrainingLog(
             runs=runs,
             steps=run.steps,
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            start=window.start,
-            end=window.end,
+            start=start,
+            end=end,
             rate=run.rate,
             window_rate=window.rate,
             unit=form.unit,

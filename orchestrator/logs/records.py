@@ -22,14 +22,12 @@ class Records(Window):
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
         super().__init__(ends, form, notes)
         self._newest = deque[Step](maxlen=form.tail)
-        self._behind = 0
         self._inside: tuple[Step, Step] | None = None
         self._latencies_ns: float = 0
         self._doubtful: int | None = None
 
     def add(self, block: Block) -> None:
         """Take the next records."""
-        self._behind += len(block.numbers)
         if self.ends is None:
             self._newest.extend(block.steps(slice(-self._form.tail, None)))
         else:
@@ -53,15 +51,15 @@ class Records(Window):
         mean_s = self._latencies_ns / ((self._rated or 1) * SECOND_NS)  # rounded only here
         self.latency_s = None if isnan(mean_s) else mean_s
 
-    def damage(self) -> None:
-        """Take note of a broken record behind the last one."""
-        self._behind = 0
+    def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
+        """Whether a lost record could lie inside; None where only the end of the log tells it.
 
-    def misses(self, before: int | None, after: int | None) -> bool | None:
-        """Whether a lost record could lie inside; None where only the end of the log tells it."""
+        Args:
+            behind: how many records came after it.
+        """
         if self.ends is not None:
-            return super().misses(before, after)
-        return self._behind < self._form.tail if after is None else None
+            return super().misses(before, after, behind)
+        return behind < self._form.tail if after is None else None
 
     def repeat(self, step: Step, last: Step) -> None:
         """Doubt a record that is printed again, unless it says the same."""

@@ -53,6 +53,7 @@ class Run:
         self._batch: int | None = None
         self._jumps: dict[int, _Times] = {}
         self._damage = _Times("")
+        self._damaged_at = 0
         self._positive = True
         self._in_first_epoch = 0
         self._rates = Rates()
@@ -85,9 +86,9 @@ class Run:
         self._check_rate(step)
         self._take(single(self._form, step))
 
-    def add_block(self, block: Block) -> bool:
+    def add_block(self, block: Block | None) -> bool:
         """Take steps that keep to the run's stride; False if one of them needs a closer look."""
-        if not block.agrees(self._batch, _TOLERANCE):
+        if block is None or not block.agrees(self._batch, _TOLERANCE):
             return False
         self._blame(block.numbers[0])
         if self._form.clock and not block.stamps:
@@ -120,13 +121,14 @@ class Run:
             seen = f"line {line} begins or ends as a record but does not match"
             self._damage = _Times(seen)
         self._damage.times += 1
-        if self.window:
-            self.window.damage()
+        self._damaged_at = self.steps
 
     def _blame(self, number: int | None) -> None:
         """Note the records that were broken since the last step, now that the next is known."""
         last, window, damage = self.last.number if self.last else None, self.window, self._damage
-        inside = window is None or (self.epochs <= 1 and window.misses(last, number))
+        inside = window is None or (
+            self.epochs <= 1 and window.misses(last, number, self.steps - self._damaged_at)
+        )
         if inside is None or not damage.times:
             return
         self._damage = _Times("")

@@ -104,10 +104,7 @@ class Window:
         self._widest = max([self._widest, *gaps])
         self._before = points[-1:]
 
-    def damage(self) -> None:
-        """Take note of a broken record behind the last step."""
-
-    def misses(self, before: int | None, after: int | None) -> bool | None:
+    def misses(self, before: int | None, after: int | None, _behind: int) -> bool | None:
         """Whether a step that was lost between these two, if there are such, could lie inside."""
         if self.ends is None:
             return False
@@ -139,7 +136,7 @@ class Window:
 
         A clock with microseconds does so once in 10 ** 12 windows.
         """
-        start, end, origin_ns = self.start, self.end, self.origin_ns
+        (start, end), origin_ns = self.moments, self.origin_ns
         if not (start and end) or origin_ns is None or end.clock_ns <= start.clock_ns:
             return
         if (start.clock_ns + origin_ns) % SECOND_NS or (end.clock_ns + origin_ns) % SECOND_NS:
@@ -152,12 +149,9 @@ class Window:
         )
 
     @property
-    def start(self) -> Moment | None:
-        return self._moment(self._first)
-
-    @property
-    def end(self) -> Moment | None:
-        return self._moment(self._last)
+    def moments(self) -> tuple[Moment | None, Moment | None]:
+        """Of the first and the last iteration."""
+        return self._moment(self._first), self._moment(self._last)
 
     def _moment(self, number: int) -> Moment | None:
         step, clock_ns = self._taken.get(number, (None, None))
