@@ -1,6 +1,7 @@
 """How the number of one case came to be, gathered from a sweep's records and raw logs."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -145,7 +146,7 @@ def _case(trials: Sequence[Trial], name: str) -> Case:
     )
     if len(cases) == 1:
         return next(iter(cases))
-    every = dict.fromkeys(_names(trial) for trial in trials if not cases or trial.case in cases)
+    every = _names(trial for trial in trials if not cases or trial.case in cases)
     if cases:
         raise errors.UsageError(
             f"{words.shown(name)} fits {words.count(len(cases), 'case')}: {', '.join(every)}",
@@ -161,8 +162,12 @@ def _case(trials: Sequence[Trial], name: str) -> Case:
     )
 
 
-def _names(trial: Trial) -> str:
-    return trial.name_of_case or name_of(trial.case)
+def _names(trials: Iterable[Trial]) -> list[str]:
+    """What each case may be called; where several are called so, the name of its first trial."""
+    first = {trial.case: trial for trial in reversed([*trials])}
+    own = [(trial.name_of_case or name_of(case), trial) for case, trial in first.items()]
+    times = Counter(name for name, _ in own)
+    return [name if times[name] == 1 else trial.name for name, trial in reversed(own)]
 
 
 def _middle(result: Result) -> tuple[Measurement, ...]:

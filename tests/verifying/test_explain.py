@@ -16,6 +16,7 @@ from orchestrator.collecting import explained_page, explanation
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests import ROOT
+from tests.collecting.pytorch_logs import run_of
 from tests.conftest import Place
 from tests.verifying import sweeps
 
@@ -199,6 +200,26 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
         explanation.explained(sweep, "4n8g/amp/255")
     with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1n1g/amp/256"):
         explanation.explained(sweep, "1x*")
+
+
+def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:
+    """Those that differ in a parameter alone: what is listed can be given."""
+    logs = place.state.parent / "logs"
+    for name, scale in (
+        ("dynamic", "static_loss_scale : 1  dynamic_loss_scale : True"),
+        ("static", "static_loss_scale : 128  dynamic_loss_scale : False"),
+    ):
+        log = run_of("1n8g", len(name), 6154.66).log()
+        path = logs / name / "1n8g/r50_b256_amp_1.log"
+        path.parent.mkdir(parents=True)
+        path.write_text(re.sub(r"static_loss_scale : 1  dynamic_loss_scale : True", scale, log))
+    words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
+    refused = place.run("explain", "1n8g/amp/256", *words)
+    assert (refused.returncode, "CASE-AMBIGUOUS" in refused.stderr) == (2, True)
+    names = re.findall(r"\S+/1n8g/r50_b256_amp_1\.log", refused.stderr)
+    assert [name.split("/")[0] for name in names] == ["dynamic", "static"]
+    for name in names:
+        assert f"trial 1: {name}" in place.run("explain", name, *words).stdout
 
 
 def test_the_command_shows_it_also_of_an_archive(place: Place) -> None:
