@@ -31,8 +31,10 @@ def private_key(target: SshTarget) -> Any:
         path = path.expanduser()
         return _key(path, path.stat().st_mtime_ns)
     except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
+        why = getattr(error, "strerror", None) or error
+        why = "it is the public one" if path.suffix == ".pub" and path.exists() else why
         raise errors.LocalError(
-            f"cannot use the key {target.identity}: {getattr(error, 'strerror', None) or error}",
+            f"cannot use the key {target.identity}: {why}",
             code="SSH-KEY",
             node=target.name,
             fix="needed a private key of ssh-keygen's that is readable and has no passphrase;"
