@@ -1,5 +1,6 @@
 """A report, written into its folder and shown."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,10 +9,13 @@ from orchestrator.collecting import report_files
 from orchestrator.collecting.log_sources import Logs
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
-from orchestrator.model.result import NOT_NEEDED
+from orchestrator.model.result import NOT_NEEDED, Measurement
 from orchestrator.report import Language
 from orchestrator.state import contents
 from orchestrator.state.sweep import Sweep
+
+MOST = 4
+"""Lines of one code behind the table, so that it stays in sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +61,31 @@ def write(sweep: Sweep, measured: Report, out: Out) -> None:
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:
+    """Say why trials do not count, or have marks: some lines of each code."""
     for mark in measured.marks:
         voice.line(f"{measured.cluster}: {mark.code}: {mark.message}")
-    for trial in measured.trials:
-        for problem in (*trial.problems, *trial.marks):
-            if trial.state not in ("planned", NOT_NEEDED):
-                voice.line(f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}")
+    for line in reasons(measured.trials):
+        voice.line(line)
     _say_of_sweep(measured, voice)
     for lone in measured.lone:
         for problem in lone.problems:
             path = words.printable(lone.path)
             voice.line(f"{path}: {problem.code}: {problem.message}")
+
+
+def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
+    """What was seen of trials that ran: some lines of each code, and how many more there are."""
+    by_code: dict[str, list[str]] = {}
+    for trial in trials:
+        for problem in (*trial.problems, *trial.marks):
+            if trial.state not in ("planned", NOT_NEEDED):
+                line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
+                by_code.setdefault(problem.code, []).append(line)
+    for code, lines in by_code.items():
+        yield from lines[:MOST]
+        if len(lines) > MOST:
+            more = words.count(len(lines) - MOST, "line")
+            yield f"{code}: {more} more; the report has all of them"
 
 
 def _say_of_sweep(measured: Report, voice: Voice) -> None:

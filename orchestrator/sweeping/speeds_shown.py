@@ -17,8 +17,8 @@ def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
     """Tables of nodes and of groups of them, and what a reader must know of both."""
     for found in speeds.nodes:
         _show_nodes(voice, found)
-    if speeds.groups:
-        _show_groups(voice, playbook, speeds.groups)
+    if groups := speeds.groups:
+        _show_groups(voice, playbook, groups)
     for problem in map(_short, speeds.short):
         voice.line(f"{problem.code}: {problem.message}")
 
