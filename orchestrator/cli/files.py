@@ -31,7 +31,9 @@ def published(
 
 
 @command(app, has_state=False)
-def check(face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...")]) -> int:
+def check(
+    face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
+) -> int:
     """Check inventories, playbooks and image files. Nothing is reached or changed."""
     from orchestrator.verbs import check as verb
 

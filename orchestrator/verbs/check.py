@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.files import yaml_reader
+from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, sites, user_files
 from orchestrator.inputs.user_files import Playbook
 from orchestrator.model.cluster import Cluster
@@ -21,13 +21,16 @@ SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 def check(paths: list[str], voice: Voice) -> int:
     """Validate every file; exit code.
 
+    Args:
+        paths: files, or names, which other commands look up.
+
     Raises:
         ConfigError: with the problems of all files.
     """
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     valid: dict[str, Cluster | Playbook | Image] = {}
-    for path in paths:
+    for path in (str(path) for word in paths for path in _meant(word)):
         try:
             kinds[path], valid[path] = _check(Path(path))
         except errors.ConfigError as error:
@@ -56,6 +59,14 @@ def schema(kind: str) -> str:
     generated = json_schema.of(model)
     draft = {"$schema": "http://json-schema.org/draft-07/schema#"}
     return json.dumps({**draft, **generated, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
+
+
+def _meant(word: str) -> list[Path]:
+    """The file, or every inventory, playbook and image of that name, here or shipped."""
+    if Path(word).exists():
+        return [Path(word)]
+    kinds: tuple[shipped.Kind, ...] = ("inventory", "playbooks", "images")
+    return [path for kind in kinds if (path := shipped.find(kind, word))] or [Path(word)]
 
 
 def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str]:

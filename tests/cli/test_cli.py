@@ -267,6 +267,15 @@ def test_a_file_that_happens_to_have_the_name_hides_no_playbook(place: Place) ->
     assert place.run("sweep", "./toy", "--dry-run").returncode == 2
 
 
+def test_check_takes_names_as_other_commands_do(place: Place) -> None:
+    """Of what lies here and of what ships; one that nobody knows is a file that is not there."""
+    done = place.run("check", "toy", "two", "h100x2", "ngc-pytorch-20.03")
+    assert done.returncode == 0, done.stderr
+    kinds = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if "a valid" in line]
+    assert kinds == ["playbook", "image", "inventory", "inventory", "image"]  # toy is two things
+    assert "nosuch:1:1: cannot be read" in place.run("check", "nosuch").stderr
+
+
 def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     """One line on the terminal, exit 1, and the document; the traceback is in the state folder."""
     broken = (
