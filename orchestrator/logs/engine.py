@@ -9,7 +9,7 @@ from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
 from orchestrator.logs.shapes import Columns, of_any
-from orchestrator.logs.text import LONGEST_RECORD, Line, Raw, lines_that, whole_lines
+from orchestrator.logs.text import LONGEST_RECORD, Raw, lines_that, whole_lines
 from orchestrator.logs.window import Window
 from orchestrator.model.log import TrainingLog
 
@@ -75,48 +75,36 @@ class Reader:
         if at < last and self.form.is_half(text[last:end]):
             end = last
         some = text[at:end]
-        next_line = self.line + some.count(b"\n")
-        lines: list[Line] = []
-        if course and self._takes_all(some, range(self.line, next_line), course):
-            self.line, self._bytes = next_line, min(2 * size, _MOST_BYTES)
+        numbers = range(self.line, self.line + some.count(b"\n"))
+        trusted = None if self._pause else course
+        self._is_pure = bool(trusted and self._is_pure and self._adds(some, numbers, trusted))
+        if self._is_pure:
+            self.line = numbers.stop
             return end
         lines = lines_that(self.form.concerns, some, self.line)
-        left = self._left(lines, course) if course else None
-        if left is not None:
-            lines, self._bytes = left, min(2 * size, _MOST_BYTES)
+        whole = lines[:-1] if lines and self.form.is_half(lines[-1][1]) else lines
+        joined = b"".join([line + b"\n" for _, line in whole]) if trusted else b""
+        if trusted and joined and self._adds(joined, [number for number, _ in whole], trusted):
+            lines, self._is_pure = lines[len(whole) :], len(joined) == len(some)
         elif course and size > _SOME_BYTES:
             self._bytes = _SOME_BYTES
             return at
+        elif joined:  # where it fails, it is tried less and less often
+            self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
+        elif course:
+            self._pause -= bool(self._pause)
         self._libraries.hear(some, self.line)
         for self.line, line in lines:
             self._see(line)
-        self.line = next_line
+        self.line = numbers.stop
         return end
 
-    def _takes_all(self, text: bytes, lines: Sequence[int], course: Course) -> bool:
-        """Whether lines were taken as a block."""
-        if self._pause or not self._is_pure or b"\r" in text:
+    def _adds(self, text: bytes, lines: Sequence[int], course: Course) -> bool:
+        """Whether lines were taken as a block; the next one may be larger."""
+        if not self.run.add_block(of_any(self.form, text, lines, course)):
             return False
-        self._is_pure = self.run.add_block(of_any(self.form, text, lines, course))
-        return self._is_pure
-
-    def _left(self, lines: list[Line], course: Course) -> list[Line] | None:
-        """What is left of lines that had others between them once a block is taken; None if none.
-
-        Where none is, it is tried less and less often.
-        """
-        if self._pause or not lines:
-            self._pause -= bool(self._pause)
-            return None
-        whole = lines[:-1] if self.form.is_half(lines[-1][1]) else lines
-        text = b"".join([line + b"\n" for _, line in whole])
-        block = of_any(self.form, text, [number for number, _ in whole], course)
-        if self.run.add_block(block):
-            self._patience = 0
-            self._is_pure = lines[-1][0] - lines[0][0] == len(lines) - 1
-            return lines[len(whole) :]
-        self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
-        return None
+        self._patience, self._bytes = 0, min(2 * self._bytes, _MOST_BYTES)
+        return True
 
     def _see(self, line: bytes) -> None:
         """Read one line without its end."""

@@ -27,11 +27,13 @@ class _Layout(NamedTuple):
     """Where steps of one shape have their fields.
 
     Args:
-        fields, values: cut all fields out of a step, or its values alone.
+        fields: cuts all fields out of a step.
+        value, values: cut its clock, rate and latency out of a step, or of many at once.
         constant: columns with digits, which are the same in all steps of one writer.
     """
 
     fields: Struct
+    value: Struct
     values: Struct
     constant: tuple[int, ...]
     iteration: range
@@ -62,7 +64,10 @@ class Columns:
         if not _says(text, width, layout, course.numbers(count)):
             return None
         names = [name for name in _names(self._form, is_half=False) if name in _VALUES]
-        fields = _fields(names, layout.values.iter_unpack(text))
+        many, view = layout.values, memoryview(text)
+        whole = len(text) - len(text) % many.size
+        rows = chain(many.iter_unpack(view[:whole]), layout.value.iter_unpack(view[whole:]))
+        fields = _fields(names, rows)
         return _block(self._form, text, lines, fields, course)
 
 
@@ -144,10 +149,12 @@ def _layout(form: Format, shape: bytes) -> _Layout | None:
         if spans[name].start < at:
             return None
         at = spans[name].stop
-    values = _cut([spans[name] for name in spans if name in _VALUES], len(shape))
+    value = _cut([spans[name] for name in spans if name in _VALUES], len(shape))
+    values = Struct("=" + value.format[1:] * _FEW)
     writer = chain.from_iterable(spans.get(name, ()) for name in ("rank", "series", "epoch"))
     constant = tuple(place for place in writer if shape[place] == ord("0"))
-    return _Layout(_cut(spans.values(), len(shape)), values, constant, spans["iteration"])
+    fields = _cut(spans.values(), len(shape))
+    return _Layout(fields, value, values, constant, spans["iteration"])
 
 
 def _cut(places: Iterable[range], width: int) -> Struct:
