@@ -75,6 +75,12 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         )
     jobs = None
     if sources.partition:
+        if login != Login():
+            raise errors.UsageError(
+                "--slurm, and how hosts are reached by SSH; needed one of both",
+                code="HOST",
+                fix="leave out --user, --port, --identity, --agent, --known-hosts and --jump",
+            )
         nodes, answers, jobs = _by_slurm(sources, sources.partition, voice)
     else:
         listed = _listed(sources)
@@ -136,7 +142,8 @@ def _by_slurm(
     sources: Sources, name: str, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
     """One node of a partition, and its answer to a step of Slurm's."""
-    if sources.hosts or sources.hostfile or sources.ansible or sources.scontrol:
+    lists = (sources.hosts, sources.hostfile, sources.ansible, sources.scontrol, sources.pattern)
+    if any(lists):
         raise errors.UsageError(
             "hosts are named beside --slurm; needed one of both",
             code="HOST",

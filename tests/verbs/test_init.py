@@ -63,7 +63,8 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     [
         *((), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")),
         ("localhost", "--account", "perf"),
-        ("gpu01", "ba/d@10.0.0.1"),
+        *(("gpu01", "ba/d@10.0.0.1"), ("--slurm", "main", "--user", "me")),
+        ("--slurm", "main", "--nodes", "gpu*"),
     ],
 )
 def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
