@@ -10,7 +10,7 @@ def first_lines(sweep: Path, said: str) -> tuple[str, str, str]:
     Args:
         said: standard output of `collect`.
     """
-    text = (sweep / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    text = (sweep / "report.md").read_text(encoding="utf-8").replace("\\", "").replace("**", "")
     page = (sweep / "report.html").read_text(encoding="utf-8")
     return (
         said.partition(f"\n{sweep.name}")[0],

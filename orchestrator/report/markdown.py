@@ -67,9 +67,10 @@ def _first(page: Page) -> Iterable[str]:
     yield "\n>\n".join(
         f"> **{escaped(said)}**" for said in verdict.sentences(page.report, page.language)
     )
-    known = verdict.items(page.report, page.language)
+    known = verdict.lines(page.report, page.language)
     if known:
-        yield "\n".join(f"- {escaped(item)}" for item in known)
+        yield "\n".join(f"- **{escaped(begin)}**{escaped(rest)}" for begin, rest in known)
+        yield "<!-- -->"  # else both lists were one
     yield "\n".join(_fact(page, fact) for fact in headline.facts(page))
 
 
