@@ -158,9 +158,7 @@ class Format:
         return re.compile(b"|".join(map(re.escape, self.marks))).search
 
     def match(self, line: bytes) -> re.Match[bytes] | None:
-        """The one step in a line, or in two; None without one, or with another writer's text."""
-        if b"\n" in line:
-            return self.two.search(line)
+        """The one step in a line; None without one, or with another writer's text."""
         for word in self.alone:
             if line.count(word) != 1:
                 return None

@@ -140,11 +140,12 @@ def _layout(form: Format, shape: bytes) -> _Layout | None:
     """
     if b"\r" in shape or nccl.concerns(shape) or form.lost.search(shape):
         return None
-    found = form.match(shape[:-1])
+    is_half = form.is_half(shape)
+    found = form.two.search(shape) if is_half else form.match(shape[:-1])
     if not found or not isfinite(float(found["rate"]) + float(found["latency"] or 0)):
         return None
     spans, at = {}, 0
-    for name in _names(form, is_half=form.is_half(shape)):
+    for name in _names(form, is_half=is_half):
         spans[name] = range(*found.span(name)) if found[name] else range(at, at)
         if spans[name].start < at:
             return None
