@@ -106,7 +106,7 @@ def _unlocked(url: str) -> errors.ImageError:
     return errors.ImageError(
         f"no checksum is known for {url}",
         code="DOWNLOAD-UNLOCKED",
-        fix="dlperf-orch provision INVENTORY --lock accepts it once and records its sha256",
+        fix="provision --lock accepts it once and records its sha256",
     )
 
 
