@@ -103,6 +103,16 @@ def test_what_differs_stands_at_its_node() -> None:
     assert third.gpus.count == 8
 
 
+def test_a_jump_host_stands_at_each_node() -> None:
+    """Where an inventory takes it: a node's own, though all have the same."""
+    jump = "ops@10.0.0.1:2222"
+    _, found = drafted(
+        node("gpu01", "10.0.0.11", answer(), jump=jump),
+        node("gpu02", "10.0.0.12", answer(), jump=jump),
+    )
+    assert [str(member.jump) for member in found.members] == [jump, jump]
+
+
 def test_without_docker_tasks_are_plain_processes() -> None:
     """And without GPUs a playbook needs a device; both are said."""
     text, found = drafted(node("n1", "10.0.0.1", without({})), agent=True)
