@@ -1,5 +1,6 @@
 """Reads logs from files with the reader of their workload."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,15 @@ class Reading:
     workload: str
     window: tuple[int, int] | None
     rule: Rule | None
+
+    def command(self, folder: str) -> str:
+        """The command line that reads the logs of a folder so, for a report's reader."""
+        given = ["dlperf-orch", "collect", "--logs", folder, "--workload", self.workload]
+        if self.window:
+            given += ["--window", ":".join(map(str, self.window))]
+        if self.rule:
+            given += ["--rule", self.rule]
+        return shlex.join(given)
 
     def resolved(self) -> Workload:
         """The workload, whose reader now gives ``rule`` to every log.

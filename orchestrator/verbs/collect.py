@@ -40,6 +40,7 @@ def collect_logs(folder: Path, reading: Reading, voice: Voice, out: Out) -> int:
     """Measure a folder of logs that no sweep of ours made; exit code."""
     workload = reading.resolved()
     measured_logs = report_on(folder, workload, reading.window)
+    measured_logs = replace(measured_logs, commands=(reading.command(measured_logs.source),))
     measured_logs = case_facts.completed(measured_logs, workload, publications.shipped())
     voice.sentences(report.first_lines(measured_logs))
     voice.results(measured_logs)

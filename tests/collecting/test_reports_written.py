@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from orchestrator.collecting.logs import Reading
 from tests import ROOT, SAMPLES
 from tests.conftest import Place
 
@@ -62,6 +63,19 @@ def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
             }
         }
     }
+
+
+def test_a_report_of_logs_says_how_to_make_it_again(place: Place) -> None:
+    """The command line stands first, as in the report of a sweep: where it reads and how."""
+    out, words = place.folder / "out", (*COLLECT, "--rule", "latency")
+    done = place.run(*words, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    command = " ".join(("dlperf-orch", *words))
+    assert f"`{command}`" in (out / "report.md").read_text()
+    assert command in (out / "report.html").read_text()
+    reading = Reading("other", (20, 60), None)
+    begin = "dlperf-orch collect --logs 'a folder'"
+    assert reading.command("a folder") == f"{begin} --workload other --window 20:60"
 
 
 def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
