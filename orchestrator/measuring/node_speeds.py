@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from itertools import pairwise
 from math import exp, log, sqrt
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 
 from orchestrator import nodeset, words
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
@@ -16,6 +16,7 @@ from orchestrator.model.result import Result
 LEAST_GAP = 0.01  # a node that is less than 1 % slower is not named
 ROUNDS = 100  # of the fit; it converges by a factor a round, faster the fuller the table is
 CLOSE = 1e-12
+NAMED = 3  # slow nodes of which each is told with its own lack
 BEST = 2  # trials of a node in pairs: one alone is chance, and of more some had a slow partner
 # Student's t, 97.5 %, of 1 to 10 degrees of freedom. Source: any table of it.
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -77,22 +78,25 @@ def _named(fit: _Fit) -> NodeSpeeds:
         NodeSpeed(node, fit.trials[node], exp(fit.effects[node] - middle))
         for node in sorted(fit.effects)
     )
-    slow = _slow(fit)
-    if not slow:
-        return NodeSpeeds(nodes)
-    fast = fmean(effect for node, effect in fit.effects.items() if node not in slow)
-    by = 1 - exp(fmean(fit.effects[node] for node in slow) - fast)
-    return NodeSpeeds(nodes, slow, by)
+    return NodeSpeeds(nodes, _slow(fit))
 
 
 def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
-    """SLOW-NODE, with the names, if there are any."""
-    if found.by is None:
+    """SLOW-NODE, if there are any: a few each with its own lack, many by their names and range."""
+    if not found.slow:
         return ()
-    others = words.count(len(found.nodes) - len(found.slow), "other node")
-    verb = "is" if len(found.slow) == 1 else "are"
-    slower = f"{nodeset.fold(found.slow)} {verb} {found.by:.1%} slower than the {others}"
-    return (Problem("SLOW-NODE", slower),)
+    speeds = {node.node: node.speed for node in found.nodes}
+    fast = geometric_mean([speeds[node] for node in speeds if node not in found.slow])
+    lacks = {node: round(1 - speeds[node] / fast, 3) for node in found.slow}
+    worst, *others = sorted(lacks, key=lambda node: (-lacks[node], node))
+    if len(others) < NAMED:
+        rest = [f"{node} {lacks[node]:.1%}" for node in others]
+        slower = ", ".join([f"{worst} is {lacks[worst]:.1%}", *rest])
+    else:
+        least = f"{lacks[others[-1]]:.1%} to " if lacks[others[-1]] < lacks[worst] else ""
+        slower = f"{nodeset.fold(found.slow)} are {least}{lacks[worst]:.1%}"
+    than = words.count(len(speeds) - len(lacks), "other node")
+    return (Problem("SLOW-NODE", f"{slower} slower than the {than}"),)
 
 
 def _points(results: Iterable[Result]) -> Iterable[_Point]:

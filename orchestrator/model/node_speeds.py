@@ -24,9 +24,7 @@ class NodeSpeeds:
     Args:
         nodes: in the order of their names; empty where nothing can be compared.
         slow: names of those that are apart from the others by more than chance.
-        by: how much slower these are than the others, such as 0.05; None without any.
     """
 
     nodes: tuple[NodeSpeed, ...] = ()
     slow: tuple[str, ...] = ()
-    by: float | None = None

@@ -15,6 +15,7 @@ from orchestrator.verifying.cases import DerivedCase
 from orchestrator.verifying.marks import Mark
 
 LEAST_GAP = 0.01
+TOLD_ONE_BY_ONE = 3
 # 97.5 %, of 1 to 10 degrees of freedom. Source: any table of Student's t.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
@@ -165,6 +166,9 @@ def _marks(slow: Sequence[str], effects: dict[str, float]) -> list[Mark]:
     if not slow:
         return []
     fast = fmean(effect for node, effect in effects.items() if node not in slow)
-    by = 1 - exp(fmean(effects[node] for node in slow) - fast)
-    others = f"{len(effects) - len(slow)} other node"
-    return [Mark("SLOW-NODE", (nodeset.fold(slow), f"{by:.1%}", others))]
+    lacks = sorted((round(exp(effects[node] - fast) - 1, 3), node) for node in slow)
+    facts = [fact for lack, node in lacks for fact in (node, f"{-lack:.1%}")]
+    if len(slow) > TOLD_ONE_BY_ONE:
+        reach = sorted({lack for lack, _ in lacks[:: len(lacks) - 1]}, reverse=True)
+        facts = [nodeset.fold(slow), *(f"{-lack:.1%}" for lack in reach)]
+    return [Mark("SLOW-NODE", (*facts, f"{len(effects) - len(slow)} other node"))]

@@ -1,6 +1,7 @@
 """The speed of nodes beside one another: slow ones are named, and chance names none."""
 
 import random
+import re
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -47,7 +48,15 @@ def test_slow_nodes_are_named_in_nearly_all_draws(slow: tuple[str, ...]) -> None
     found = [drawn(dice, slow) for _ in range(DRAWS)]
     named = [speeds for speeds in found if speeds.slow == slow]
     assert len(named) >= 0.99 * DRAWS
-    assert all(speeds.by == pytest.approx(0.05, abs=0.015) for speeds in named)
+    lacks = [float(by) for found in named for by in re.findall(r"([\d.]+)%", told(found))]
+    assert len(lacks) == len(slow) * len(named)
+    assert lacks == pytest.approx([5.0] * len(lacks), abs=1.5)
+
+
+def told(found: NodeSpeeds) -> str:
+    """What is said of slow nodes."""
+    (mark,) = node_speeds.marks(found)
+    return mark.message
 
 
 @pytest.mark.parametrize(("cases", "repeats"), [(1, 5), (1, 7), (2, 7), (3, 5)])
@@ -65,18 +74,27 @@ def test_a_difference_below_one_percent_names_nobody() -> None:
     found = node_speeds.speeds([result(1, *trials)])
     assert [speed.trials for speed in found.nodes] == [3, 3, 3, 3]
     assert found.nodes[2].speed == pytest.approx(99.5 / 99.75, abs=1e-4)
-    assert (found.slow, found.by, node_speeds.marks(found)) == ((), None, ())
+    assert (found.slow, node_speeds.marks(found)) == ((), ())
 
 
 def test_the_mark_names_the_slow_nodes_and_by_how_much() -> None:
-    """Folded; two groups of slow nodes are both named."""
+    """Each with its own lack, the worst first: no number between two groups is anybody's."""
     rates = {"n1": 100.0, "n2": 90.0, "n3": 95.0, "n4": 100.0, "n5": 100.0}
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
     found = node_speeds.speeds([result(1, *trials)])
     assert found.slow == ("n2", "n3")
     (mark,) = node_speeds.marks(found)
     assert mark.code == "SLOW-NODE"
-    assert mark.message == "n[2-3] are 7.5% slower than the 3 other nodes"
+    assert mark.message == "n2 is 10.0%, n3 5.0% slower than the 3 other nodes"
+
+
+@pytest.mark.parametrize(("last", "by"), [(94.0, "5.0% to 6.0%"), (95.0, "5.0%")])
+def test_many_slow_nodes_are_folded(last: float, by: str) -> None:
+    """With the least and the most that they lack."""
+    rates = {f"n{n}": 100.0 if n < 6 else 95.0 for n in range(1, 10)} | {"n9": last}
+    trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
+    found = node_speeds.speeds([result(1, *trials)])
+    assert told(found) == f"n[6-9] are {by} slower than the 5 other nodes"
 
 
 def test_one_fast_node_makes_the_others_slow() -> None:
@@ -85,7 +103,7 @@ def test_one_fast_node_makes_the_others_slow() -> None:
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
     found = node_speeds.speeds([result(1, *trials)])
     (mark,) = node_speeds.marks(found)
-    assert mark.message == "n[2-3] are 5.0% slower than the 1 other node"
+    assert mark.message == "n2 is 5.0%, n3 5.0% slower than the 1 other node"
     (one,) = node_speeds.marks(replace(found, slow=("n2",)))
     assert one.message.startswith("n2 is ")
 

@@ -95,7 +95,6 @@ def test_a_node_can_do_what_it_did_in_its_two_best_trials() -> None:
     assert [speed.speed for speed in found.nodes] == pytest.approx([1, 0.9, 1])
     assert [speed.trials for speed in found.nodes] == [4, 4, 4]
     assert found.slow == ("b",)
-    assert found.by == pytest.approx(0.1)
     assert speeds(once).slow == ()  # three trials of three nodes: nothing tells chance
 
 

@@ -79,7 +79,7 @@ def whole() -> Report:
     return sweep(
         medians.compared(found),
         node_speeds=NodeSpeeds(
-            (NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 0.91)), ("vs002",), 0.09
+            (NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 0.91)), ("vs002",)
         ),
         marks=(Problem("SLOW-NODE", "vs002 is 9.0 % slower than the others"),),
         canary=Watched(found[0].case, places, canaries, 0.04, 0.03, drifts),

@@ -314,11 +314,7 @@ def test_plain_lines_and_the_live_view_name_each_trial(lanes: Place) -> None:
     done = lanes.run("sweep", "toy")
     assert done.returncode == 0, done.stderr
     for repeat in range(1, 7):
-        (line,) = (
-            line
-            for line in done.stderr.splitlines()
-            if f"fp32_{repeat}" in line and " valid" in line
-        )
+        (line,) = (line for line in done.stderr.splitlines() if f"fp32_{repeat} a1: valid" in line)
         assert line.startswith("[")
     numbers = [line.split("/")[0] for line in done.stderr.splitlines() if "a1: valid" in line]
     assert len(set(numbers)) == len(numbers)
