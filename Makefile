@@ -58,7 +58,7 @@ real: $(READY)
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
 lock: $(READY)
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --unsafe-package torch --no-header \
+	$(BIN)/pip-compile --quiet --no-strip-extras --generate-hashes --unsafe-package torch --no-header \
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-annotate --no-config \
 	    --extra dev --extra demo --output-file requirements.lock pyproject.toml
 	sed -i -e '/^$$/d' -e '/^# WARNING/,$$d' requirements.lock # it warns of torch, which is left out on purpose

@@ -17,7 +17,7 @@ from tests import ROOT
 
 FILE = ROOT / "dlperf-orch.cdx.json"
 NAME = "dlperf-orch"
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
