@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from orchestrator import __version__
 from tests import ROOT
@@ -80,6 +82,20 @@ def test_the_bill_is_what_the_lock_pins() -> None:
     assert all(part["properties"] for part in bill["components"])
     refs = {part["ref"] for part in bill["dependencies"]}
     assert {ref for part in bill["dependencies"] for ref in part["dependsOn"]} <= refs
+
+
+def test_the_lock_pins_extras_where_they_are_needed() -> None:
+    """Else pip takes the newest release for `coverage[toml]`, and refuses it: it has no hash."""
+    text = (ROOT / "requirements.lock").read_text()
+    needed = [
+        f"\n{requirement.name}[{','.join(sorted(requirement.extras))}]=="
+        for name in sbom.pins()
+        for requirement in map(Requirement, distribution(name).requires or ())
+        if requirement.extras
+        and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
+    ]
+    assert needed
+    assert [pin for pin in needed if pin not in text] == []
 
 
 def test_the_version_stands_in_one_place() -> None:
