@@ -35,7 +35,7 @@ LEFT_S = 90  # of the job's time, beside what an attempt may take
 
 
 class Slurm:
-    """The nodes of one job, in Slurm's order; they run one attempt at a time.
+    """The nodes of one job, in Slurm's order; a node runs one attempt at a time.
 
     Args:
         state: the state folder, on a file system that all nodes share.
@@ -62,8 +62,8 @@ class Slurm:
 
     @property
     def lanes(self) -> int:
-        """One: a second trial in the job could disturb the first."""
-        return 1
+        """One per node of the job."""
+        return len(self._seats)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -2,11 +2,10 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import combinations
 
 import pytest
 
+from tests.spans import side_by_side, spans
 from tests.virtual import Desk
 from tests.waiting import wait_for
 
@@ -44,36 +43,6 @@ def training(desk: Desk) -> set[str]:
     return {name.rpartition("-a1-r")[0] for name in names}
 
 
-@dataclass(frozen=True)
-class Span:
-    """When the attempt that counts of a trial began and ended, and on which nodes it ran."""
-
-    began: str
-    ended: str
-    nodes: frozenset[str]
-
-
-def spans(desk: Desk) -> dict[str, Span]:
-    """By trial."""
-    began = {(event["trial"], event["attempt"]): event["at"] for event in desk.said("intent")}
-    ended = {(event["trial"], event["attempt"]): event["at"] for event in desk.said("outcome")}
-    found = {}
-    for trial, outcome in desk.outcomes().items():
-        which = trial, outcome["attempt"]
-        nodes = frozenset(task["node"] for task in outcome["tasks"])
-        found[trial] = Span(began[which], ended[which], nodes)
-    return found
-
-
-def side_by_side(found: dict[str, Span]) -> list[tuple[str, str]]:
-    """Trials that ran at one time, two by two."""
-    return [
-        (one, other)
-        for one, other in combinations(found, 2)
-        if found[one].began < found[other].ended and found[other].began < found[one].ended
-    ]
-
-
 def test_trials_side_by_side_over_ssh_lose_nothing_to_a_killed_controller(unhurried: Desk) -> None:
     """Each trial once, on nodes of its own; what ran beside it is marked."""
     name = unhurried.playbook("packed", PACKED)
@@ -87,15 +56,13 @@ def test_trials_side_by_side_over_ssh_lose_nothing_to_a_killed_controller(unhurr
 
     valid = [event["trial"] for event in unhurried.said("outcome") if event["state"] == "valid"]
     assert len(valid) == len(set(valid)) == 6
-    found = spans(unhurried)
-    for one, other in side_by_side(found):
-        assert not found[one].nodes & found[other].nodes
+    events = [*unhurried.said("intent"), *unhurried.said("outcome")]
+    pairs = side_by_side(spans(events, unhurried.outcomes().values()))
+    assert pairs
     assert not unhurried.left()
 
     cases = unhurried.json("collect")["cases"]
     beside = {trial["trial"]: trial["beside"] for case in cases for trial in case["trials"]}
-    pairs = side_by_side(found)
-    assert pairs
     for one, other in pairs:
         assert one in beside[other]
         assert other in beside[one]

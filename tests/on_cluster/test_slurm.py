@@ -20,6 +20,7 @@ from tests.cluster.slurm import PREEMPTING, call, lacking
 from tests.docs import running
 from tests.docs.pages import ROOT
 from tests.login import PROGRAM, SLOW, Login, ended
+from tests.spans import side_by_side, spans
 from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -233,6 +234,24 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     assert "WALLTIME" in said
     login.whole(2)
     assert {event["state"] for event in login.events("outcome")} == {"valid"}
+    login.nothing_left()
+
+
+def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
+    """With `pack: disjoint`, each on nodes of its own; Slurm shows steps of two gangs at once."""
+    login.inventory(nodes=4)
+    login.playbook(("1x1", "2x1"), step_s=0.2)
+    path = login.folder / "playbooks" / "toy.yaml"
+    path.write_text(path.read_text().replace("repeats: 1,", "repeats: 3, pack: disjoint,"))
+    running = login.start(*PROGRAM, "sweep", "toy")
+    wait_for(lambda: len(login.gangs()) > 1, "two gangs at once")
+    code, said = ended(running)
+    assert code == 0, said
+    login.whole(6)
+    outcomes = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
+    assert side_by_side(spans([*login.events("intent"), *login.events("outcome")], outcomes))
+    for result in json.loads(login.run("collect", "--json").stdout)["cases"]:
+        assert {mark["code"] for mark in result["marks"]} >= {"BESIDE"}
     login.nothing_left()
 
 
