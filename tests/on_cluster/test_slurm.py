@@ -237,22 +237,49 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     login.nothing_left()
 
 
-def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
-    """With `pack: disjoint`, each on nodes of its own; Slurm shows steps of two gangs at once."""
+PACKED = "repeats: 3, pack: disjoint,"
+
+
+def packed(login: Login) -> "subprocess.Popen[str]":
+    """A sweep over four nodes of which two gangs run."""
     login.inventory(nodes=4)
     login.playbook(("1x1", "2x1"), step_s=0.2)
     path = login.folder / "playbooks" / "toy.yaml"
-    path.write_text(path.read_text().replace("repeats: 1,", "repeats: 3, pack: disjoint,"))
+    path.write_text(path.read_text().replace("repeats: 1,", PACKED))
     running = login.start(*PROGRAM, "sweep", "toy")
     wait_for(lambda: len(login.gangs()) > 1, "two gangs at once")
-    code, said = ended(running)
-    assert code == 0, said
+    return running
+
+
+def apart(login: Login) -> None:
+    """Every trial of it is valid once; those that met ran on nodes of their own, and are marked."""
     login.whole(6)
     outcomes = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
     assert side_by_side(spans([*login.events("intent"), *login.events("outcome")], outcomes))
     for result in json.loads(login.run("collect", "--json").stdout)["cases"]:
         assert {mark["code"] for mark in result["marks"]} >= {"BESIDE"}
     login.nothing_left()
+
+
+def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
+    """With `pack: disjoint`, as steps that Slurm shows at once."""
+    code, said = ended(packed(login))
+    assert code == 0, said
+    apart(login)
+
+
+@pytest.mark.long
+def test_a_controller_killed_among_several_gangs_loses_no_trial(login: Login) -> None:
+    """All of them end with its job, and are measured anew in the next one."""
+    running = packed(login)
+    login.cluster.node(0).must("kill -KILL $(pgrep -f '[o]rchestrator sweep toy')")
+    assert ended(running)[0] != 0
+    login.nothing_left()
+    done = login.run("sweep", "toy")
+    assert done.returncode == 0, done.stderr
+    states = [event["state"] for event in login.events("outcome")]
+    assert states.count("infra-lost") >= 2
+    apart(login)
 
 
 @pytest.mark.long
