@@ -1,15 +1,18 @@
-"""Rules about a node's Docker engine: is it there, has it room, can it give GPUs?"""
+"""Rules about a node's Docker engine: is it there, has it room, can it give GPUs?
+
+``DISK-FULL`` is of its own folder here; where attempts lie, in ``machine``.
+"""
 
 from collections.abc import Iterator
 
 from orchestrator import words
 from orchestrator.checks.gpu import older
+from orchestrator.checks.machine import LEAST_DISK_MIB
 from orchestrator.model.container import Container
 from orchestrator.model.facts import Silent
 from orchestrator.model.node import Node
 from orchestrator.model.site import DockerFacts, Finding
 
-LEAST_DISK_MIB = 1024
 _BOUNDED = frozenset({"local", "journald"})
 _SAFE_TOOLKIT, _SAFE_RUNC = "1.17.8", "1.1.12"
 _SILENT = {

@@ -1,4 +1,4 @@
-"""Options of several commands, their completion and their validation."""
+"""Options of several commands, their completion and checks; what they do is in ``command``."""
 
 import re
 from collections.abc import Callable

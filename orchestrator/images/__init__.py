@@ -1,12 +1,13 @@
 """Container images: what goes into one and what it is called, and what a node still lacks. Pure.
 
 ``base_names`` takes the name of a base apart; ``recipe`` turns an image definition, the digest of
-its base and the checksums of its parts into a tag; ``todo`` says what is left until every node has
-it. Which digest of a base is believed (lock, last provisioning, registry) is decided in
-``provisioning/image_digests``.
+its base and the checksums of its parts into a tag; ``needed`` says what is left until every node
+has it: pull, build, carry. Which digest of a base is believed (lock, last provisioning, registry)
+is decided in ``provisioning/image_digests``.
 """
 
 from orchestrator.images.base_names import Reference, pinned, reference
+from orchestrator.images.needed import Action, HeldImage, actions
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
     ImageRecipe,
@@ -17,7 +18,6 @@ from orchestrator.images.recipe import (
     labels,
     tag,
 )
-from orchestrator.images.todo import Action, HeldImage, actions
 
 __all__ = [
     "INPUTS_LABEL",

@@ -1,4 +1,4 @@
-"""results.csv: a row per case, or per log where there are no cases."""
+"""The text of results.csv: a row per case, or per log where there are no cases."""
 
 import csv
 import io

@@ -1,7 +1,9 @@
 """Schedulers give nodes and run gangs on them; nothing outside this room knows how.
 
-To add one, write a module here that implements ``Scheduler``, and choose it in ``choice`` by what
-the inventory says. Nodes have the names of the inventory.
+``fanout`` gives nodes and ports over SSH and on this machine, ``slurm`` those of a job, with ports
+by ``slurm_nodes``; ``gangs`` runs what was given, under Slurm as a ``gang_step``; ``locks`` keeps
+other controllers off. To add one, write a module here that implements ``Scheduler``, and choose it
+in ``choice`` by what the inventory says. Nodes have the names of the inventory.
 """
 
 from collections.abc import Callable, Collection, Mapping

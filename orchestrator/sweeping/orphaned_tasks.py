@@ -1,4 +1,4 @@
-"""What sweeps whose controllers are gone may have left observed_sweep."""
+"""What sweeps whose controllers are gone may have left running."""
 
 import contextlib
 

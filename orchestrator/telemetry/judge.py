@@ -1,6 +1,7 @@
 """What the state of its nodes says of a trial: medians, energy, and marks. Pure.
 
-Bounds are told in ``docs/state-of-machines.md``.
+Temperatures are shown and judged by nothing, since what throttles says so itself. Bounds are told
+in ``docs/state-of-machines.md``.
 """
 
 from collections.abc import Iterable, Sequence

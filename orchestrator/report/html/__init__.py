@@ -1,6 +1,7 @@
 """report.html: the whole report in one file that asks nobody for anything.
 
-``tables`` and ``evidence`` make its parts, ``style`` says how it looks. No script, no picture from
+A new section is a line in ``_sections``, here. ``tables``, ``dlperf_tables``, ``machines`` and
+``evidence`` make its parts, ``style`` says how it looks. No script, no picture from
 elsewhere: the policy in its head forbids them, so that text that was missed cannot fetch either.
 """
 
@@ -13,7 +14,7 @@ from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
 from orchestrator.report.figures import WIDTH, Figure
 from orchestrator.report.figures.machines import NAME
-from orchestrator.report.html import documents, evidence, machines, style, tables
+from orchestrator.report.html import dlperf_tables, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
 from orchestrator.report.phrases import Language
@@ -134,9 +135,9 @@ def _figures(page: Page, drawn: Sequence[Figure]) -> Iterable[Element]:
 
 
 def _result(page: Page) -> Iterable[Element]:
-    yield from documents.by_gpus(page)
+    yield from dlperf_tables.by_gpus(page)
     yield from tables.results(page)
-    yield from documents.cases(page)
+    yield from dlperf_tables.cases(page)
 
 
 def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
@@ -148,7 +149,7 @@ def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
 def _environment(page: Page, wired: Iterable[Figure]) -> Iterable[Element]:
     yield from tables.environment(page)
     yield from (_figure(page, figure) for figure in wired)
-    yield from documents.topologies(page)
+    yield from dlperf_tables.topologies(page)
 
 
 def _section(section: _Section) -> Element:
