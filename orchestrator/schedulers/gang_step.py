@@ -36,6 +36,9 @@ class GangStep:
         self._lock = threading.Lock()
         self._created = 0
         self._srun: subprocess.Popen[bytes] | None = None
+        self._over = threading.Event()
+        self._over_at = 0.0
+        self._lines: list[tuple[float, str]] = []
         self._opened = self._told = False
         self._gone_at = self._failed_at = 0.0
         self._looked_at = self._states_at = 0.0
@@ -58,10 +61,36 @@ class GangStep:
                 self._srun = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
                     stderr=said,
                     start_new_session=True,
                 )
+            self._states_at = time.monotonic()  # they were looked at when they were allocated
+            threading.Thread(target=self._attend, args=(self._srun,), daemon=True).start()
+
+    def _attend(self, srun: "subprocess.Popen[bytes]") -> None:
+        """Keep what the tasks say at their ends, and when, until srun has ended."""
+        for line in srun.stdout or ():
+            self._lines.append((time.monotonic(), line.decode(errors="replace")))
+        srun.wait()
+        self._over_at = time.monotonic()
+        self._over.set()
+
+    def clean(self) -> Mapping[str, tuple[float, frozenset[int]]]:
+        """By node, when its task saw no process of any gang there, and the ports that were busy.
+
+        Of nodes alone on which nothing can have begun since: the step ended soon after.
+        """
+        if not self._over.is_set():
+            return {}
+        said: dict[str, list[str]] = {}
+        seen: dict[str, tuple[float, frozenset[int]]] = {}
+        for at, line in self._lines:
+            node, _, words = line.rstrip("\n").partition(" ")
+            said.setdefault(node, []).append(words)
+            if words == "clean" and self._over_at - at <= slurm_nodes.FRESH_S:
+                seen[node] = at, slurm_nodes.listening(said[node])
+        return seen
 
     def words(self, cpus: int | str, options: Sequence[str]) -> Sequence[str]:
         """The words that start the step."""
@@ -108,10 +137,8 @@ class GangStep:
         Raises:
             LeftoverError: it does not end.
         """
-        if self._srun is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._srun.wait(patience_s)
-                return
+        if self._srun is not None and self._over.wait(patience_s):
+            return
         deadline = time.monotonic() + STEP_END_S
         while ids := self._ids():
             for step in ids:
@@ -124,12 +151,9 @@ class GangStep:
                     fix=f"scancel {ids[0]}",
                 )
             time.sleep(0.1)
-        if self._srun is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._srun.wait(1.0)
-            if self._srun.poll() is None:  # srun itself, which holds nothing any more
-                self._srun.kill()
-                self._srun.wait()
+        if self._srun is not None and not self._over.wait(1.0):
+            self._srun.kill()  # srun itself, which holds nothing any more
+            self._over.wait()
 
     def gone_s(self) -> float | None:
         """For how long no step has run; None while one runs, or has not been started yet."""
@@ -137,7 +161,7 @@ class GangStep:
             return time.monotonic() - self._gone_at
         if self._srun is None and self._created:
             return None
-        if self._srun is not None and self._srun.poll() is None:
+        if self._srun is not None and not self._over.is_set():
             return None
         if self._srun is None and not self._is_absent():
             return None
@@ -153,7 +177,8 @@ class GangStep:
             if now - self._states_at > fresh:
                 self._states_at = now
                 with contextlib.suppress(errors.DlperfError):
-                    self._states = slurm_nodes.health(self._attempt.handle, self._attempt.nodes)
+                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    self._states = slurm_nodes.health(job, self._attempt.nodes)
         return self._states.get(node, "")
 
     def lost(self, node: str) -> bool:
@@ -184,8 +209,7 @@ class GangStep:
     def short_of_memory(self) -> frozenset[str]:
         """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
         if self._srun is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._srun.wait(ENDING_S)
+            self._over.wait(ENDING_S)
         return slurm_ends.short_of_memory(self.printed())
 
     def any_down(self) -> bool:
@@ -215,7 +239,7 @@ class GangStep:
         return [step for step, name in running.items() if name == wanted]
 
     def _say(self, line: bytes) -> bool:
-        if self._srun is None or self._srun.stdin is None or self._srun.poll() is not None:
+        if self._srun is None or self._srun.stdin is None or self._over.is_set():
             return False
         try:
             self._srun.stdin.write(line)

@@ -52,6 +52,7 @@ class Slurm:
         self._lock = threading.Lock()
         self._taken: set[str] = set()
         self._lost: set[str] = set()
+        self._looks = slurm_nodes.Looks()
 
     def __enter__(self) -> "Slurm":
         return self
@@ -82,9 +83,10 @@ class Slurm:
 
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes of the job that fit and are free, cleared of what gangs left there."""
-        self._suffices(request)
+        job = slurm_queue.shown(self._job)
+        self._suffices(request, job)
         with self._lock:
-            self._lost |= self._down()
+            self._lost |= self._down(job)
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
@@ -92,8 +94,12 @@ class Slurm:
             if len(given) < request.nodes:
                 return None
             self._taken |= {seat.node for seat in given}
+        names = [seat.node for seat in given]
         try:
-            port = slurm_nodes.ready(self._fleet, self._job, request, given)
+            busy = self._looks.take(names)
+            if busy is None:
+                busy = slurm_nodes.swept(self._fleet, self._job, request, names)
+            port = slurm_nodes.free_port(request, names, busy)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
             raise
@@ -125,6 +131,8 @@ class Slurm:
     def clear(self, attempt: Attempt) -> None:
         """End the step, and what of it is left on the nodes of this job."""
         self._of(attempt).clear(attempt)
+        if attempt.handle == self._job:
+            self._looks.seen.update(self._tasks.clean(attempt))
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on the nodes of this job, found by their ids."""
@@ -178,21 +186,21 @@ class Slurm:
         """The gangs, also of nodes that an earlier job had."""
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
-    def _suffices(self, request: Request) -> None:
+    def _suffices(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
-        if slurm_ends.is_preempted(self._job):
+        if slurm_ends.is_preempted(job):
             raise errors.TimeOver(
                 "Slurm ends the job soon, to make room for one of higher priority",
                 code="PREEMPTED",
                 trial=request.trial,
                 fix="run the same command again: it goes on in another job",
             )
-        left_s = slurm_queue.time_left_s(self._job)
+        left_s = slurm_queue.time_left_s(job)
         needed_s = request.time_s + LEFT_S
         if left_s is None or left_s >= needed_s:
             return
         needed = f"an attempt may take {request.time_s:g} s, and {LEFT_S} s are for ending"
-        limit_s = slurm_queue.time_limit_s(self._job)
+        limit_s = slurm_queue.time_limit_s(job)
         if limit_s is not None and limit_s < needed_s:
             raise errors.UnfitError(
                 f"jobs have {limit_s} s; {needed}",
@@ -207,9 +215,9 @@ class Slurm:
             fix="run the same command again: it goes on in another job",
         )
 
-    def _down(self) -> set[str]:
+    def _down(self, job: Mapping[str, str]) -> set[str]:
         with contextlib.suppress(errors.LocalError):
-            states = slurm_nodes.health(self._job, [seat.node for seat in self._seats])
+            states = slurm_nodes.health(job, [seat.node for seat in self._seats])
             return {node for node, state in states.items() if slurm_nodes.is_down(state)}
         return set()
 

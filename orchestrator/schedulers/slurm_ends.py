@@ -1,6 +1,7 @@
 """Why Slurm ended what it ran, where its exit codes do not tell."""
 
 import re
+from collections.abc import Mapping
 
 from orchestrator import errors, nodeset
 from orchestrator.schedulers import slurm_queue
@@ -9,7 +10,6 @@ MOST_NODES = 100_000
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
 _BETWEEN = re.compile(r",(?![^\[]*\])")
-_IN_GRACE = re.compile(r"\bPreemptTime=\d")
 
 
 def was_preempted(job: str, said: bytes) -> bool:
@@ -21,7 +21,12 @@ def was_preempted(job: str, said: bytes) -> bool:
     Raises:
         LocalError: Slurm cannot be asked.
     """
-    return _BY_STEPD in said or is_preempted(job)
+    if _BY_STEPD in said:
+        return True
+    try:
+        return is_preempted(slurm_queue.shown(job, patience_s=0.0))
+    except errors.UnfitError:
+        return False  # no such job any more
 
 
 def short_of_memory(said: bytes) -> frozenset[str]:
@@ -53,17 +58,9 @@ def recorded(job: slurm_queue.Job) -> str:
     return state if state.partition(" ")[0] in slurm_queue.ENDED else ""
 
 
-def is_preempted(job: str) -> bool:
-    """Whether a job has to make room for another: it runs on only while its grace lasts.
+def is_preempted(job: Mapping[str, str]) -> bool:
+    """Whether a job, by its fields, has to make room for another: it runs on while its grace lasts.
 
     Its steps are told at once, its script and its time limit are not.
-
-    Raises:
-        LocalError: Slurm cannot be asked.
     """
-    try:
-        said = slurm_queue.call("scontrol", "-o", "show", "job", job, patience_s=0.0)
-    except errors.UnfitError:
-        return False  # no such job any more
-    own = (line for line in said.splitlines() if line.startswith(f"JobId={job} "))
-    return any(_IN_GRACE.search(line) for line in own)  # of an array's last task all are shown
+    return job.get("PreemptTime", "")[:1].isdigit()

@@ -1,13 +1,16 @@
 """Nodes of a Slurm job: their states, and made ready for a gang: swept, and a port chosen."""
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, PATIENCE, SUPERVISOR_S
 from orchestrator.fleet import Answer, Fleet, settled
 from orchestrator.model.allocation import Request
-from orchestrator.model.plan import Seat
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
@@ -15,7 +18,7 @@ LOGGER = logging.getLogger("dlperf.slurm")
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 # $1: the job; $2: the user's jobs that live, with blanks between; $3: the docker command, or
 # nothing. Ends what earlier gangs of this job or of jobs that are over left, by environment and
-# label, and prints what; then the ports at which somebody listens, as the kernel writes them.
+# label, and prints what; then the lines of the kernel's tables for ports at which somebody listens.
 READY = """
 job=$1 live=$2 docker=$3
 left() { # JOB: whether nothing of it should run
@@ -34,21 +37,61 @@ done
     [ "$user" = "$(id -u):$(id -g)" ] || continue # another user's, who may end it
     $docker rm --force --volumes "$name" >/dev/null && echo "ended $name" || echo "left $name"
 done
-sed -nE 's/^ *[0-9]+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A .*/port \\1/p' \\
-    /proc/net/tcp /proc/net/tcp6 2>/dev/null
+sed -n '/ 0A /p' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 true
 """
+_LISTENS = re.compile(r"^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ")
+FRESH_S = 1.0  # in which what was seen of a node at the end of a gang holds for the next one
 
 
-def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> int:
-    """A port that is free on all these nodes, which are swept in the same step.
+@dataclass(slots=True)
+class Looks:
+    """What steps of gangs saw of their nodes at their own end: each counts once, and not for long.
+
+    Args:
+        seen: by node, when nothing of any gang ran there, and the ports that were busy.
+    """
+
+    seen: dict[str, tuple[float, frozenset[int]]] = field(default_factory=dict)
+
+    def take(self, nodes: Sequence[str]) -> frozenset[int] | None:
+        """Ports that are busy on some of these nodes; None if one of them has to be looked at."""
+        looks = [self.seen.pop(node, (-inf, frozenset[int]())) for node in nodes]
+        oldest = min(at for at, _ in looks)
+        if time.monotonic() - oldest > FRESH_S:
+            return None
+        return frozenset().union(*(ports for _, ports in looks))
+
+
+def listening(lines: Iterable[str]) -> frozenset[int]:
+    """The ports of the kernel's tables at which somebody listens."""
+    return frozenset(int(found[1], 16) for line in lines if (found := _LISTENS.match(line)))
+
+
+def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> int:
+    """The first port of a request that is free.
 
     Raises:
         UnfitError: PORT-BUSY.
+    """
+    free = next((port for port in request.ports if port not in busy), None)
+    if free is None:
+        raise errors.UnfitError(
+            f"ports {request.ports[0]} to {request.ports[-1]} are all taken",
+            code="PORT-BUSY",
+            node=nodeset.fold(nodes),
+            trial=request.trial,
+        )
+    return free
+
+
+def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> frozenset[int]:
+    """The ports that are busy on some of these nodes, which are swept in the same step.
+
+    Raises:
         LeftoverError: a container that an earlier gang left cannot be ended.
         NodeError: a node does not answer.
     """
-    names = [seat.node for seat in given]
     live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
     argv = {
         name: ("sh", "-c", READY, "sh", job, f"{job} {live}", _docker(fleet, name))
@@ -59,16 +102,7 @@ def ready(fleet: Fleet, job: str, request: Request, given: Iterable[Seat]) -> in
     settled(answers)
     said = {answer.node: _lines(answer) for answer in answers}
     _left(said, request)
-    busy = {line for lines in said.values() for line in lines}
-    free = next((port for port in request.ports if f"port {port:04X}" not in busy), None)
-    if free is None:
-        raise errors.UnfitError(
-            f"ports {request.ports[0]} to {request.ports[-1]} are all taken",
-            code="PORT-BUSY",
-            node=nodeset.fold(names),
-            trial=request.trial,
-        )
-    return free
+    return listening(line for lines in said.values() for line in lines)
 
 
 def node_states(nodes: Sequence[str]) -> dict[str, str]:
@@ -80,19 +114,17 @@ def node_states(nodes: Sequence[str]) -> dict[str, str]:
     return {name.strip(): state.strip().upper() for name, _, state in lines}
 
 
-def health(job: str, nodes: Sequence[str]) -> dict[str, str]:
+def health(job: Mapping[str, str], nodes: Sequence[str]) -> dict[str, str]:
     """The states of these nodes; DOWN for one that Slurm has taken from the job.
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
+
+    Args:
+        job: its fields.
     """
     states = node_states(nodes)
-    kept = slurm_queue.told(job, "%N", 0.0)
-    names = (
-        slurm_queue.call("scontrol", "show", "hostnames", kept, patience_s=0.0).split()
-        if kept
-        else nodes
-    )
-    return {node: states.get(node, "") if node in names else "DOWN" for node in nodes}
+    kept = slurm_queue.names(job["NodeList"]) if "NodeList" in job else nodes
+    return {node: states.get(node, "") if node in kept else "DOWN" for node in nodes}
 
 
 def is_down(state: str) -> bool:

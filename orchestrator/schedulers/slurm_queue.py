@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
@@ -117,14 +118,17 @@ def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
     return [job for job in found if not ids or job.id in ids]
 
 
-def told(job: str, field: str, patience_s: float = QUEUE_S) -> str:
-    """A field of a job, as squeue has it under this letter; empty for none.
+def shown(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
+    """A job's fields by the names that scontrol gives them, such as ``RunTime``.
 
-    The last task of an array has the array's own id, for which squeue shows all tasks.
+    Raises:
+        UnfitError: there is no such job any more.
     """
-    said = call("squeue", "-h", "-j", job, "-o", f"%A|{field}", patience_s=patience_s)
-    lines = (line.partition("|") for line in said.splitlines())
-    return next((value.strip() for id_, _, value in lines if id_.strip() == job), "")
+    said = call("scontrol", "-o", "show", "job", job, patience_s=patience_s)
+    # Of the last task of an array, which has the array's own id, all tasks are shown.
+    own = (line for line in said.splitlines() if line.startswith(f"JobId={job} "))
+    words = (word.partition("=") for line in own for word in line.split())
+    return {name: value for name, equals, value in words if equals and value != "(null)"}
 
 
 def steps(job: str) -> dict[str, str]:
@@ -142,7 +146,7 @@ def steps(job: str) -> dict[str, str]:
 def batch_host(job: str) -> str:
     """The node on which a job's script runs; empty where there is none."""
     with contextlib.suppress(errors.UnfitError):
-        return told(job, "%B")
+        return shown(job).get("BatchHost", "")
     return ""
 
 
@@ -174,10 +178,15 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         LocalError, UnfitError: Slurm does not say.
     """
     nodes = environ.get("SLURM_JOB_NODELIST", "")
-    names = call("scontrol", "show", "hostnames", nodes).split()
     said = call("scontrol", "-o", "show", "node", nodes)
     found = dict(_address(line) for line in said.splitlines() if line.strip())
-    return {name: found.get(name, name) for name in names}
+    return {name: found.get(name, name) for name in names(nodes)}
+
+
+@lru_cache
+def names(listed: str) -> tuple[str, ...]:
+    """The nodes of a list as Slurm writes it, such as ``gpu[01-04],login``."""
+    return tuple(call("scontrol", "show", "hostnames", listed, patience_s=0.0).split())
 
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:
@@ -185,18 +194,19 @@ def job_id(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get("SLURM_JOB_ID", "")
 
 
-def time_left_s(job: str) -> int | None:
+def time_limit_s(job: Mapping[str, str]) -> int | None:
+    """Seconds that a job, by its fields, may take in all; None where there is no limit."""
+    return seconds(job.get("TimeLimit", ""))
+
+
+def time_left_s(job: Mapping[str, str]) -> int | None:
     """Seconds until a job's time limit; None where there is none."""
-    return seconds(told(job, "%L"))
-
-
-def time_limit_s(job: str) -> int | None:
-    """Seconds that a job may take in all; None where there is no limit."""
-    return seconds(told(job, "%l"))
+    limit_s, run_s = time_limit_s(job), seconds(job.get("RunTime", ""))
+    return None if limit_s is None or run_s is None else limit_s - run_s
 
 
 def seconds(words: str) -> int | None:
-    """A duration as squeue prints it: ``1-02:03:04``, ``02:03:04``, ``03:04``; None for others."""
+    """A duration as Slurm prints it: ``1-02:03:04``, ``02:03:04``, ``03:04``; None for others."""
     days, _, clock = words.rpartition("-")
     parts = clock.split(":")
     if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):

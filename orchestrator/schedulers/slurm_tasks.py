@@ -112,6 +112,8 @@ class SlurmTasks:
         gang = self._gang(attempt)
         ended = self._files.state(attempt, task).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
+        if ended and task.node in self.clean(attempt):
+            return
         ours = attempt.handle == self._job
         if ours and slurm_nodes.is_down(gang.state(task.node)):
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
@@ -129,6 +131,13 @@ class SlurmTasks:
             if slurm_queue.runs(self._job) and not gang.lost(task.node):
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
+
+    def clean(self, attempt: Attempt) -> Mapping[str, tuple[float, frozenset[int]]]:
+        """By node, when its task saw that no gang left anything, and the busy ports.
+
+        Of containers of an engine, which are outside of the step, no task says so.
+        """
+        return {} if self._containers else self._gang(attempt).clean()
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
         """What becomes the task on its node."""

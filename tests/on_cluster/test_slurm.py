@@ -208,11 +208,12 @@ def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
     running = login.sweeping("toy")
     following = login.start(*PROGRAM, "logs", "--follow")
     watching = login.start(*PROGRAM, "status", "--watch", "--every", "1")
+    (raw,) = login.sweep().glob("attempts/*/a1/r0.log")
+    wait_for(lambda: b"Iteration: 2 " in raw.read_bytes(), "the second iteration")
     chosen = login.run("logs", "--grep", "Iteration: 2 ")
     assert len(chosen.stdout.splitlines()) == 1, chosen.stderr
     code, said = ended(running)
     assert code == 0, said
-    (raw,) = login.sweep().glob("attempts/*/a1/r0.log")
     assert following.communicate(timeout=PATIENCE_S)[0] == raw.read_text()
     seen = watching.communicate(timeout=PATIENCE_S)[0]
     assert watching.returncode == 0
