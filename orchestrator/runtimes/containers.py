@@ -83,8 +83,8 @@ class Containers:
             for answer in answers
         )
 
-    def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-        """Create a container without starting it; False if the name is taken.
+    def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+        """Create a container without starting it; its id, empty if the name is taken.
 
         Args:
             host: ``HostConfig`` of Docker's API.
@@ -100,7 +100,7 @@ class Containers:
             return client.create_container_from_config(document, name)
 
         try:
-            self._engine.ask_once(ask, within_s=self._engine.patience.create_s)
+            answer = self._engine.ask_once(ask, within_s=self._engine.patience.create_s)
         except docker.errors.NotFound as error:
             raise errors.ImageError(
                 str(error.explanation), code="IMAGE-MISSING", node=self._engine.node
@@ -108,8 +108,8 @@ class Containers:
         except errors.UnfitError as error:
             if "is already in use" not in error.cause:
                 raise
-            return False
-        return True
+            return ""
+        return str(answer["Id"])
 
     def start(self, name: str) -> None:
         """Start a container; nothing happens if it runs already.

@@ -37,13 +37,15 @@ class _Seen:
 
     Args:
         made_at: when its container was started; 0 where another controller did it.
+        container: its id; empty where another controller made it.
         pid: of its supervisor on the node; empty until the engine was asked.
         went_at: when it was first seen running.
-        fresh_until: so long it counts as alive.
+        fresh_until: so long it counts as alive; 0 until it was seen so, or taken for it.
         unobserved: of a task created here whose observer has not been started yet.
     """
 
     made_at: float = 0.0
+    container: str = ""
     pid: str = ""
     went_at: float | None = None
     fresh_until: float = 0.0
@@ -73,13 +75,13 @@ class DockerRuntime:
         """
         self._transport.put(script(), _script(attempt, task))
         host, config = self.request(attempt, task, limits)
-        self._make(attempt, task, host, config)
+        container = self._make(attempt, task, host, config)
         try:
             self._containers.start(attempt.token(task))
         except errors.UnfitError:
             self._containers.remove(attempt.token(task))
             raise
-        self._seen[attempt.token(task)] = _Seen(time.monotonic(), unobserved=limits)
+        self._seen[attempt.token(task)] = _Seen(time.monotonic(), container, unobserved=limits)
 
     def request(
         self, attempt: Attempt, task: Task, limits: Limits
@@ -109,7 +111,11 @@ class DockerRuntime:
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
-        return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
+        heard = self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
+        if heard:
+            seen = self._seen.setdefault(attempt.token(task), _Seen())
+            seen.fresh_until = time.monotonic() + FRESH_S
+        return heard
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         """The state by the task's files and the process table; the engine is asked last.
@@ -120,15 +126,14 @@ class DockerRuntime:
         files = self._files(attempt, task)
         seen = self._seen.setdefault(attempt.token(task), _Seen())
         if time.monotonic() < seen.fresh_until and not files.has("end"):
-            return self._runs(attempt, task, seen)
+            return self._lives(attempt, task, seen)
         supervisor = files.supervisor()
         if supervisor is None and seen.made_at and time.monotonic() < seen.made_at + STARTS_S:
             return TaskState("absent")
-        if supervisor and seen.pid and files.alive(supervisor, seen.pid):
-            if not files.let_through():
-                return TaskState("waiting")
+        came = seen.made_at and not seen.fresh_until  # since the last look, so it is alive
+        if supervisor and (came or (seen.pid and files.alive(supervisor, seen.pid))):
             seen.fresh_until = time.monotonic() + FRESH_S
-            return self._runs(attempt, task, seen)  # also where looks are further apart
+            return self._lives(attempt, task, seen)  # also where looks are further apart
         return self._asked(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
@@ -146,7 +151,7 @@ class DockerRuntime:
             LeftoverError: UNKILLABLE.
         """
         seen = self._seen.pop(attempt.token(task), _Seen())
-        self._remove(attempt, task)
+        self._remove(attempt, task, seen.container)
         if seen.unobserved is None:
             observer.end(self._transport, attempt, task)
 
@@ -154,39 +159,58 @@ class DockerRuntime:
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
     ) -> TaskState:
         """The state of a task that is not known to be alive, by the engine."""
-        files = self._files(attempt, task)
-        try:
-            container = self._containers.find(attempt.token(task))
-            if container is None or container.finished:
+        container = self._found(attempt, task)
+        if container is None or container.finished:
+            try:
+                files = self._files(attempt, task)
                 return verdict(files, supervisor, container, self._containers)
-        except errors.UnfitError as error:
-            raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
+            except errors.UnfitError as error:
+                raise self._silent(error) from error
         if supervisor is None:
             return TaskState("absent")
         seen.pid = str(container.pid)
-        return self._runs(attempt, task, seen) if files.let_through() else TaskState("waiting")
+        return self._lives(attempt, task, seen)
 
-    def _runs(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
-        """Of a task that runs; once it does so for a while, its observer starts, if made here."""
+    def _lives(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
+        """Of a task that is alive; once it has run for a while, its observer starts, if made here.
+
+        Raises:
+            NodeError: the engine, which knows the supervisor's pid, does not answer.
+        """
+        if seen.went_at is None and not self._files(attempt, task).let_through():
+            return TaskState("waiting")
         seen.went_at = seen.went_at or time.monotonic()
-        if time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
+        if seen.unobserved is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
             return TaskState("running")
-        limits, seen.unobserved = seen.unobserved, None
-        if limits is not None:
-            words = observer.command(attempt, task, limits, seen.pid)
-            observer.start(self._transport, words)
+        container = None if seen.pid else self._found(attempt, task)
+        if container is not None and not container.finished:
+            seen.pid = str(container.pid)
+        if seen.pid:
+            limits, seen.unobserved = seen.unobserved, None
+            observer.start(self._transport, observer.command(attempt, task, limits, seen.pid))
         return TaskState("running")
 
-    def _remove(self, attempt: Attempt, task: Task) -> None:
+    def _found(self, attempt: Attempt, task: Task) -> ContainerState | None:
+        try:
+            return self._containers.find(attempt.token(task))
+        except errors.UnfitError as error:
+            raise self._silent(error) from error
+
+    def _silent(self, error: errors.UnfitError) -> errors.NodeError:
+        return errors.NodeError(error.cause, code=error.code, node=self._node)
+
+    def _remove(self, attempt: Attempt, task: Task, made: str) -> None:
+        """Remove what was made here by its id, else what has the task's name if it is ours."""
         name = attempt.token(task)
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
             try:
-                if not self._is_ours(self._containers.find(name), attempt, task):
+                if not made and not self._is_ours(self._containers.find(name), attempt, task):
                     return
-                if self._containers.remove(name):
+                if self._containers.remove(made or name):
                     return
+                made = ""
             except errors.UnfitError as error:
                 # The engine does not even answer about a container that it cannot kill; and an
                 # engine that is being restarted will answer.
@@ -229,16 +253,16 @@ class DockerRuntime:
 
     def _make(
         self, attempt: Attempt, task: Task, host: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> None:
-        """Create the container, unless an attempt whose answer was lost has created it."""
+    ) -> str:
+        """The id of the container, created unless an attempt whose answer was lost has done it."""
         name = attempt.token(task)
         for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
-                if self._containers.create(name, host, config):
-                    return
+                if made := self._containers.create(name, host, config):
+                    return made
             there = self._containers.find(name)
-            if self._is_ours(there, attempt, task):
-                return
+            if there is not None and self._is_ours(there, attempt, task):
+                return there.id
             if there is not None and f"{LABEL}sweep" not in there.labels:
                 raise _taken(name, task)
             if there is not None:

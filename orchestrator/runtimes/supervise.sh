@@ -8,7 +8,8 @@
 #   rR.pid   its own pid, start time in clock ticks since boot, boot id
 #   rR.gate  a FIFO; a line written to it starts the program
 #   rR.alive a FIFO that this shell alone holds open: whoever reads it sees its end at once
-#   rR.go    when the gate opened, in seconds since the epoch
+#   rR.go    when the gate opened, in seconds since the epoch, by a process that waits for it and has
+#            nothing to load then
 #   rR.log   the program's own bytes, standard output and error as they come
 #   rR.exit  exit status, and why it ended: exited, deadline, stopped, log-too-large, or
 #            log-replaced where something else lay in its place
@@ -27,19 +28,27 @@ program=
 cd "$folder" || exit # what a program leaves beside itself must not meet that of another attempt
 
 write() { # NAME TEXT
-    rm -rf "$base.$1.new" "$base.$1" # no link or folder of the program's is followed
+    for there in "$base.$1.new" "$base.$1"; do # no link or folder of the program's is followed
+        { [ -e "$there" ] || [ -L "$there" ]; } && rm -rf "$there"
+    done
     printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1" && return
     rm -f "$base.$1.new" # the disk is full
     return 1
 }
 
-start_time() { # PID
-    read -r stat 2>/dev/null <"/proc/$1/stat" && printf '%s' "${stat##*) }" | cut -d' ' -f20
+started() { # PID: sets since, its start time
+    read -r stat 2>/dev/null <"/proc/$1/stat" || return
+    set -- ${stat##*) }
+    shift 19
+    since=$1
 }
 
-ours() { # pids of the program, whatever session its processes have moved to
-    grep -lzxF "DLPERF_TASK=$token" /proc/[0-9]*/environ 2>/dev/null |
-        sed 's,/proc/\([0-9]*\)/environ,\1,'
+ours() { # sets left, the pids of the program, whatever session its processes have moved to
+    left=
+    for path in $(grep -lzxF "DLPERF_TASK=$token" /proc/[0-9]*/environ 2>/dev/null); do
+        path=${path#/proc/}
+        left="$left ${path%/environ}"
+    done
 }
 
 end() { # WHY: asks the program to end, and insists after the grace
@@ -47,13 +56,14 @@ end() { # WHY: asks the program to end, and insists after the grace
     [ "$why" = exited ] && why=$1
     [ -n "$program" ] || finish 143
     kill -TERM "-$program" 2>/dev/null || kill -TERM "$program" 2>/dev/null
-    ( exec 4<&-; sleep "$grace_s"; for pid in $(ours); do kill -KILL "$pid"; done ) 2>/dev/null &
+    ( exec 4<&-; sleep "$grace_s"; ours; for pid in $left; do kill -KILL "$pid"; done ) 2>/dev/null &
 }
 
 overflow() { # the log is as large as it may become; a program that floods gets no grace
     heard=yes
     why=log-too-large
-    for pid in $(ours); do kill -KILL "$pid" 2>/dev/null; done
+    ours
+    for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
 }
 
 size() { # of the log in bytes; 0 for what is no plain file
@@ -63,9 +73,9 @@ size() { # of the log in bytes; 0 for what is no plain file
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
     exec 3<&- # a gate that nobody watches takes no line
-    rm -f "$base.gate" "$base.alive"
+    rm -f "$base.gate" "$base.alive" "$base.clock"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        left=$(ours)
+        ours
         [ -n "$left" ] || break
         for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
         sleep 0.02
@@ -75,13 +85,16 @@ finish() { # STATUS
         rm -rf "$base.log"
     fi
     [ -e "$base.log" ] || : >"$base.log"
-    if [ "$(size)" -ge "$log_bytes" ]; then
+    bytes=$(size)
+    if [ "$bytes" -ge "$log_bytes" ]; then
         why=log-too-large
         dd if=/dev/null of="$base.log" bs=1 seek="$log_bytes" 2>/dev/null # cuts it there
+        bytes=$(size)
     fi
     write exit "$1 $why"
     sync "$base.log" "$base.exit"
-    write end "$(wc -c <"$base.log") $(sha256sum <"$base.log" | cut -d' ' -f1)"
+    digest=$(sha256sum <"$base.log")
+    write end "$bytes ${digest%% *}"
     sync "$base.end" "$folder"
     [ -s "$base.err" ] || rm -f "$base.err"
     kill -TERM 0 # the sleeping watches, which share this process group; TERM is ignored here
@@ -92,23 +105,35 @@ trap 'end stopped' TERM INT HUP
 trap 'end deadline' ALRM
 trap overflow USR1
 
-start=$(start_time $$)
+started $$
+start=$since
 read -r boot </proc/sys/kernel/random/boot_id
-mkfifo "$base.gate" "$base.alive" || exit 1 # without a gate it would begin before the others
-exec 3<>"$base.gate" 4<>"$base.alive"
-( exec 3<&- 4<&-; sleep "$limit_s"; [ "$(start_time $$)" = "$start" ] && kill -ALRM $$ ) &
+# Without a gate it would begin before the others.
+mkfifo "$base.gate" "$base.alive" "$base.clock" || exit 1
+exec 3<>"$base.gate" 4<>"$base.alive" 5<>"$base.clock" 6<"$base.clock"
+date -f - +%s.%N <&6 >"$base.go.new" 3<&- 4<&- 5<&- 6<&- & # tells the time at each line that comes
+clock=$!
+exec 6<&-
+( exec 3<&- 4<&- 5<&-; sleep "$limit_s"; started $$ && [ "$since" = "$start" ] && kill -ALRM $$ ) &
 write pid "$$ $start $boot"
 read -r _ <&3
-exec 3<&-
-write go "$(date +%s.%N)"
-env -u DLPERF_SUPERVISOR "DLPERF_TASK=$token" setsid "$@" >"$base.log" 2>&1 </dev/null 4<&- &
+echo now >&5
+exec 3<&- 5<&- # no more lines come: then it writes what it has
+{
+    unset DLPERF_SUPERVISOR
+    export "DLPERF_TASK=$token"
+    exec setsid "$@"
+} >"$base.log" 2>&1 </dev/null 4<&- &
 program=$!
+wait "$clock"
+mv "$base.go.new" "$base.go"
 (
     exec 4<&-
-    while [ "$(size)" -lt "$log_bytes" ]; do # costs 2 ms of processor time
+    while :; do # a look costs 2 ms of processor time
         sleep 1
         read -r _ _ _ parent _ </proc/self/stat
         [ "$parent" = $$ ] || exit # killed: its pid may be another's by now
+        [ "$(size)" -lt "$log_bytes" ] || break
     done
     kill -USR1 $$
 ) 2>/dev/null &

@@ -15,7 +15,8 @@ from orchestrator.runtimes import Runtime
 from orchestrator.schedulers import Watch
 from orchestrator.schedulers._wait import Wait
 
-QUICK_S = 0.01  # between two looks at tasks that come to their gates
+# Between two looks at tasks that come to their gates: at first, and at most.
+QUICK_S, CALM_S = 0.003, 0.05
 MOST_AT_ONCE = 32
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ class Gangs:
         tasks = attempt.tasks
         self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
         deadline = time.monotonic() + limits.create_s
+        pause_s = QUICK_S
         # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
         while coming := self._coming(attempt, tasks):
             gone = any(phase in ("lost", "ended") for _, phase in coming)
@@ -71,7 +73,8 @@ class Gangs:
                 self.clear(attempt)
                 return False
             tasks = tuple(task for task, _ in coming)
-            time.sleep(QUICK_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, CALM_S)
         opened = self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
         if not all(opened):
             self.clear(attempt)

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from orchestrator import errors
@@ -25,7 +26,11 @@ class _Torn(Exception):
 
 
 def bring(
-    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, ends: tuple[TaskEnd, ...]
+    sweep: Sweep,
+    scheduler: Scheduler,
+    attempt: Attempt,
+    ends: tuple[TaskEnd, ...],
+    cleared: Callable[[], None] = lambda: None,
 ) -> tuple[Problem, ...]:
     """Copy every task's files into the sweep's folder.
 
@@ -34,6 +39,7 @@ def bring(
 
     Args:
         ends: how tasks ended; empty where that is not known, and then no sha256 is compared.
+        cleared: returns once nothing of the attempt is left on its nodes, observers included.
 
     Returns:
         A problem LOG-COPY per task whose files could not be copied whole.
@@ -46,7 +52,10 @@ def bring(
     end_on = {end.node: end for end in ends}
 
     def copy(node: str) -> None:
-        _Copy(scheduler, attempt, tasks[node], target).bring(end_on.get(node))
+        files = _Copy(scheduler, attempt, tasks[node], target)
+        if files.bring(end_on.get(node)):
+            cleared()
+            files.bring_observed()
 
     answers = ask_all(list(tasks), copy)
     for answer in answers:
@@ -91,8 +100,8 @@ class _Copy:
         self._target = target
         self._name = f"r{task.node_rank}"
 
-    def bring(self, end: TaskEnd | None) -> None:
-        """Copy them all; a task without an end and without a log has none.
+    def bring(self, end: TaskEnd | None) -> bool:
+        """Copy what its supervisor left; False if its program never started.
 
         Raises:
             NodeError: LOG-COPY; or the node does not answer.
@@ -102,8 +111,7 @@ class _Copy:
             if content is not None:
                 write(self._target / f"{self._name}.{name}", content)
         if end is None and self._read("log") is None:
-            return  # its program never started
-        self._bring_observed()
+            return False
         if not any(self._fetch(end) for _ in range(LOG_COPIES)):
             raise errors.NodeError(
                 f"{self._attempt.folder(self._task)}/{self._name}.log was copied {LOG_COPIES}"
@@ -111,8 +119,9 @@ class _Copy:
                 code="LOG-COPY",
                 node=self._task.node,
             )
+        return True
 
-    def _bring_observed(self) -> None:
+    def bring_observed(self) -> None:
         """Copy what was seen of the node; a trial without it is a trial all the same."""
         for name in OBSERVED:
             pieces: list[bytes] = []

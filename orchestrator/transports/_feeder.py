@@ -6,7 +6,8 @@ from orchestrator.transports import Stream
 from orchestrator.transports._sftp import Lost
 
 BREAK = "\036"  # stands for a line break within a command
-# dd alone can open a FIFO without waiting for a reader; `echo >fifo` would wait for ever.
+# A FIFO that is opened for reading too makes nobody wait for a reader; what was opened is looked at
+# again by its descriptor. No process is started for it, so that gates of many nodes open together.
 SCRIPT = """
 while IFS= read -r path && IFS= read -r line; do
     if [ -z "$path" ]; then
@@ -15,11 +16,15 @@ while IFS= read -r path && IFS= read -r line; do
         echo $?
         continue
     fi
-    [ -p "$path" ] && [ ! -L "$path" ] &&
-        dd of="$path" bs=4096 oflag=nonblock conv=notrunc,nocreat 2>/dev/null <<.
-$line
-.
-    echo $?
+    if [ -p "$path" ] && [ ! -L "$path" ] && command exec 4<>"$path" 5>>"$path" 4<&-; then
+        trap '' PIPE
+        [ -p /proc/self/fd/5 ] && printf '%s\\n' "$line" >&5
+        echo $?
+        trap - PIPE
+        exec 5>&-
+    else
+        echo 1
+    fi 2>/dev/null
 done
 """
 
