@@ -129,7 +129,9 @@ class Fleet:
         )
 
 
-def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
+def ask_all(
+    nodes: Sequence[str], ask: Callable[[str], T], *, at_once: int = MOST_AT_ONCE
+) -> list[Answer[T]]:
     """Call ``ask`` for all nodes, 32 at a time; their answers or errors, in order."""
 
     def answer(node: str) -> Answer[T]:
@@ -140,7 +142,7 @@ def ask_all(nodes: Sequence[str], ask: Callable[[str], T]) -> list[Answer[T]]:
             return Answer(node, None, error, time.time())
         return Answer(node, value, None, time.time())
 
-    pool = Pool(min(MOST_AT_ONCE, len(nodes)))
+    pool = Pool(min(at_once, len(nodes)))
     try:
         futures = [pool.submit(partial(answer, node)) for node in nodes]
         return [future.result() for future in futures]
