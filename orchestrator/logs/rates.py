@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from math import fsum
 from statistics import median
 
@@ -11,6 +12,8 @@ HELD = 2_000_000
 """Rates that are held at a time: 16 MB; of more of them a median is not given."""
 POINTS = 120
 """The most points of a trace: a figure in a page has not many more pixels for it."""
+_MANY = 4096
+"""Rates of which the median is reckoned at once, lest many logs hold many."""
 
 
 class Rates:
@@ -39,26 +42,32 @@ class Rates:
             return ()
         width = -(-steps // POINTS) or 1
         rates = self._held[:steps].tolist()  # half the time of pieces of the array
-        pieces = [rates[at : at + width] for at in range(0, steps, width)]
+        pieces = [sorted(rates[at : at + width]) for at in range(0, steps, width)]
         begins = range(first, first + steps * stride, width * stride)
         lasts = [*(begin - stride for begin in begins[1:]), first + (steps - 1) * stride]
-        means = [fsum(piece) / len(piece) for piece in pieces]
-        return tuple(map(TracePoint, begins, lasts, map(min, pieces), means, map(max, pieces)))
+        points = (
+            (begin, last, piece[0], fsum(piece) / len(piece), piece[-1])
+            for begin, last, piece in zip(begins, lasts, pieces, strict=True)
+        )
+        return tuple(map(partial(tuple.__new__, TracePoint), points))  # half the time of naming all
+
+    @property
+    def mean(self) -> float | None:
+        """Of all; None without any."""
+        count = len(self._totals) * HELD + len(self._held)
+        return fsum([*self._totals, fsum(self._held)]) / count if count else None
 
     def summary(self) -> Rate | None:
-        """Their number, mean and median; None without any."""
-        count = len(self._totals) * HELD + len(self._held)
-        if not count:
+        """What a log's reader knows of them; None without any."""
+        mean, held = self.mean, self._held
+        if mean is None:
             return None
-        held = self._held.tolist()
-        mean = fsum([*self._totals, fsum(held)]) / count
-        return Rate(count, mean, None if self._totals else _middle(held))
+        middle = () if self._totals else held[:] if len(held) < _MANY else (_middle(held.tolist()),)
+        return Rate(len(self._totals) * HELD + len(held), mean, middle)
 
 
 def _middle(values: Sequence[float]) -> float:
-    """The exact median; of many values only those near it are sorted, in a fifth of the time."""
-    if len(values) < 10_000:
-        return median(values)
+    """The exact median of many; only those near it are sorted, in a fifth of the time."""
     sample = sorted(values[:: len(values) // 1000])
     low, high = sample[len(sample) * 9 // 20], sample[len(sample) * 11 // 20]
     near = sorted([value for value in values if low <= value <= high])

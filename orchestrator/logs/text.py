@@ -40,13 +40,13 @@ class Raw:
 
 def pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in pieces of ``PIECE``, but for the last; no verdict depends on the chunks."""
-    rest = bytearray()
+    rest = b""
     for chunk in chunks:
         rest += chunk
         whole = len(rest) - len(rest) % PIECE
-        yield from (bytes(rest[at : at + PIECE]) for at in range(0, whole, PIECE))
-        del rest[:whole]
-    yield bytes(rest)
+        yield from (rest[at : at + PIECE] for at in range(0, whole, PIECE))
+        rest = rest[whole:]
+    yield rest
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

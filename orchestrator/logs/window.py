@@ -167,8 +167,8 @@ class Window:
     @property
     def rate_mean(self) -> float | None:
         """Arithmetic mean of the rates from the first iteration to the last."""
-        found = self._rates.summary()
-        return found.mean if self._is_whole and found and isfinite(found.mean) else None
+        mean = self._rates.mean if self._is_whole else None
+        return mean if mean is not None and isfinite(mean) else None
 
     @property
     def _is_whole(self) -> bool:

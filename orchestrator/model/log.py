@@ -1,8 +1,9 @@
 """What a training log says: its steps, its header, its rates, its transport, what is wrong."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal, NamedTuple
 
 from orchestrator.model.problem import Problem
@@ -38,12 +39,18 @@ class Rate:
     """The per-step rates that a log itself prints, summed up.
 
     Args:
-        median: None where the log has more steps than a reader holds in memory.
+        middle: rates with the median of all; empty where the log has more steps than a reader
+            holds in memory.
     """
 
     count: int
     mean: float
-    median: float | None
+    middle: Sequence[float]
+
+    @property
+    def median(self) -> float | None:
+        """Sought only where it is shown: that takes a tenth of the time of reading a log."""
+        return median(self.middle) if self.middle else None
 
 
 class TracePoint(NamedTuple):

@@ -73,7 +73,7 @@ def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees:
     by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, 100 * SECOND_NS, 140))
     for rule in ("clock", "rates"):
         assert (validity.rate_problem(by_clock, 100, rule) is None) == agrees
-    rate = Rate(100, window_rate, None)
+    rate = Rate(100, window_rate, ())
     reporting = replace(LOG, reported={"train_throughput": 100.0}, rate=rate)
     assert (validity.rate_problem(reporting, None, "reported") is None) == agrees
 
