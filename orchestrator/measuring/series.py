@@ -1,5 +1,6 @@
 """What a case's trials say one after another: a trend, and trials that are far from the others."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,12 +38,15 @@ def trend(values: Sequence[float]) -> Trend | None:
     n = len(values)
     if n < TREND_FROM:
         return None
-    pairs = list(combinations(range(n), 2))
-    falls = sum(values[later] < values[earlier] for earlier, later in pairs)
-    rises = sum(values[later] > values[earlier] for earlier, later in pairs)
+    falls, rises, before = 0, 0, list[float]()
+    for value in values:
+        rises += bisect_left(before, value)
+        falls += len(before) - bisect_right(before, value)
+        insort(before, value)
     p = _two_sided(falls, rises, [*Counter(values).values()])
     if p >= ALPHA:
         return None
+    pairs = combinations(range(n), 2)
     slope = median(
         (values[later] - values[earlier]) / (later - earlier) for earlier, later in pairs
     )
