@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Sequence
-from functools import partial
 from math import fsum
 from statistics import median
 
@@ -45,11 +44,12 @@ class Rates:
         pieces = [sorted(rates[at : at + width]) for at in range(0, steps, width)]
         begins = range(first, first + steps * stride, width * stride)
         lasts = [*(begin - stride for begin in begins[1:]), first + (steps - 1) * stride]
-        points = (
-            (begin, last, piece[0], fsum(piece) / len(piece), piece[-1])
-            for begin, last, piece in zip(begins, lasts, pieces, strict=True)
+        return tuple(
+            [
+                (begin, last, piece[0], fsum(piece) / len(piece), piece[-1])
+                for begin, last, piece in zip(begins, lasts, pieces, strict=True)
+            ]
         )
-        return tuple(map(partial(tuple.__new__, TracePoint), points))  # half the time of naming all
 
     @property
     def mean(self) -> float | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from orchestrator.model.problem import Problem
 
@@ -53,18 +53,11 @@ class Rate:
         return median(self.middle) if self.middle else None
 
 
-class TracePoint(NamedTuple):
-    """The rates that a log prints from one iteration to another, as a figure shows them.
+TracePoint = tuple[int, int, float, float, float]
+"""The rates that a log prints from one iteration to another: both, lowest rate, mean and highest.
 
-    Args:
-        low, mean, high: of the rates; equal where it is one iteration.
-    """
-
-    first: int
-    last: int
-    low: float
-    mean: float
-    high: float
+Plain, for a log has a hundred of them, which are passed between processes and seldom looked at.
+"""
 
 
 @dataclass(frozen=True, slots=True)

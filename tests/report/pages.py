@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.log import TracePoint
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
@@ -33,11 +32,13 @@ def traced(found: Result) -> Result:
     for trial in found.trials:
         value = trial.throughput or 0.0
         rates = [value * min(1.0, 0.3 + n / 6) * (0.7 if n == 60 else 1) for n in range(1, 101)]
-        points = tuple(TracePoint(n, n, r, r, r) for n, r in enumerate(rates, 1))
+        points = tuple((n, n, r, r, r) for n, r in enumerate(rates, 1))
         if trial.repeat == 2:
             points = tuple(
-                TracePoint(one.first, two.last, min(one.low, two.low), one.mean, two.high)
-                for one, two in zip(points[::2], points[1::2], strict=True)
+                (first, last, min(low, lower), mean, high)
+                for (first, _, low, mean, _), (_, last, lower, _, high) in zip(
+                    points[::2], points[1::2], strict=True
+                )
             )
         trials.append(replace(trial, trace=points if value else (), window=(25, 95)))
     return replace(found, trials=tuple(trials))

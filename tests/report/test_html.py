@@ -11,7 +11,6 @@ import pytest
 from orchestrator import report
 from orchestrator.model.facts import JSON
 from orchestrator.model.layout import Layout
-from orchestrator.model.log import TracePoint
 from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
@@ -60,7 +59,7 @@ def hostile(name: str = HOSTILE) -> Report:
     """Everything that comes from logs, nodes and files has a name that wants to be obeyed."""
     lone = LoneLog(name, LOG, None, (Problem("WINDOW", name),))
     one, two = results({"1x1": (800.0, None), "2x8": (11000.0,)}, device=name)
-    point = TracePoint(1, 9, 1.0, 2.0, 3.0)
+    point = (1, 9, 1.0, 2.0, 3.0)
     trials = [
         replace(
             trial,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.model.log import TracePoint
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
@@ -56,8 +55,8 @@ def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
 def _draw(drawing: Drawing, corner: tuple[float, float], wide: float, panel: Panel) -> None:
     (left, top), (label, trials) = corner, panel
     points = [point for trial in trials for point in trial.trace]
-    grid = scales.ticks(max(point.high for point in points), 3)
-    first, last = min(p.first for p in points), max(p.last for p in points)
+    firsts, lasts, _, _, highs = zip(*points, strict=True)
+    first, last, grid = min(firsts), max(lasts), scales.ticks(max(highs), 3)
     across = scales.Scale(first, max(last, first + 1), left, left + wide)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
     drawing.text((left, top - 8), scales.fitted(label, wide), "small")
@@ -74,12 +73,12 @@ def _draw(drawing: Drawing, corner: tuple[float, float], wide: float, panel: Pan
         is_valid = trial.state == "valid"
         look = "line thin s0 d0" if is_valid else "line thin s1 d1"
         spans = [
-            (across((p.first + p.last) / 2), up(p.low), up(p.high))
-            for p in trial.trace
-            if p.high > p.low
+            (across((begin + end) / 2), up(low), up(high))
+            for begin, end, low, _, high in trial.trace
+            if high > low
         ]
         drawing.spans(spans, f"thin {look.split()[2]}")
-        line = [(across((p.first + p.last) / 2), up(p.mean)) for p in trial.trace]
+        line = [(across((begin + end) / 2), up(mean)) for begin, end, _, mean, _ in trial.trace]
         drawing.way(line, look, shown(trial.trial))
 
 
@@ -119,9 +118,9 @@ def _table(page: Page, panels: Sequence[Panel]) -> Table:
     rows: list[tuple[str, ...]] = []
     for label, trials in panels:
         cells = {
-            (point.first, point.last, trial.repeat): _cell(point)
+            (first, last, trial.repeat): rounding.short(mean, 1)
             for trial in trials
-            for point in trial.trace
+            for first, last, _, mean, _ in trial.trace
         }
         spans = sorted({(first, last) for first, last, _ in cells})
         for first, last in spans:
@@ -129,7 +128,3 @@ def _table(page: Page, panels: Sequence[Panel]) -> Table:
             rows.append((label, str(first) if first == last else f"{first}-{last}", *values))
     repeats = (page.say("figure.trial", number=repeat) for repeat in range(1, most + 1))
     return Table((*page.heads("case", "iterations"), *repeats), rows)
-
-
-def _cell(point: TracePoint) -> str:
-    return rounding.short(point.mean, 1)
