@@ -176,7 +176,6 @@ def collect(
 ) -> int:
     """Turn logs into medians, speedups, tables and reports."""
     from orchestrator.collecting.show import Out
-    from orchestrator.verbs import collect as verb
 
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and language and out is None:
@@ -185,7 +184,11 @@ def collect(
         raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
     where = Out(out, language or "en")
     if logs is not None and how is not None:
-        return verb.collect_logs(logs, how, face.voice, where)
+        from orchestrator.verbs.collect_logs import collect_logs
+
+        return collect_logs(logs, how, face.voice, where)
+    from orchestrator.verbs import collect as verb
+
     return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator import errors
-from orchestrator.inputs import user_files
+from orchestrator import errors, workloads
 from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.workloads import Workload
 
@@ -43,7 +42,7 @@ class Reading:
         Raises:
             UsageError: NO-WORKLOAD; or NO-RULE, its logs cannot be measured by that rule.
         """
-        workload, rule = user_files.workload(self.workload), self.rule
+        workload, rule = workloads.named(self.workload), self.rule
         if rule is None:
             return workload
         if rule not in workload.rules:

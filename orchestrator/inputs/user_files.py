@@ -181,22 +181,6 @@ def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
         raise errors.ConfigError(mistakes)
 
 
-def workload(name: str) -> Workload:
-    """The workload of that name.
-
-    Raises:
-        UsageError: NO-WORKLOAD; the message lists those there are.
-    """
-    chosen = workloads.find(name)
-    if chosen is None:
-        raise errors.UsageError(
-            f"there is no workload {name!r}",
-            code="NO-WORKLOAD",
-            fix=f"needed one of {', '.join(workloads.names())}",
-        )
-    return chosen
-
-
 def folder_digest(folder: Path) -> str:
     """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()

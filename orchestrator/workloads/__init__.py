@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from orchestrator import errors
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -126,3 +127,19 @@ def find(name: str) -> Workload | None:
         return None
     found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return found if isinstance(found, Workload) else None
+
+
+def named(name: str) -> Workload:
+    """The workload of that name.
+
+    Raises:
+        UsageError: NO-WORKLOAD; the message lists those there are.
+    """
+    chosen = find(name)
+    if chosen is None:
+        raise errors.UsageError(
+            f"there is no workload {name!r}",
+            code="NO-WORKLOAD",
+            fix=f"needed one of {', '.join(names())}",
+        )
+    return chosen
