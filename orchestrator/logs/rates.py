@@ -41,15 +41,11 @@ class Rates:
             return ()
         width = -(-steps // POINTS) or 1
         rates = self._held[:steps].tolist()  # half the time of pieces of the array
-        pieces = [sorted(rates[at : at + width]) for at in range(0, steps, width)]
+        pieces = [rates[at : at + width] for at in range(0, steps, width)]
         begins = range(first, first + steps * stride, width * stride)
         lasts = [*(begin - stride for begin in begins[1:]), first + (steps - 1) * stride]
-        return tuple(
-            [
-                (begin, last, piece[0], fsum(piece) / len(piece), piece[-1])
-                for begin, last, piece in zip(begins, lasts, pieces, strict=True)
-            ]
-        )
+        means = [total / len(piece) for total, piece in zip(map(fsum, pieces), pieces, strict=True)]
+        return tuple(zip(begins, lasts, map(min, pieces), means, map(max, pieces), strict=True))
 
     @property
     def mean(self) -> float | None:
