@@ -92,10 +92,8 @@ class Block:
         """What copies of these steps have in common."""
         if self.last.words or not self.stamps:
             return b"".join([step.evidence + b"\n" for step in self.steps(rows)])
-        numbers = printed(self.numbers[rows]).split()
-        words = [b"", b" ", b"", b"\n"] * len(numbers)
-        words[::4], words[2::4] = numbers, self.stamps[rows]
-        return b"".join(words)
+        places = zip(self.numbers[rows], self.stamps[rows], strict=True)
+        return b"".join([b"%d %s\n" % place for place in places])
 
 
 def single(form: Format, step: Step) -> Block:

@@ -220,8 +220,8 @@ class Reader:
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
         run.close()
-        stride = run.judge()
-        config, promise = form.config(run), form.promise(run)
+        promise = form.promise(run)
+        stride, config = run.judge(promise), form.config(run)
         window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
         rule = "reported" if form.reporting and run.ends is None else form.rule
         reported = {name: value for name, value in run.reported.items() if isfinite(value)}

@@ -200,9 +200,8 @@ class Run:
         """Note what the records were that no step follows."""
         self._blame(None)
 
-    def judge(self) -> int:
+    def judge(self, promise: Promise) -> int:
         """Note what only the whole run shows, and return how far its steps are apart."""
-        promise = self._form.promise(self)
         alone = self.first.number + 1 - self._form.base if self.first else 1
         stride = promise.interval or self.usual or alone
         for ahead, jump in self._jumps.items():

@@ -61,7 +61,7 @@ class Window:
             self._count(block, slice(None))
             return
         rows = block.rows(*self.ends)
-        clocks_ns = [clock(stamp) for stamp in block.stamps[rows]] if clock else []
+        clocks_ns = list(map(clock, block.stamps[rows])) if clock else []
         if None in clocks_ns and len(clocks_ns) > 1:
             for step in block.steps(rows):
                 self.add(single(self._form, step))
