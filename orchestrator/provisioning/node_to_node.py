@@ -1,8 +1,8 @@
 """An image that passes along a chain of nodes: each is given it once, and hands it on as it comes.
 
 Nodes cannot log in to each other, since no key of ours ever lies on one. A program that our SSH
-session starts on each connects to the next one's. Random words, told to both by SSH and used once,
-prove to each of the two that the other is ours; the image itself is not encrypted.
+session starts on each connects to the next one's. Random words and a key, told by SSH, used once,
+prove to each of the two that the other is ours, and every byte; the image itself is not encrypted.
 """
 
 import json
@@ -33,9 +33,6 @@ def pass_on(
     """Have the image pass from node to node; which targets lack it after that, and why.
 
     A chain may end behind a node that fails, so a new one serves the rest, as long as that helps.
-
-    Raises:
-        ImageError: CARRY-FOREIGN.
     """
     here = {node.name for node in preparing.fleet.cluster.members if node.is_here}
     lacking = {node: "it is this machine" for node in targets if node in here}
@@ -60,16 +57,18 @@ class _Post:
         self._rest = b""
         self.close = stream.close
 
-    def tell(self, argv: Sequence[str], onward: Sequence[tuple[str, "_Post"]]) -> None:
+    def tell(self, argv: Sequence[str], onward: Sequence[tuple[str, "_Post"]], key: str) -> None:
         """Say what to do; a program that has ended is found out when it is listened to.
 
         Args:
+            key: of all that takes part.
             onward: by address, those of whom it hands on to the first that it reaches.
         """
         told = {
             "argv": argv,
             "word": self.word,
             "answer": self.answer,
+            "key": key,
             "next": [(address, PORT, post.word, post.answer) for address, post in onward],
             "called_s": deadlines.CARRY_CALLED_S,
             "call_s": deadlines.CALL_S,
@@ -143,37 +142,36 @@ def _trouble(line: str) -> str:
 
 def _chained(preparing: Preparing, tag: str, answers: Sequence[Answer[_Post]]) -> dict[str, str]:
     """Which nodes lack the image once all have done their part, and why."""
-    fleet, source = preparing.fleet, answers[0].node
-    image, why = fleet.images[source].find(tag), {a.node: a.error.cause for a in answers if a.error}
+    images, source = preparing.fleet.images, answers[0].node
+    image, why = images[source].find(tag), {a.node: a.error.cause for a in answers if a.error}
     if source in why or image is None:
         cause = f"{source}: {why.get(source, 'the image is not there')}"
         return {answer.node: cause for answer in answers[1:]}
     posts = [answer.value for answer in answers if answer.value]
-    chain = _reached(fleet, tag, posts)
+    chain = _reached(preparing.fleet, tag, posts)
     for post in posts:
         if post not in chain:
             why[post.node] = f"no other node reaches it on port {PORT}"
             post.close()
     if nodes := [post.node for post in chain[1:]]:
         preparing.voice.line(f"{tag}: from {source} to {nodeset.fold(nodes)}, node to node")
-    printed = _ended(preparing, tag, chain)
-
-    for found in ask_all(nodes, lambda node: fleet.images[node].find(tag)):
+    _ended(preparing, tag, chain)
+    for found in ask_all(nodes, lambda node: images[node].find(tag)):
         if found.value is None:
             why[found.node] = "it did not arrive there"
         elif found.value.id != image.id:
             why[found.node] = f"{found.value.id[7:19]} is there, in place of {image.id[7:19]}"
-    _check(tag, printed)
     return why
 
 
 def _reached(fleet: Fleet, tag: str, posts: Sequence[_Post]) -> list[_Post]:
     """The chain that forms: its source, then each node that the one before it reached."""
     address = {node.name: node.address for node in fleet.cluster.members}
+    key = secrets.token_hex(32)
     for place, post in reversed(list(enumerate(posts))):  # the source calls when all others know
         words = ("load", "--quiet") if place else ("save", tag)
         onward = [(address[posts[at].node], posts[at]) for at in _onward(place, len(posts))]
-        post.tell((*fleet.engines[post.node].command, *words), onward)
+        post.tell((*fleet.engines[post.node].command, *words), onward, key)
     chain = [0]
     while choice := posts[chain[-1]].after("next"):
         onward_places = _onward(chain[-1], len(posts))
@@ -190,34 +188,15 @@ def _onward(place: int, count: int) -> list[int]:
     ]
 
 
-def _ended(preparing: Preparing, tag: str, chain: Sequence[_Post]) -> dict[str, str]:
-    """What Docker printed on each node, in one line, once all have ended."""
-    source, printed = chain[0].node, {}
+def _ended(preparing: Preparing, tag: str, chain: Sequence[_Post]) -> None:
+    """Wait until every node has done its part, or cannot."""
+    source = chain[0].node
 
     def show(count: int) -> None:
         preparing.voice.working(f"{tag}: {count >> 20} MiB have left {source}")
 
     for place, post in enumerate(chain):
-        how, _, printed[post.node] = post.after("end", show if not place else None).partition(" ")
-        if how != "handed":  # else those behind it would wait for more
-            for behind in chain[place + 1 :]:
+        if post.after("end", show if not place else None) != "handed":
+            for behind in chain[place + 1 :]:  # they would wait for more
                 behind.close()
             break
-    return printed
-
-
-def _check(tag: str, printed: Mapping[str, str]) -> None:
-    """Check that nobody put another image between the bytes that Docker was given.
-
-    Raises:
-        ImageError: CARRY-FOREIGN.
-    """
-    for node, text in printed.items():
-        loaded = [line for line in text.split(" | ") if line.startswith("Loaded image")]
-        if loaded not in ([], [f"Loaded image: {tag}"]):
-            raise errors.ImageError(
-                f"its Docker took in other images than {tag}: {printable(text)}",
-                code="CARRY-FOREIGN",
-                node=node,
-                fix="find out who sends there, and remove them: docker image ls",
-            )

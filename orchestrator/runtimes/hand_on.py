@@ -4,17 +4,22 @@ It takes the image from the node before it, or packs its own, and hands it on to
 Docker loads it. The text of this file goes to the node, whose own python3, 3.6 or later, runs it.
 Its argument is the port to listen at, 0 where the image is; a line of JSON on its input says the
 rest, and the end of its input ends it. It prints ``ready``; ``next`` and the place of whom it
-reached, or -1; ``at`` and the bytes that came, as a sign of life; at last ``end``, whether the next
-node was given all, and what Docker printed.
+reached, or -1; ``at`` and the bytes that came, as a sign of life; at last ``end``, and whether the
+next node was given all.
+
+The image travels in frames: the length of a piece, a MAC of its number and bytes, the piece; the
+last is empty. The key is told by SSH, so nothing that somebody else sends comes to Docker.
 """
 
 import collections
 import contextlib
+import hashlib
 import hmac
 import json
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -22,7 +27,7 @@ from typing import Any
 
 PIECE_BYTES = 1 << 20
 AHEAD_BYTES = 16 << 20
-MOST_PRINTED = 4096
+HEAD = struct.Struct(">I32s")
 WORD_S = 2.0  # for a caller to say its word; others wait meanwhile
 NEVER_S = float("inf")
 
@@ -63,33 +68,104 @@ class Controller:
             self.say("at", self.came)
 
 
+class Packed:
+    """The image as this node's Docker packs it, put into frames.
+
+    Args:
+        limits_s: without a byte, before the first and after it, until Docker is given up.
+    """
+
+    def __init__(self, file: Any, key: bytes, limits_s: "tuple[float, float]") -> None:
+        self.fileno, self.limit_s = file.fileno, limits_s[0]
+        self.ended = False
+        self._key, self._number, self._more_s = key, 0, limits_s[1]
+
+    def frames(self) -> "list[bytes]":
+        """The next frame."""
+        piece = received(self.fileno())
+        self.ended, self.limit_s = not piece, self._more_s
+        head = HEAD.pack(len(piece), mac(self._key, self._number, piece))
+        self._number += 1
+        return [head + piece]
+
+
+class Passed:
+    """The image as the node before passes it on."""
+
+    limit_s = float("inf")  # whoever started this program looks after the node before
+
+    def __init__(self, peer: Any, key: bytes) -> None:
+        self.fileno = peer.fileno
+        self.ended = False
+        self._key, self._number, self._rest = key, 0, bytearray()
+
+    def frames(self) -> "list[bytes]":
+        """All frames that have come whole; the first that is not authentic ends it."""
+        came, found = received(self.fileno()), []
+        self.ended = not came
+        self._rest += came
+        while len(self._rest) >= HEAD.size and not self.ended:
+            size, code = HEAD.unpack_from(self._rest)
+            frame = bytes(self._rest[: HEAD.size + size])
+            if size <= PIECE_BYTES and len(frame) < HEAD.size + size:
+                break
+            piece = frame[HEAD.size :]
+            if not hmac.compare_digest(code, mac(self._key, self._number, piece)):
+                self.ended = True
+                break
+            del self._rest[: len(frame)]
+            self._number += 1
+            self.ended = not size
+            found.append(frame)
+        return found
+
+
 class Taker:
-    """Who is given all pieces: Docker on this node, or the next node.
+    """Who is given all pieces: Docker on this node, or the next node, which takes whole frames.
 
     Args:
         limit_s: without taking a byte of those that wait, until it is given up.
+        skip: of each frame.
     """
 
-    def __init__(self, file: Any, limit_s: float) -> None:
+    def __init__(self, file: Any, limit_s: float, skip: int = 0) -> None:
         os.set_blocking(file.fileno(), False)
         self.file, self.waiting = file, 0
-        self._limit_s, self._took_at = limit_s, time.monotonic()
+        self._has_last = False
+        self._skip, self._limit_s, self._took_at = skip, limit_s, time.monotonic()
         self._pieces = collections.deque()  # type: collections.deque[memoryview]
 
     def fileno(self) -> int:
         """For ``select``."""
         return int(self.file.fileno())
 
-    def put(self, piece: bytes) -> None:
-        """Have a piece wait."""
+    @property
+    def whole(self) -> bool:
+        """Whether it has taken everything, the last frame too."""
+        return self._has_last and not self.waiting
+
+    def put(self, frame: bytes) -> None:
+        """Have what it takes of a frame wait."""
         if not self.waiting:
             self._took_at = time.monotonic()
-        if piece:
-            self._pieces.append(memoryview(piece))
-            self.waiting += len(piece)
+        if len(frame) > self._skip:
+            self._pieces.append(memoryview(frame)[self._skip :])
+            self.waiting += len(frame) - self._skip
+        self._has_last = len(frame) == HEAD.size
 
-    def give(self) -> bool:
-        """Give what it takes now; False for one that takes no more."""
+    def goes_on(self, ready: "list[Any]", ended: bool) -> bool:
+        """Give it what it takes now; False, and closed, once it takes no more or has all.
+
+        Args:
+            ended: whether no more is put.
+        """
+        stalls = self.waiting > 0 and time.monotonic() - self._took_at > self._limit_s
+        if stalls or (self in ready and not self._takes()) or (ended and not self.waiting):
+            self.file.close()
+            return False
+        return True
+
+    def _takes(self) -> bool:
         try:
             took = os.write(self.fileno(), self._pieces[0])
         except BlockingIOError:
@@ -103,10 +179,6 @@ class Taker:
             self._pieces.appendleft(rest)
         return True
 
-    def stalls(self) -> bool:
-        """Whether it has taken nothing for too long."""
-        return self.waiting > 0 and time.monotonic() - self._took_at > self._limit_s
-
 
 def listening(port: int) -> socket.socket:
     """A server at every address of this node.
@@ -114,16 +186,19 @@ def listening(port: int) -> socket.socket:
     Raises:
         OSError: why not.
     """
-    try:
-        server = socket.socket(socket.AF_INET6)
-        server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        address = "::"
-    except OSError:
-        server, address = socket.socket(socket.AF_INET), ""
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind((address, port))
-    server.listen(8)
-    return server
+    problem = OSError()
+    for family, address in ((socket.AF_INET6, "::"), (socket.AF_INET, "")):
+        try:
+            server = socket.socket(family)
+            if family == socket.AF_INET6:
+                server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((address, port))
+            server.listen(8)
+            return server
+        except OSError as error:  # a kernel may have no IPv6
+            problem = error
+    raise problem
 
 
 def called(controller: Controller, server: socket.socket, told: Any) -> Any:
@@ -168,58 +243,47 @@ def said(peer: socket.socket, word: str, limit_s: float) -> bool:
     return hmac.compare_digest(heard, word.encode())
 
 
-def flow(
-    controller: Controller, source: Any, takers: "list[Taker]", limits_s: "tuple[float, float]"
-) -> "list[Taker]":
-    """Give all takers what comes from the source until its end; those that took everything.
-
-    Args:
-        limits_s: until the first piece comes, and until each further one.
-    """
-    left, whole, ended = list(takers), [], False
-    limit_s, came_at = limits_s[0], time.monotonic()
+def flow(controller: Controller, source: Any, takers: "list[Taker]") -> None:
+    """Give all takers what comes from the source, until its end or until none is left."""
+    left, came_at = list(takers), time.monotonic()
     while left:
-        reads = not ended and max(taker.waiting for taker in left) < AHEAD_BYTES
+        reads = not source.ended and max(taker.waiting for taker in left) < AHEAD_BYTES
         waiting = [taker for taker in left if taker.waiting]
         ready = controller.ready([source] if reads else [], waiting)
-        if source in ready:
-            piece = received(source)
-            ended, limit_s = not piece, limits_s[1]
-            controller.came += len(piece)
-            for taker in left:
-                taker.put(piece)
         if source in ready or not reads:
             came_at = time.monotonic()
-        elif time.monotonic() - came_at > limit_s:
-            break
-        left = [taker for taker in left if taker not in ready or taker.give()]
-        whole += [taker for taker in left if ended and not taker.waiting]
-        left = [taker for taker in left if taker not in whole and not taker.stalls()]
-        for taker in set(takers) - set(left):
-            taker.file.close()
-    for taker in left:
-        taker.file.close()
-    return whole
+        if source in ready:
+            for frame in source.frames():
+                controller.came += len(frame) - HEAD.size
+                for taker in left:
+                    taker.put(frame)
+        source.ended = source.ended or time.monotonic() - came_at > source.limit_s
+        left = [taker for taker in left if taker.goes_on(ready, source.ended)]
 
 
-def received(source: Any) -> bytes:
+def received(fileno: int) -> bytes:
     """The next bytes; none at the end, however it came."""
     try:
-        return os.read(source.fileno(), PIECE_BYTES)
+        return os.read(fileno, PIECE_BYTES)
     except OSError:
         return b""
 
 
-def printed(controller: Controller, load: Any, limit_s: float) -> str:
-    """What Docker prints until its end."""
-    text, until = b"", time.monotonic() + limit_s
-    while time.monotonic() < until and len(text) < MOST_PRINTED:
-        if load.stdout in controller.ready([load.stdout], []):
-            piece = os.read(load.stdout.fileno(), MOST_PRINTED)
-            if not piece:
-                break
-            text += piece
-    return " | ".join(text.decode(errors="replace").splitlines())
+def mac(key: bytes, number: int, piece: bytes) -> bytes:
+    """What proves that a piece has this place, and comes from who knows the key."""
+    code = hmac.new(key, struct.pack(">Q", number), hashlib.sha256)
+    code.update(piece)
+    return code.digest()
+
+
+def finished(controller: Controller, docker: Any, limit_s: float) -> None:
+    """Wait until Docker has closed its output, at its end."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        if docker.stdout in controller.ready([docker.stdout], []) and not received(
+            docker.stdout.fileno()
+        ):
+            break
 
 
 def main() -> None:
@@ -244,23 +308,27 @@ def main() -> None:
     return None
 
 
-def carry(controller: Controller, source: Any, peer: Any, told: Any) -> None:
-    """Have Docker load what comes from the source, or pack what there is without one."""
-    feed = subprocess.PIPE if source else subprocess.DEVNULL
+def carry(controller: Controller, peer: Any, onward: Any, told: Any) -> None:
+    """Have Docker load what comes from the peer before; without one, pack what there is."""
     docker = subprocess.Popen(
-        told["argv"], bufsize=0, stdin=feed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        told["argv"],
+        bufsize=0,
+        stdin=subprocess.PIPE if peer else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
+    key, stall_s, work_s = bytes.fromhex(told["key"]), told["stall_s"], told["work_s"]
     # The next node gives up its own Docker before it is given up itself.
-    onward = [Taker(peer, 2 * told["stall_s"])] if peer else []
+    takers = [Taker(onward, 2 * stall_s)] if onward else []
     try:
-        if source:
-            load = Taker(docker.stdin, told["stall_s"])
-            whole = flow(controller, source, [load, *onward], (NEVER_S, NEVER_S))
-            text = printed(controller, docker, told["work_s"]) if load in whole else ""
+        if peer:
+            load = Taker(docker.stdin, stall_s, HEAD.size)
+            flow(controller, Passed(peer, key), [load, *takers])
+            if load.whole:
+                finished(controller, docker, work_s)
         else:
-            whole = flow(controller, docker.stdout, onward, (told["work_s"], told["stall_s"]))
-            text = ""
-        controller.say("end", "cut" if set(onward) - set(whole) else "handed", text)
+            flow(controller, Packed(docker.stdout, key, (work_s, stall_s)), takers)
+        controller.say("end", "handed" if all(taker.whole for taker in takers) else "cut")
     finally:
         if docker.poll() is None:
             with contextlib.suppress(OSError):  # one under sudo is another user's

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import Node
-from tests.virtual import Desk, rule
+from tests.virtual import Desk, ended, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -124,24 +125,50 @@ def test_a_node_without_python_is_served_by_this_machine(desk: Desk, image: Any)
     assert len(holders(desk, image)) == 4
 
 
+@contextmanager
+def under_way(desk: Desk) -> Iterator["subprocess.Popen[str]"]:
+    """A command that provisions, once some bytes of the image have come to the nodes.
+
+    Within the block the first node sends slowly.
+    """
+    first = desk.cluster.node(0)
+    first.must("tc qdisc add dev ib0 root tbf rate 16mbit burst 64k latency 400ms")
+    try:
+        process = desk.start("provision", str(desk.cluster.inventory))
+        before = sent(first)
+        wait_for(lambda: "docker load" in left(desk), "an image that is under way")
+        wait_for(lambda: sent(first) > before + (8 << 20), "some of its bytes")
+        assert process.poll() is None
+        yield process
+    finally:
+        first.must("tc qdisc del dev ib0 root")
+
+
+def test_nodes_behind_one_that_is_lost_are_served_by_a_second_chain(desk: Desk, image: Any) -> None:
+    """And so is that one, if it can take part again."""
+    with under_way(desk) as process:
+        desk.cluster.node(2).must("kill -KILL $(pgrep -f '^python3 -IS')")
+    code, said = ended(process)
+    assert code == 0, said
+    chains = [line.partition(": ")[2] for line in said.splitlines() if "node to node" in line]
+    assert chains == [
+        f"from vs001 to vs[{nodes}], node to node" for nodes in ("002-004", "003-004")
+    ]
+    assert "through this machine" not in said
+    assert len(holders(desk, image)) == 4
+    assert not left(desk)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_controller_that_is_ended_leaves_nothing_that_runs_or_listens(
     desk: Desk, image: Any, number: signal.Signals
 ) -> None:
     """Killed amid the bytes, or interrupted; the next run finds nothing in its way."""
-    first, inventory = desk.cluster.node(0), str(desk.cluster.inventory)
-    first.must("tc qdisc add dev ib0 root tbf rate 16mbit burst 64k latency 400ms")
-    try:
-        process = desk.start("provision", inventory)
-        before = sent(first)
-        wait_for(lambda: "docker load" in left(desk), "an image that is under way")
-        wait_for(lambda: sent(first) > before + (8 << 20), "some of its bytes")
-        assert process.poll() is None
+    with under_way(desk) as process:
         process.send_signal(number)
         wait_for(lambda: not left(desk), "nothing is left on any node", 30)
-    finally:
-        first.must("tc qdisc del dev ib0 root")
+        ended(process)
     assert holders(desk, image) == ["vs001"]
-    done = desk.run("provision", inventory)
+    done = desk.run("provision", str(desk.cluster.inventory))
     assert done.returncode == 0, done.stderr
     assert len(holders(desk, image)) == 4

@@ -1,6 +1,5 @@
 """Images carried from one node's engine to others', while one of them takes or gives no byte."""
 
-import shlex
 import signal
 import threading
 import time
@@ -165,22 +164,6 @@ def test_a_node_hands_its_image_on_without_this_machine(
         assert images[late].find(IMAGE) is None
         carry(preparing, IMAGE, "has", (late,))
         assert images[late].find(IMAGE) == images["has"].find(IMAGE)
-
-
-@pytest.mark.usefixtures("apart")
-def test_an_image_that_is_put_between_the_bytes_is_noticed(
-    lacking: dict[str, Dockerd], tmp_path: Path
-) -> None:
-    """CARRY-FOREIGN names it, and the node whose Docker took it in along with ours."""
-    unlike(lacking["has"], "foreign:1")
-    with carrying(lacking, tmp_path, "ssh") as preparing:
-        dockerd = lacking["has"]
-        puts = "set -- $(for word; do echo $word; [ $word != save ] || echo foreign:1; done)"
-        dockerd_words = shlex.join(dockerd.command)
-        preparing.fleet.engines["has"].command = ("sh", "-c", f'{puts}; {dockerd_words} "$@"', "sh")
-        error = refusal(preparing, ("one",))
-        assert (error.code, error.where["node"]) == ("CARRY-FOREIGN", "one")
-        assert "Loaded image: foreign:1" in error.cause
 
 
 def test_under_slurm_a_file_that_all_nodes_see_carries_it(

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ PROGRAM = Path(hand_on.__file__).read_text()
 IMAGE = bytes(range(256)) * 40_000  # 10 MB, more than lies in pipes and sockets
 FAR_MORE = 100_000_000  # more than lies in all of that and in memory
 LIMITS = {"called_s": 20, "call_s": 5, "beat_s": 0.2, "stall_s": 20, "work_s": 20}
-TAKES = ("sh", "-c", 'cat >"$0"; echo Loaded image: some:1')
+TAKES = ("sh", "-c", 'cat >"$0"')
+KEY = "5e" * 32
 NOTHING = ("sleep", "600")
 Call = tuple[str, int, str, str]
 
@@ -42,7 +44,7 @@ class Post:
 
     def tell(self, argv: tuple[str, ...], *calls: Call, **limits: float) -> None:
         """What to run in Docker's place, and whom to call."""
-        words = {"argv": argv, "word": self.word, "answer": self.answer, "next": calls}
+        words = {"argv": argv, "word": self.word, "answer": self.answer, "key": KEY, "next": calls}
         assert self.process.stdin
         self.process.stdin.write(json.dumps({**LIMITS, **limits, **words}).encode() + b"\n")
         self.process.stdin.flush()
@@ -91,6 +93,11 @@ def taking(path: Path) -> tuple[str, ...]:
     return (*TAKES, str(path))
 
 
+def came(path: Path) -> bytes:
+    """What a command took in that may have been ended before it began."""
+    return path.read_bytes() if path.exists() else b""
+
+
 def test_any_python_of_the_last_years_reads_it() -> None:
     """Its syntax is that of 3.6, which distributions of 2018 have."""
     ast.parse(PROGRAM, feature_version=(3, 6))
@@ -99,7 +106,7 @@ def test_any_python_of_the_last_years_reads_it() -> None:
 def test_each_node_has_all_bytes_and_the_source_is_read_once(
     posts: list[Post], image: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The first gives to the second, the second to the third; each says what Docker said."""
+    """The first gives to the second, the second to the third."""
     source, *others = posts
     for place, post in enumerate(others):
         post.tell(taking(tmp_path / str(place)), *[one.called for one in others[place + 1 :]])
@@ -108,7 +115,7 @@ def test_each_node_has_all_bytes_and_the_source_is_read_once(
     for post in posts:
         assert post.says() == ("next -1" if post is others[-1] else "next 0")
     assert source.says() == "end handed"
-    assert [post.says() for post in others] == ["end handed Loaded image: some:1"] * 3
+    assert [post.says() for post in others] == ["end handed"] * 3
     assert [(tmp_path / str(place)).read_bytes() == IMAGE for place in range(3)] == [True] * 3
     assert (tmp_path / "reads").read_text() == "once\n"
 
@@ -128,8 +135,43 @@ def test_who_does_not_say_the_word_is_refused(
     assert (source.says(), one.says()) == ("next 0", "next -1")
     with pytest.raises(ConnectionRefusedError):
         one.call(one.word)
-    assert one.says() == "end handed Loaded image: some:1"
+    assert one.says() == "end handed"
     assert (tmp_path / "one").read_bytes() == IMAGE
+
+
+def frame(piece: bytes, number: int, key: str = KEY) -> bytes:
+    """A piece as it travels."""
+    code = hand_on.mac(bytes.fromhex(key), number, piece)
+    return hand_on.HEAD.pack(len(piece), code) + piece
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"an image without a frame" * 100,
+        frame(b"another's key", 1, "00" * 32),
+        frame(b"ours", 0),  # heard on the network, and said again
+        frame(b"changed", 1)[:-1] + b"D",
+        frame(b"longer than any" * hand_on.PIECE_BYTES, 1),
+    ],
+)
+def test_bytes_that_are_not_ours_come_to_no_docker(
+    posts: list[Post], tmp_path: Path, data: bytes
+) -> None:
+    """Not even from who heard the word on the network; what came before is not taken for all."""
+    one, two = posts[1], posts[2]
+    one.tell(taking(tmp_path / "one"), two.called)
+    two.tell(taking(tmp_path / "two"))
+    with socket.create_connection(("127.0.0.1", one.port), 20) as peer:
+        peer.sendall(one.word.encode())
+        assert peer.recv(len(one.answer)) == one.answer.encode()
+        peer.sendall(frame(b"ours", 0))
+        with suppress(OSError):  # it does not listen to the end
+            peer.sendall(data)
+        assert one.says() == "next 0"
+        assert one.says() == "end cut"
+    assert (two.says(), two.says()) == ("next -1", "end handed")
+    assert {came(tmp_path / "one"), came(tmp_path / "two")} <= {b"", b"ours"}
 
 
 def test_a_node_that_nobody_calls_ends_in_time(posts: list[Post]) -> None:
@@ -152,8 +194,8 @@ def test_a_listener_that_is_not_ours_is_given_nothing(
     assert source.says() == "next 2"
     assert source.says() == "end handed"
     assert one.says() == "next -1"
-    assert one.says() == "end handed Loaded image: some:1"
-    assert (tmp_path / "stranger").read_bytes() == b""
+    assert one.says() == "end handed"
+    assert came(tmp_path / "stranger") == b""
 
 
 @pytest.mark.parametrize("fails", [("false",), NOTHING])
@@ -169,7 +211,7 @@ def test_a_docker_that_fails_or_stalls_costs_only_its_own_node(
         post.says()
     assert source.says() == "end handed"
     assert one.says() == "end handed"
-    assert two.says() == "end handed Loaded image: some:1"
+    assert two.says() == "end handed"
     assert (tmp_path / "two").stat().st_size == FAR_MORE
     assert one.process.wait(20) == 0
 
@@ -188,7 +230,7 @@ def test_a_next_node_that_stalls_is_cut_off_and_told(posts: list[Post], tmp_path
             peer.sendall(answer.encode())
             assert (source.says(), one.says()) == ("next 0", "next 0")
             assert source.says() == "end handed"
-            assert one.says() == "end cut Loaded image: some:1"
+            assert one.says() == "end cut"
     assert (tmp_path / "one").stat().st_size == FAR_MORE
 
 
@@ -199,7 +241,7 @@ def test_a_docker_that_gives_no_more_ends_the_chain(posts: list[Post], tmp_path:
     source.tell(("sh", "-c", "echo begun; exec sleep 600"), one.called, stall_s=1)
     assert (source.says(), one.says()) == ("next 0", "next -1")
     assert source.says() == "end cut"
-    assert one.says() == "end handed Loaded image: some:1"
+    assert one.says() == "end handed"
     assert source.process.wait(20) == 0
 
 
