@@ -67,7 +67,7 @@ def compare(
     nodes: Nodes = None,
 ) -> int:
     """Compare two sweeps. Different, the same, or too few trials to tell."""
-    from orchestrator.sweeping.campaign import Caller
+    from orchestrator.sweeping.caller import Caller
     from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb
 

@@ -87,7 +87,7 @@ def provision(
     nodes: Nodes = None,
 ) -> int:
     """Prepare images on nodes, and check that they are fit."""
-    from orchestrator.sweeping.campaign import Caller
+    from orchestrator.sweeping.caller import Caller
     from orchestrator.verbs import provision as verb
 
     playbooks = tuple(by or ()) if measure else None

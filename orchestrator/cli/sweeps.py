@@ -89,13 +89,12 @@ def sweep(
     begun = _detached(shared, left) if forks else _nothing
 
     def work(voice: "Voice") -> int:
-        from orchestrator.submitting import submit
-        from orchestrator.sweeping.campaign import Caller
+        from orchestrator.sweeping.caller import Caller
         from orchestrator.sweeping.requested import SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        fresh = new and not submit.is_again()
+        fresh = new and not _begins_again()
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
         options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:
@@ -211,6 +210,13 @@ def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
         return submit.is_needed(sites.inventory(shared.store, inventory, own, quiet)[0])
     except errors.DlperfError:
         return False
+
+
+def _begins_again() -> bool:
+    """Whether this is a job that Slurm has started before, which goes on with its new sweep."""
+    from orchestrator.submitting import submit
+
+    return submit.is_again()
 
 
 def _nothing(_: "Sweep") -> None:

@@ -9,13 +9,15 @@ in ``choice`` by what the inventory says. Nodes have the names of the inventory.
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from orchestrator.fleet import Answer
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
-from orchestrator.transports import Completed
+
+if TYPE_CHECKING:  # half of what reaches nodes, where only files are read
+    from orchestrator.fleet import Answer
+    from orchestrator.transports import Completed
 
 Watch = Callable[[bytes], None]
 """Called with every new piece of the raw log that is measured."""
@@ -143,7 +145,7 @@ class Scheduler(Protocol):
             LeftoverError: some processes could not be ended.
         """
 
-    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
+    def seen(self, attempt: Attempt) -> "list[Answer[Seen]]":
         """The present state of every task, leader first; an error where a node does not answer."""
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
@@ -178,7 +180,9 @@ class Scheduler(Protocol):
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
         """Trials and numbers of attempts that have a folder elsewhere than in the state folder."""
 
-    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
+    def ask(
+        self, argv: Mapping[str, tuple[str, ...]], timeout_s: float
+    ) -> "list[Answer[Completed]]":
         """Run a command on nodes, by node name; the answers are in the order of ``argv``."""
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
-from orchestrator.schedulers import Scheduler, slurm, slurm_queue, slurm_tasks
+from orchestrator.schedulers import Scheduler, slurm, slurm_tasks
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.schedulers.slurm import Slurm
 
@@ -34,19 +34,3 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
 def containers(cluster: Cluster, attempt: Attempt) -> list[str]:
     """The command lines that put an attempt into containers of image files, for --dry-run."""
     return slurm_tasks.shown(cluster, attempt) if cluster.from_files else []
-
-
-def given(cluster: Cluster) -> Cluster:
-    """The cluster with the nodes that Slurm gave the job that this program runs in.
-
-    Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not say which.
-    """
-    if cluster.slurm is None:
-        return cluster
-    if slurm_queue.job_id():
-        return cluster.given(slurm_queue.allocated())
-    names = [f"node{number}" for number in range(1, cluster.slurm.nodes + 1)]
-    return cluster.given({name: name for name in names})

@@ -1,7 +1,7 @@
 """Everything that is open while a sweep runs, as one object."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.console import Voice
@@ -13,23 +13,10 @@ from orchestrator.model.site import Site
 from orchestrator.planning.plan import Recipe
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers import Scheduler
-from orchestrator.signals import Signals
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.rotation import Rotation
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The command that runs a sweep, as the sweep sees it.
-
-    Args:
-        begun: called with the sweep each time a gang of it runs.
-    """
-
-    voice: Voice
-    signals: Signals
-    begun: Callable[[Sweep], None] = lambda _sweep: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from orchestrator.planning import matrix
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
-from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import SweepOptions
 
 PLAYBOOKS = ("node-speed", "all-reduce")

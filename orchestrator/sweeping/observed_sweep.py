@@ -1,6 +1,7 @@
 """A sweep as seen by commands other than its controller: its record, its states, what is open."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from orchestrator.collecting import settled
 from orchestrator.model.attempt import Attempt
@@ -8,9 +9,11 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
 from orchestrator.model.result import NOT_NEEDED
-from orchestrator.schedulers import Scheduler, choice
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
+
+if TYPE_CHECKING:  # what reaches nodes is not loaded where only files are read
+    from orchestrator.schedulers import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,10 @@ class Running:
             for number in histories.get(trial.name, History()).open
         ]
 
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> "Scheduler":
         """The scheduler of its cluster; it is never asked to stop gangs on its own."""
+        from orchestrator.schedulers import choice
+
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
 
 

@@ -11,7 +11,7 @@ from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import ended, orphaned_tasks
-from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, counted_words, requested
 
 T = TypeVar("T")

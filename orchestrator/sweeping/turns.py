@@ -17,7 +17,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
-from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
 
 

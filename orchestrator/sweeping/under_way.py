@@ -10,7 +10,8 @@ from orchestrator.schedulers import choice
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import ended, loop, node_checks, other_sweeps
-from orchestrator.sweeping.campaign import Caller, Campaign
+from orchestrator.sweeping.caller import Caller
+from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.requested import Requested
 from orchestrator.sweeping.resume import Choice, Opened
 

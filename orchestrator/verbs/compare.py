@@ -16,7 +16,7 @@ from orchestrator.console import Voice
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
-from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.turns import TurnOptions
 
 

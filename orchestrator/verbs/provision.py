@@ -28,7 +28,7 @@ from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
 from orchestrator.sweeping import node_speed, speeds_shown
-from orchestrator.sweeping.campaign import Caller
+from orchestrator.sweeping.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)

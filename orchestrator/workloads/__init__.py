@@ -108,13 +108,12 @@ class Workload:
 
 def names() -> tuple[str, ...]:
     """Names of all workloads, sorted."""
-    own = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(
-        sorted(
-            {name for name in own if not name.startswith("_")}
-            | {entry.name for entry in entry_points(group=GROUP)}
-        )
-    )
+    installed = {entry.name for entry in entry_points(group=GROUP)}
+    return tuple(sorted({name for name in _shipped() if not name.startswith("_")} | installed))
+
+
+def _shipped() -> set[str]:
+    return {module.name for module in pkgutil.iter_modules(__path__)}
 
 
 def find(name: str) -> Workload | None:
@@ -123,7 +122,7 @@ def find(name: str) -> Workload | None:
         if entry.name == name:
             found = entry.load()
             return found if isinstance(found, Workload) else None
-    if name.startswith("_") or name not in names():
+    if name.startswith("_") or name not in _shipped():
         return None
     found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return found if isinstance(found, Workload) else None
