@@ -12,7 +12,7 @@ from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.upstream import NAME
 from orchestrator.state import records
-from orchestrator.state.files import dumps, write
+from orchestrator.state.files import dumps, keep
 
 RESULTS = "results.json"
 HTML = "report.html"
@@ -32,7 +32,7 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
     files, earlier = contents(folder, measured, language, logs or Logs(folder)), _earlier(folder)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write(folder / name, content)
+        keep(folder / name, content)
     for name in earlier:
         if name not in files:
             (folder / name).unlink(missing_ok=True)

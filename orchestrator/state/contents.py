@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.disk import on_disk
-from orchestrator.state.files import write
+from orchestrator.state.files import keep
 from orchestrator.state.sweep import Sweep
 
 SUMS = "SHA256SUMS"
@@ -34,7 +34,7 @@ def keep_sums(sweep: Sweep) -> None:
         StoreError, LocalError: the old file, if any, is untouched.
     """
     lines = [f"{sha256(sweep.folder / path)}  {path}\n" for path in files(sweep)]
-    write(sweep.folder / SUMS, "".join(lines).encode())
+    keep(sweep.folder / SUMS, "".join(lines).encode())
 
 
 def sha256(path: Path) -> str:

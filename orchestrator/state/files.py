@@ -52,6 +52,18 @@ def write(path: Path, content: bytes, gate: Gate | None = None) -> None:
         file.write(content)
 
 
+def keep(path: Path, content: bytes) -> None:
+    """Write a whole file as ``write`` does, unless it lies there already: syncing takes its time.
+
+    Raises:
+        StoreError, LocalError: the old file, if any, is untouched.
+    """
+    with contextlib.suppress(OSError):
+        if not path.is_symlink() and path.read_bytes() == content:
+            return
+    write(path, content)
+
+
 @contextlib.contextmanager
 def replacing(path: Path, gate: Gate | None = None) -> Iterator[BinaryIO]:
     """A file of ours that takes the place of ``path`` when the block ends well.

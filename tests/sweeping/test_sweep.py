@@ -16,6 +16,12 @@ from tests.sweeping.kept import events, outcome, running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
+# What a sweep loads only where something is left to run.
+OF_RUNNING = {
+    *("orchestrator.sweeping.loop", "orchestrator.probes", "orchestrator.fleet"),
+    *("orchestrator.runtimes", "orchestrator.transports", "orchestrator.schedulers.choice"),
+    *("orchestrator.submitting", "orchestrator.sweeping.campaign", "concurrent.futures"),
+}
 
 
 def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None:
@@ -64,15 +70,14 @@ def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
 
 
 def test_second_sweep_measures_nothing_again(place: Place) -> None:
-    """What has a valid outcome is left alone; the results stay the same to the byte.
-
-    Nor is anything loaded that only nodes need.
-    """
+    """What has a valid outcome is left alone; the results stay the same to the byte."""
     assert place.run("sweep", "toy").returncode == 0
     before = (place.sweep() / "results.json").read_bytes()
-    again = place.run("sweep", "toy", **TELL)
-    assert not loaded(again.stderr) & {"orchestrator.sweeping.loop", "orchestrator.probes"}
+    files = {path: path.stat().st_ino for path in place.sweep().glob("[rS]*")}
+    assert {path.name for path in files} > {"report.html", "results.json", "SHA256SUMS"}
+    again = place.run("sweep", "toy")
     assert again.returncode == 0
+    assert {path: path.stat().st_ino for path in files} == files  # nothing was written anew
     assert "nothing left to run; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
     assert len(events(place, "intent")) == 4
@@ -83,6 +88,15 @@ def test_second_sweep_measures_nothing_again(place: Place) -> None:
     assert len(events(place, "intent")) == 4
     assert place.run("collect").returncode == 0
     assert (place.sweep() / "results.json").read_bytes() == before
+
+
+def test_a_sweep_with_nothing_left_loads_nothing_that_reaches_nodes(place: Place) -> None:
+    """Nor what submits jobs: a command that only reads files answers at once."""
+    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    again = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", **TELL)
+    assert again.returncode == 0
+    assert "no node was asked" in again.stderr
+    assert not loaded(again.stderr) & OF_RUNNING
 
 
 def test_more_repeats_and_single_cases_extend_a_sweep(place: Place) -> None:
