@@ -1,6 +1,8 @@
-"""A trial that exits at once under Slurm, beside plain srun of the same script, on four nodes."""
+"""A trial that exits at once under Slurm, beside plain srun of the same script, on four nodes.
 
-import itertools
+And what no controller of ours could do without: the gate alone, and supervised tasks, by hand.
+"""
+
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +14,52 @@ from tests.login import Login
 
 HERE = Path(__file__).parent
 SWEEPS, TRIALS = 3, 11
-# The times before each step and after the last; a file for each task, as we have a log.
-PLAIN = """\
+# Steps of each kind in turns, with the times before and after each; a file for each task, as we
+# have a log. A gate is on standard input, where one line opens it for all tasks.
+STEPS = """\
 #!/bin/sh
-for step in $(seq {steps}); do
-    date +%s.%N
-    srun --overlap --nodes=4 --ntasks=4 --output={folder}/plain-%t.log sh {folder}/print.sh 4
+cd {folder} || exit
+attempt=$(echo .dlperf/sweeps/*/attempts/*_1/a1)
+attempt=$PWD/${{attempt##* }}
+step="srun --overlap --nodes=4 --ntasks=4"
+
+opened() {{ # FILES: once all are there, the gate
+    exec 3>gate
+    for file; do until [ -s "$file" ]; do sleep 0.002; done; done
+    echo go >&3
+    exec 3>&-
+    wait
+}}
+plain() {{
+    $step --output=plain-%t.log sh print.sh 4
+}}
+gated() {{
+    $step --input=all --output=plain-%t.log sh -c '
+        echo here >"here$SLURM_PROCID"
+        read -r word
+        exec sh print.sh 4
+    ' <gate &
+    opened here0 here1 here2 here3
+}}
+supervised() {{ # the same files as those of an attempt of ours
+    $step --input=all --kill-on-bad-exit=1 sh "$PWD/hand/step.sh" "$PWD/hand" <gate >said &
+    opened hand/r0.pid hand/r1.pid hand/r2.pid hand/r3.pid
+}}
+
+rm -f gate
+mkfifo gate
+for number in $(seq {steps}); do
+    for kind in plain gated supervised; do
+        rm -rf hand here*
+        mkdir hand
+        for file in "$attempt"/*.task "$attempt"/*.sh; do
+            sed "s,$attempt,$PWD/hand,g" "$file" >"hand/${{file##*/}}"
+        done
+        began=$(date +%s.%N)
+        $kind
+        echo "$kind $began $(date +%s.%N)"
+    done
 done
-date +%s.%N
 """
 
 
@@ -31,18 +71,25 @@ def rows() -> Iterator[Row]:
         login.inventory(nodes=4, time="04:00:00")
         login.more_env["PYTHONPATH"] = f"{login.env['PYTHONPATH']}:{HERE / 'instant'}"
         shutil.copy(login.folder / "images" / "instant" / "print.sh", login.folder)
-        script = login.folder / "plain.sh"
-        script.write_text(PLAIN.format(steps=TRIALS - 1, folder=login.folder))
+        script = login.folder / "steps.sh"
+        script.write_text(STEPS.format(steps=TRIALS - 1, folder=login.folder))
         words = ("sweep", "instant", "--inventory", "queue", "--new", "--repeats", str(TRIALS))
-        ours_s, peer_s = [], []
+        ours_s: list[float] = []
+        by_hand_s: dict[str, list[float]] = {}
         for _ in range(SWEEPS):
             must(login.run, *words)
             ours_s += between_trials_s(login.sweep())
-            out = login.folder / "plain.out"
+            out = login.folder / "steps.out"
             submit = ("sbatch", "--wait", "--nodes=4", "--exclusive", f"--output={out}")
             login.slurm.ask(*submit, str(script))
-            moments = [float(line) for line in out.read_text().splitlines()]
-            peer_s += [later - sooner for sooner, later in itertools.pairwise(moments)]
+            for line in out.read_text().splitlines():
+                kind, began, ended = line.split()
+                by_hand_s.setdefault(kind, []).append(float(ended) - float(began))
         login.end()
-    spread("trial under Slurm", ours_s, peer_s)
-    yield Row("trial that exits at once, Slurm", median(ours_s), "srun", median(peer_s), 1.2)
+    plain_s = by_hand_s["plain"]
+    spread("trial under Slurm", ours_s, plain_s)
+    yield Row("trial that exits at once, Slurm", median(ours_s), "srun", median(plain_s), 1.2)
+    for kind, what in (("gated", "a gate alone"), ("supervised", "supervised tasks")):
+        spread(f"{what} by hand", by_hand_s[kind], plain_s)
+        named = f"{what} by hand, Slurm"
+        yield Row(named, median(by_hand_s[kind]), "srun", median(plain_s), 0)
