@@ -135,9 +135,10 @@ class SlurmTasks:
     def clean(self, attempt: Attempt) -> Mapping[str, tuple[float, frozenset[int]]]:
         """By node, when its task saw that no gang left anything, and the busy ports.
 
-        Of containers of an engine, which are outside of the step, no task says so.
+        Only plain processes say so: an engine's containers are outside of the step, and a task in
+        a container may not see the whole node.
         """
-        return {} if self._containers else self._gang(attempt).clean()
+        return {} if self._containers or self._way else self._gang(attempt).clean()
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
         """What becomes the task on its node."""
