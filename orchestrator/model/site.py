@@ -1,7 +1,7 @@
 """A site: a cluster with the facts and findings of provisioning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Severity = Literal["error", "warning"]
@@ -216,6 +216,14 @@ class Site:
     images: Mapping[str, ImageRecord] = field(default_factory=dict)
     provisioned: tuple[Finding, ...] = ()
     data: Mapping[str, Mapping[str, DataDigest]] = field(default_factory=dict)
+
+    def with_provisioned(self, *findings: Finding) -> "Site":
+        """The site with more findings over what provisioning alone looks at."""
+        return replace(
+            self,
+            findings=(*self.findings, *findings),
+            provisioned=(*self.provisioned, *findings),
+        )
 
     @property
     def shared_machine(self) -> bool:

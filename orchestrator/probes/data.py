@@ -15,7 +15,7 @@ SCRIPT = r"""
 folder=$1 kept=$2 fresh=$3
 [ -e "$folder" ] || { echo 'problem missing'; exit 0; }
 umask 077
-mkdir -p "$(dirname "$kept")" || exit 1
+[ -d "${kept%/*}" ] || mkdir -p "${kept%/*}" || exit 1
 work=$(mktemp -d "$kept.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -24,8 +24,10 @@ export LC_ALL=C
     find -L "$folder" -maxdepth 2 -type d -printf '%P\t%T@\n'
     find -L "$folder" -maxdepth 1 -type f -printf '%P\t%s\t%T@\n'
 } >"$work/top" || { echo 'problem unreadable'; exit 0; }
-stamp=$(sort "$work/top" | sha256sum | cut -d ' ' -f 1)
-if [ "$fresh" = no ] && [ "$(head -n 1 "$kept" 2>/dev/null)" = "stamp $stamp" ]; then
+stamp=$(sort "$work/top" | sha256sum)
+stamp=${stamp%% *} before=
+[ ! -f "$kept" ] || read -r before <"$kept"
+if [ "$fresh" = no ] && [ "$before" = "stamp $stamp" ]; then
     cat "$kept"
     echo 'cached yes'
     exit 0

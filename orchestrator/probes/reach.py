@@ -56,7 +56,8 @@ while True:
             sys.exit(0)
 """
 _LISTENER = r"""
-if perl -MIO::Socket::IP -e 1 2>/dev/null; then exec timeout "$3" perl -e "$4" "$1" "$2"; fi
+timeout "$3" perl -e "$4" "$1" "$2" 2>/dev/null
+case $? in 2 | 127) ;; *) exit ;; esac # it has no such module, or there is no perl
 if python3 -c '' 2>/dev/null; then exec timeout "$3" python3 -c "$5" "$1" "$2"; fi
 echo no-tool
 """
@@ -110,7 +111,7 @@ def _doubling(count: int) -> tuple[int, ...]:
 
 
 def listening_s(nodes: int, calls: int, *, at_once: int) -> int:
-    """Seconds that a listener must last: each node connects to its peers one after another.
+    """Seconds that a listener must last, were a node's calls made one after another.
 
     Args:
         calls: of each node.
@@ -148,17 +149,18 @@ def listening(line: str) -> Heard:
     return Heard("unproven", printable(answer.removeprefix("problem ")) or "no answer")
 
 
-def connected(exit_code: int, out: str, err: str, *, token: str) -> Heard:
-    """The result of a finished connector.
+def connected(exit_code: int | None, out: str, err: str, *, token: str) -> Heard:
+    """The result of a connector.
 
     Args:
+        exit_code: None if it did not end in time.
         token: what the listener was to send.
     """
     if out.strip() == token:
         return Heard("open")
     if out.strip() == "no-tool":
         return Heard("unproven", "none of bash, perl and python3")
-    if exit_code == 124:
+    if exit_code in (None, 124):
         return Heard("blocked", f"no answer in {CALL_S:g} s")
     if out.strip():
         return Heard("blocked", "something else answers there")

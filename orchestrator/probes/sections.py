@@ -13,46 +13,56 @@ from orchestrator.words import printable
 Fact = TypeVar("Fact")
 GRACE_S = 2
 # Every question runs by itself and writes into files. A program in uninterruptible sleep outlives
-# its limit and SIGKILL too; it then holds a file and not the pipe that the controller reads.
+# its limit and SIGKILL too; it then holds a file and not the pipe that the controller reads. What
+# has ended says so in a FIFO, and so does a watch when the longest limit is over.
 SCRIPT = r"""
-nonce=$1; shift
-work=
-trap 'rm -rf "$work"' EXIT
+nonce=$1 longest_s=$2; shift 2
+work= watch=
+trap 'rm -rf "$work"; [ -z "$watch" ] || kill "$watch"' EXIT
 trap 'exit 1' HUP INT TERM PIPE # dash runs no EXIT trap when one of these ends it
 work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null) ||
     work=$(mktemp -d "/tmp/dlperf-$nonce.XXXXXX") || exit 1
+mkfifo "$work/over" && exec 3<>"$work/over" || exit 1
 start() {
     while [ $# -ge 3 ]; do
         (
-            timeout -k 1 "$2" sh -c "$3" >"$work/$1.out" 2>"$work/$1.err" &
+            eval "exec timeout -k 1 $2 $3" >"$work/$1.out" 2>"$work/$1.err" 3<&- &
             group=$! status=0
             wait "$group" || status=$?
             # Its first process may have obeyed TERM, and a child of that not.
             [ "$status" -ne 124 ] || kill -s KILL -- "-$group"
-            echo "$status" >"$work/$1.part"
-            mv "$work/$1.part" "$work/$1.rc"
+            echo "$status" >"$work/$1.rc"
+            echo >&3
         ) </dev/null >/dev/null 2>&1 &
+        left=$((left + 1))
         shift 3
     done
 }
 tell() {
-    while [ $# -ge 3 ]; do
-        while [ ! -e "$work/$1.rc" ] && [ "$ticks" -lt $((($2 + 2) * 20)) ]; do
-            sleep 0.05
-            ticks=$((ticks + 1))
-        done
+    count=$#
+    echo >"$work/break"
+    while [ "$count" -ge 3 ]; do
         status=hung
-        [ ! -e "$work/$1.rc" ] || status=$(cat "$work/$1.rc")
-        printf '%s %s %s\n' "$nonce" "$1" "$status"
-        head -c 4194304 "$work/$1.out"
-        printf '\n%s %s said\n' "$nonce" "$1"
-        head -c 4096 "$work/$1.err"
-        printf '\n'
+        [ ! -s "$work/$1.rc" ] || read -r status <"$work/$1.rc"
+        printf '%s %s %s\n' "$nonce" "$1" "$status" >"$work/$1.mark"
+        printf '\n%s %s said\n' "$nonce" "$1" >"$work/$1.said"
+        set -- "$@" "$work/$1.mark" "$work/$1.out" "$work/$1.said" "$work/$1.err" "$work/break"
         shift 3
+        count=$((count - 3))
     done
+    head -q -c 2097152 -- "$@"
 }
-ticks=0
+left=0
 start "$@"
+(
+    trap exit TERM
+    sleep "$longest_s" 3<&- &
+    trap 'kill $!; exit' TERM
+    wait $!
+    echo late >&3
+) </dev/null >/dev/null 2>&1 &
+watch=$!
+while [ "$left" -gt 0 ] && read -r word <&3 && [ -z "$word" ]; do left=$((left - 1)); done
 tell "$@"
 printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
 """
@@ -111,7 +121,7 @@ def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
     Args:
         nonce: letters and digits that no answer can hold by chance, new for every call.
     """
-    words: list[str] = []
+    words = [str(max((section.limit_s for section in sections), default=0) + GRACE_S)]
     for section in sections:
         words += [section.name, str(section.limit_s), shlex.join(section.argv)]
     return ("sh", "-c", SCRIPT, "sh", nonce, *words)

@@ -2,7 +2,7 @@
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator import checks, errors, words
@@ -10,10 +10,12 @@ from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
+from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding, Site
-from orchestrator.probes import data, reach
+from orchestrator.probes import Probe, data, reach, sections
 from orchestrator.probes.reach import Heard
-from orchestrator.transports import Stream
+from orchestrator.probes.sections import Output, Section
+from orchestrator.transports import Completed, Stream
 
 PORT = 22333  # where ranks of the shipped playbooks meet; later trials take others of its kind
 LONGEST_LINE = 200
@@ -21,7 +23,7 @@ Pair = tuple[str, str]
 
 
 def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
-    """The site with data digests and with findings about connections and data sets.
+    """The site with data digests and with findings about data sets.
 
     Args:
         recount: count the files of data sets anew, and use no count kept on nodes.
@@ -29,23 +31,13 @@ def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
     Raises:
         NodeError: a node stopped answering.
     """
-    findings: list[Finding] = []
-    elsewhere = [node.name for node in fleet.cluster.members if not node.is_here]
-    if len(elsewhere) > 1:
-        findings += _reachable(fleet, elsewhere)
     digests, unreadable = _data(fleet, voice, fresh=recount)
     between = _judged(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
         # The kept count may be from before the data set was repaired.
         digests, unreadable = _data(fleet, voice, fresh=True)
         between = _judged(digests)
-    findings += [*between, *unreadable]
-    return replace(
-        site,
-        data=digests,
-        findings=(*site.findings, *findings),
-        provisioned=(*site.provisioned, *findings),
-    )
+    return replace(site.with_provisioned(*between, *unreadable), data=digests)
 
 
 @dataclass(slots=True)
@@ -57,8 +49,15 @@ class _Listening:
     stream: Stream
 
 
-def _reachable(fleet: Fleet, names: list[str]) -> list[Finding]:
-    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``."""
+def unreached(fleet: Fleet) -> list[Finding]:
+    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``.
+
+    Raises:
+        NodeError: a node stopped answering.
+    """
+    names = [node.name for node in fleet.cluster.members if not node.is_here]
+    if len(names) < 2:
+        return []
     peers = reach.peers(names)
     calls_of_each = len(peers[names[0]])
     seconds = reach.listening_s(len(names), calls_of_each, at_once=MOST_AT_ONCE)
@@ -93,10 +92,17 @@ def _calls(
     open_at = {name for name, listener in listening.items() if listener.heard.state == "open"}
 
     def call_all(caller: str) -> dict[str, Heard]:
+        called = [name for name in peers[caller] if name in open_at]
+        asked = [
+            Section(name, reach.connector(addresses[name], PORT), limit_s=int(CALLED_S))
+            for name in called
+        ]
+        outputs = _asked(fleet, caller, asked)
         return {
-            name: _call(fleet, caller, addresses[name], listening[name].token)
-            for name in peers[caller]
-            if name in open_at
+            name: reach.connected(
+                output.exit_code, output.out, output.err, token=listening[name].token
+            )
+            for name, output in outputs.items()
         }
 
     answers = ask_all(list(listening), call_all)
@@ -106,28 +112,36 @@ def _calls(
     }
 
 
-def _call(fleet: Fleet, caller: str, address: str, token: str) -> Heard:
-    argv = reach.connector(address, PORT)
-    done = fleet.transports[caller].run(argv, timeout_s=CALLED_S)
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    return reach.connected(done.exit_code, out, err, token=token)
+def _asked(fleet: Fleet, node: str, asked: Sequence[Section]) -> Mapping[str, Output]:
+    """The outputs of commands that run on a node at once, in one round trip, by their names."""
+    if not asked:
+        return {}
+    nonce = secrets.token_hex(8)
+    argv = sections.argv(asked, nonce=nonce)
+    probe = Probe("between", argv, lambda text: sections.split(text, asked, nonce=nonce).outputs)
+    return probing.ask(fleet.transports[node], probe, sections.timeout_s(asked))
 
 
 def _data(
     fleet: Fleet, voice: Voice, *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """By data set and node: what it holds; and findings for those that could not be read."""
-    digests: dict[str, dict[str, DataDigest]] = {}
+    nodes = {node.name: node for node in fleet.cluster.members if node.data}
+    names = dict.fromkeys(name for node in nodes.values() for name in node.data)
+    digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
     unreadable: list[Finding] = []
-    for name in dict.fromkeys(name for node in fleet.cluster.members for name in node.data):
-        paths = {n.name: n.data[name] for n in fleet.cluster.members if name in n.data}
-        voice.working(f"data set {name}: counting files on {words.count(len(paths), 'node')}")
-        answers = ask_all(list(paths), _counting(fleet, paths, fresh=fresh))
-        digests[name] = {answer.node: answer.value for answer in answers if answer.value}
-        unreadable += [
-            _unread(name, answer.node, answer.error) for answer in answers if answer.error
-        ]
+    voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
+    answers = ask_all(list(nodes), lambda node: _counts(fleet, nodes[node], fresh=fresh))
     voice.rested()
+    for name in names:
+        for answer in answers:
+            if name not in nodes[answer.node].data:
+                continue
+            digest = (answer.value or {}).get(name) or answer.error
+            if isinstance(digest, DataDigest):
+                digests[name][answer.node] = digest
+            elif digest is not None:
+                unreadable.append(_unread(name, answer.node, digest))
     return digests, unreadable
 
 
@@ -135,16 +149,27 @@ def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
     return [digest for name, by_node in digests.items() for digest in checks.digests(name, by_node)]
 
 
-def _counting(
-    fleet: Fleet, paths: Mapping[str, str], *, fresh: bool
-) -> Callable[[str], DataDigest]:
-    folders = {node.name: node.folder for node in fleet.cluster.members}
+def _counts(
+    fleet: Fleet, node: Node, *, fresh: bool
+) -> Mapping[str, DataDigest | errors.DlperfError]:
+    """By name, what the data sets of a node hold, or why that is not known; counted at once."""
+    probes = {name: data.probe(path, node.folder, fresh=fresh) for name, path in node.data.items()}
+    asked = [Section(name, probe.argv, int(DATA_COUNT_S)) for name, probe in probes.items()]
+    outputs = _asked(fleet, node.name, asked)
+    return {name: _counted(probe, outputs[name], node.name) for name, probe in probes.items()}
 
-    def count(name: str) -> DataDigest:
-        question = data.probe(paths[name], folders[name], fresh=fresh)
-        return probing.ask(fleet.transports[name], question, DATA_COUNT_S)
 
-    return count
+def _counted(
+    probe: Probe[DataDigest], output: Output, node: str
+) -> DataDigest | errors.DlperfError:
+    if output.exit_code is None:
+        cause = f"it was not counted in {DATA_COUNT_S:g} s"
+        return errors.CommandTimedOut(cause, code="TIMEOUT", node=node)
+    done = Completed(output.exit_code, output.out.encode(), output.err.encode())
+    try:
+        return probing.understood(probe, done, node)
+    except errors.DlperfError as error:
+        return error
 
 
 def _unread(name: str, node: str, error: errors.DlperfError) -> Finding:

@@ -13,6 +13,7 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import ImageRecord, Site
+from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,
     between_nodes,
@@ -27,7 +28,6 @@ from orchestrator.provisioning import (
 from orchestrator.schedulers import locks
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
-from orchestrator.sweeping import node_speed, speeds_shown
 from orchestrator.sweeping.caller import Caller
 
 
@@ -115,6 +115,7 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
             try:
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, request, site, voice)
+                    site = _looked_into(fleet, request, site)
                     site = between_nodes.checked(fleet, site, voice, recount=options.recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
@@ -197,10 +198,18 @@ def _prepared(
     voice.rested()
     if request.images.relock or request.images.bundle:
         materials.keep_lock(preparing)
-    findings = in_containers.findings(fleet, records, site.nodes, request.images.names)
     unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
-    site = replace(site, provisioned=(*unlocked, *findings))
-    return replace(site, images=records, findings=(*site.findings, *site.provisioned)), done
+    return replace(site.with_provisioned(*unlocked), images=records), done
+
+
+def _looked_into(fleet: Fleet, request: _Request, site: Site) -> Site:
+    """The site with what containers see, and whether nodes reach each other, looked at at once."""
+    pool = Pool(1)
+    unreached = pool.submit(lambda: between_nodes.unreached(fleet))
+    pool.close()
+    names = request.images.names if fleet.engines and not request.cluster.from_files else ()
+    inside = in_containers.findings(fleet, site.images, site.nodes, names) if names else []
+    return site.with_provisioned(*inside, *unreached.result())
 
 
 def _imported(
@@ -219,6 +228,8 @@ def _measured(
     store: Store, options: ProvisionOptions, playbooks: Sequence[str], caller: Caller
 ) -> tuple[int, dict[str, object]]:
     """Exit code, and by playbook what it found."""
+    from orchestrator.sweeping import node_speed, speeds_shown  # a tenth of what loading takes
+
     whose = node_speed.Whose(options.inventory, options.nodes)
     codes, documents = [0], dict[str, object]()
     for playbook in playbooks or node_speed.shipped(whose):

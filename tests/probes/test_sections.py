@@ -90,6 +90,7 @@ def test_program_that_outlives_its_limit_holds_up_nobody(tmp_path: Path) -> None
     answers = ask([shell("left", f"setsid sh -c 'echo $$ >{pid}; exec sleep 30' & echo said")])
     assert time.monotonic() - began < 20
     assert answers.outputs["left"].out == "said\n"
+    wait_for(lambda: pid.exists() and pid.read_text(), "what it left behind")
     os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
