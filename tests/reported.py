@@ -41,6 +41,7 @@ LOG = TrainingLog(
     fabric=Fabric(),
     problems=(),
     window=(20, 60),
+    lines=(40, 80),
 )
 PUBLISHED = PublishedResult(
     suite="dlperf",

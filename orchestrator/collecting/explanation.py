@@ -22,7 +22,6 @@ from orchestrator.planning import plan
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload, find
 
-RESULT_WORDS = (b"train_throughput", b"Average total_ips")
 LONGEST_LINE = 4096
 
 
@@ -191,8 +190,7 @@ def _derivation(source: _Source, trial: Measurement, case: Case) -> Derivation:
     path, workload = source.folder / trial.evidence.log, source.workload
     log = logs.read(path, workload, source.window)
     rule = source.rule or log.rule
-    lines = () if rule == "reported" else log.evidence or ()
-    found = tuple(_lines(path, lines)) or _result_line(path)
+    found = tuple(_lines(path, log.evidence(rule) or ()))
     formula = _formula(rule, log, case, trial.throughput or 0)
     return Derivation(trial, rule, log.window, found, f"{formula} {workload.unit}")
 
@@ -224,16 +222,6 @@ def _lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
         for number, line in enumerate(file, 1):
             if number in numbers:
                 yield _raw(number, line)
-
-
-def _result_line(path: Path) -> tuple[RawLine, ...]:
-    """The last line in which the program reports its own result."""
-    found: tuple[RawLine, ...] = ()
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if any(word in line for word in RESULT_WORDS):
-                found = (_raw(number, line),)
-    return found
 
 
 def _raw(number: int, line: bytes) -> RawLine:

@@ -38,7 +38,7 @@ def _asked(measured: Report) -> Iterable[tuple[str, tuple[int, int] | None]]:
         if trial.evidence:
             yield trial.evidence.log, trial.evidence.lines
     for lone in measured.lone:
-        yield lone.path, lone.log.evidence
+        yield lone.path, lone.log.evidence(lone.log.rule)
 
 
 def _source(name: str, lines: tuple[int, int] | None, logs: Logs, folder: Path) -> LogSource:

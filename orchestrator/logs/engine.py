@@ -253,6 +253,7 @@ class Reader:
             latency_s=window.latency_s,
             memory_mib=run.memory_mib,
             lines=window.lines,
+            result_line=run.result_line if runs == 1 and RESULT in reported else None,
             origin_ns=window.origin_ns,
             tells=promise.tells,
             trace=run.trace if runs == 1 else (),

@@ -39,6 +39,7 @@ class Run:
         self.notes = notes
         self.header = Header(form.header, notes)
         self.reported: dict[str, float] = {}
+        self.result_line: int | None = None
         self.memory_mib: int | None = None
         self.is_over = False
         self.window: Window | None = None

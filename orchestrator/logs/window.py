@@ -34,7 +34,7 @@ class Window:
         self.used = ends
         """The first and the last iteration that count."""
         self.lines: tuple[int, int] | None = None
-        """Of these two, where no clock tells."""
+        """Of these two, where the log has both."""
         self.latency_s: float | None = None
         """Mean seconds per step, where the program prints them."""
         self._form = form
@@ -118,6 +118,9 @@ class Window:
 
     def judge(self, _run: "Run", _stride: int) -> None:
         """Note iterations of more than 5 times the last ones' median, and a coarse clock."""
+        if self._is_whole:
+            (start, _), (end, _) = (self._taken[number] for number in (self._first, self._last))
+            self.lines = start.line, end.line
         self._judge_clock()
         gap_ns, number, iterations, line = self._widest
         usual_ns = median(self._gaps_ns) if self._gaps_ns else 0

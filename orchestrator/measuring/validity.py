@@ -41,7 +41,8 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
     marks = tuple(problem for problem in log.problems if not keeps_out(problem))
     problems = [problem for problem in log.problems if keeps_out(problem)]
     problems += mismatches(log, case, method)
-    throughput, rate_problems = value(log, case.global_batch_size, method.rule if method else None)
+    rule = (method.rule if method else None) or log.rule
+    throughput, rate_problems = value(log, case.global_batch_size, rule)
     if throughputs.global_batch_size(log) not in (None, case.global_batch_size):
         throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
     problems += rate_problems
@@ -54,13 +55,13 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
         rate=log.rate.mean if log.rate else None,
         problems=tuple(problems),
         marks=marks,
-        evidence=Evidence(name.path, log.evidence, log.sha256, log.digest),
+        evidence=Evidence(name.path, log.evidence(rule), log.sha256, log.digest),
         provenance={},
         latency_s=log.latency_s,
         memory_mib=log.memory_mib,
         trace=log.trace,
         window=log.window,
-        rule=(method.rule if method else None) or log.rule,
+        rule=rule,
     )
 
 

@@ -151,7 +151,8 @@ class TrainingLog:
             None unless the log has both ends.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
-        lines: of the first and the last record that the window stands on, where no clock tells.
+        lines: of the first and the last record of the window; None unless the log has both.
+        result_line: of the program's own result; None where it reports none.
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
             nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
@@ -181,11 +182,13 @@ class TrainingLog:
     latency_s: float | None = None
     memory_mib: int | None = None
     lines: tuple[int, int] | None = None
+    result_line: int | None = None
     origin_ns: int | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
     trace: tuple[TracePoint, ...] = ()
 
-    @property
-    def evidence(self) -> tuple[int, int] | None:
-        """First and last line that the number stands on; None where it stands on none."""
-        return (self.start.line, self.end.line) if self.start and self.end else self.lines
+    def evidence(self, rule: Rule) -> tuple[int, int] | None:
+        """First and last line that the number of a rule stands on; None where it has none."""
+        if rule != "reported":
+            return self.lines
+        return None if self.result_line is None else (self.result_line, self.result_line)

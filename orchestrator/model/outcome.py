@@ -16,7 +16,7 @@ class Outcome:
         problems: why it is not valid.
         throughput: samples per second of the gang.
         sha256: of the log that was measured.
-        lines: of that log, the window's two ends, counted from 1.
+        lines: the first and the last one of it that the throughput stands on, counted from 1.
         transport: what the gang ran over, such as ``IB mlx5_0``.
         provenance: must agree within a case before its trials share a median.
         start_skew_s: between the first and the last opened gate; None unless all opened.

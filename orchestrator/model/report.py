@@ -29,7 +29,7 @@ class LogSource:
 
     Args:
         path: relative to the page; empty where the file is not there.
-        lines: numbers, from 1, with their text; the first and the last one of the window.
+        lines: numbers, from 1, with their text; the first and the last one that it stands on.
     """
 
     path: str

@@ -15,7 +15,11 @@ NOT_NEEDED = "not-needed"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The bytes that a measurement came from; lines count from 1, the window's two ends."""
+    """The bytes that a measurement came from.
+
+    Args:
+        lines: first and last one that the number stands on, counted from 1.
+    """
 
     log: str
     lines: tuple[int, int] | None

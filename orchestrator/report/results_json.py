@@ -145,7 +145,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
 
 
 def _lone(lone: LoneLog) -> dict[str, JSON]:
-    log, rate = lone.log, lone.log.rate
+    log, rate, lines = lone.log, lone.log.rate, lone.log.evidence(lone.log.rule)
     return {
         "log": lone.path,
         "config": dict(log.config),
@@ -159,7 +159,7 @@ def _lone(lone: LoneLog) -> dict[str, JSON]:
         "memory_mib": log.memory_mib,
         "transport": known_transport(log.fabric.label),
         "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
-        "lines": list(log.evidence) if log.evidence else None,
+        "lines": list(lines) if lines else None,
         "sha256": log.sha256,
         "problems": [
             {"code": problem.code, "message": problem.message} for problem in lone.problems

@@ -29,7 +29,7 @@ class PlainLog:
 
     Args:
         facts: arguments of the program by its own names, the first value of each.
-        reported: the program's own results.
+        reported: the program's own results, each with its line.
         memory_mib: the largest use of a GPU that it prints.
         garbled: the first line that has words of a step and is none, or that nothing ends; 0
             without one.
@@ -37,7 +37,7 @@ class PlainLog:
 
     steps: Steps
     facts: dict[str, str] = field(default_factory=dict)
-    reported: list[float] = field(default_factory=list)
+    reported: list[tuple[int, float]] = field(default_factory=list)
     memory_mib: int | None = None
     garbled: int = 0
 
@@ -95,7 +95,7 @@ def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
     if any(word in line for word in _WORDS):
         log.garbled = log.garbled or count
     if found := plain_kinds.REPORTED.search(line):
-        log.reported.append(float(found[2] or found[3]))
+        log.reported.append((count, float(found[2] or found[3])))
     elif found := _MEMORY.search(line):
         log.memory_mib = max(log.memory_mib or 0, int(found[1]))
     elif len(line) < 20_000:

@@ -32,7 +32,8 @@ class DerivedTrial:
         reasons: why it does not count; none if it does.
         marks: what is odd in it all the same.
         rule: how its throughput was taken.
-        span: the two steps, or the first and the last row, that it stands on.
+        span: the two steps, or the first and the last row, of what is measured.
+        result_line: where the program reports what the rule ``reported`` takes.
         doubts: why it may not count; what would tell is beyond this reader.
         begun_ns: when its first step was printed.
         steps: a hash of what must not be the same in two trials.
@@ -45,6 +46,7 @@ class DerivedTrial:
     marks: list[Mark] = field(default_factory=list)
     rule: str = ""
     span: tuple[PlainStep, PlainStep] | None = None
+    result_line: int | None = None
     begun_ns: int | None = None
     latency_s: float | None = None
     memory_mib: int | None = None
@@ -54,7 +56,9 @@ class DerivedTrial:
 
     @property
     def lines(self) -> list[int] | None:
-        """Where its two ends stand in the raw log."""
+        """The first and the last line of the raw log that the throughput stands on."""
+        if self.rule == "reported":
+            return [self.result_line] * 2 if self.result_line else None
         first, last = self.span or (None, None)
         return [first.line, last.line] if first and last else None
 
@@ -122,8 +126,6 @@ def _measure(
         if inside.latency:
             found.latency_s = float(inside.latency / inside.count)
     _apply(found, log, inside, batch)
-    if found.span and found.span[0].clock_ns is None and found.rule != "latency":
-        found.span = None  # where nothing tells a time, no line does
 
 
 def _inside(found: DerivedTrial, steps: Steps, window: tuple[int, int] | None) -> Stretch:
@@ -145,7 +147,7 @@ def _lacking(rule: str, inside: Stretch, window: tuple[int, int] | None) -> str:
 
 def _apply(found: DerivedTrial, log: PlainLog, inside: Stretch, batch: int) -> None:
     """Take the throughput by the rule, and compare it with the rates that the log prints."""
-    reported = {value for value in log.reported if isfinite(value)}
+    reported = {value for _, value in log.reported if isfinite(value)}
     by_clock = _by_clock(found, batch)
     values = {
         "clock": by_clock,
@@ -158,6 +160,7 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: Stretch, batch: int) -> N
         seen = f"nothing in it that the rule {found.rule} can be applied to"
         found.reasons.append(("NO-RESULT", seen))
     elif found.rule == "reported":
+        found.result_line = next(line for line, value in log.reported if isfinite(value))
         _against(found, found.throughput, found.rate_mean)
     elif found.rule == "latency":
         _against(found, found.throughput, inside.rate)

@@ -181,6 +181,11 @@ def test_log_of_an_old_version_has_no_throughput_but_rates() -> None:
     assert log.rate.median == pytest.approx(384.8155)
     with pytest.raises(errors.LogError):
         throughput(log)
+    lines = read(OLD, (20, 120)).evidence("rates")
+    assert lines is not None
+    first, last = (OLD.split(b"\n")[number - 1] for number in lines)
+    assert b"iter 20," in first
+    assert b"iter 120," in last
 
 
 def test_whole_header_is_read_by_name() -> None:

@@ -174,7 +174,7 @@ def test_json_says_null_for_what_is_not_known() -> None:
 
 def test_json_of_logs_says_what_each_gave() -> None:
     """A log without the window has no lines; one without rates no rate."""
-    bare = replace(LOG, start=None, rate=None, window=None)
+    bare = replace(LOG, start=None, rate=None, window=None, lines=None)
     problem = Problem("WINDOW", "why")
     found = folder(LoneLog("gpu8.txt", LOG, 6098.37, ()), LoneLog("b.txt", bare, None, (problem,)))
     document = json.loads(json.dumps(report.document(found), allow_nan=False))

@@ -1,6 +1,7 @@
 """explain: one page, and every line of it true of the raw files."""
 
 import hashlib
+import html
 import json
 import re
 import shlex
@@ -165,6 +166,14 @@ def test_every_rule_shows_the_lines_it_stands_on(
     raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
     for line in derivation["lines"]:
         assert raw[line["number"] - 1] == line["text"]
+    document = json.loads((untouched[sweep].folder / "results.json").read_text())
+    trials = [trial for case in document["cases"] for trial in case["trials"]]
+    (lines,) = (trial["lines"] for trial in trials if trial["trial"] == derivation["trial"])
+    numbers = sorted({line["number"] for line in derivation["lines"]})
+    assert (lines[0], lines[-1]) == (numbers[0], numbers[-1])
+    text = (untouched[sweep].folder / "report.html").read_text()
+    for number in numbers:
+        assert f"<code>{number}: {html.escape(raw[number - 1][:40], quote=False)}" in text
     assert derivation["formula"] in " ".join(" ".join(page).split())
 
 

@@ -15,7 +15,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying.check import verified
 from tests.verifying import sweeps
-from tests.verifying.forging import edit
+from tests.verifying.forging import edit, found, reseal
 
 BYTES = {"bert": 70, "tensorflow": 60, "gpt": 60, "pytorch": 30}
 """How many random bytes are changed in the files of each."""
@@ -61,6 +61,18 @@ def test_trials_that_were_not_needed_are_derived_too(tmp_path: Path) -> None:
     (sweep.folder / "results.json").write_text(dumps(document))
     found = verified(sweep.folder).differences
     assert {"cases[0].trials[6].state", "sha256"} == {difference.place for difference in found}
+
+
+def test_lines_of_a_number_without_a_clock_are_derived_where_they_are_kept(
+    untouched: dict[str, Sweep], tmp_path: Path
+) -> None:
+    """Version 0.1.0 kept none in outcomes of what a program reports; wrong ones are found."""
+    name = "1n8g/r50_b256_amp_1"
+    sweep = sweeps.copied(untouched["tensorflow"], tmp_path)
+    outcome = sweep.folder / f"logs/{name}.json"
+    assert json.loads(outcome.read_text())["lines"] == [335, 335]
+    assert found(sweep, lambda it: reseal(it, name, lines=None)) == set()
+    assert found(sweep, lambda it: reseal(it, name, lines=[334, 335])) == {f"logs/{name}.json"}
 
 
 def test_nothing_differs_in_an_archive(untouched: dict[str, Sweep], tmp_path: Path) -> None:

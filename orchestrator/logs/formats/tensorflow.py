@@ -180,6 +180,8 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
     """Take what the program reports at its end, after which no step of its run comes."""
     run = reader.run
     for name, value in reported.items():
+        if name == RESULT:
+            run.result_line = run.result_line or reader.line
         before = run.reported.setdefault(name, value)
         if isfinite(value) and value != before:
             seen = f"line {reader.line}: {name} {value:g} after {before:g}"
