@@ -139,7 +139,9 @@ def test_what_was_fetched_is_synced_before_the_node_lets_go(tmp_path: Path) -> N
         named = seen.index(("rename", str(target / name)))
         settled = seen.index(("fsync", str(target)), named)
         assert written < named < settled
-    gone = next(at for at, (kind, path) in enumerate(seen) if kind == "execve" and "rm" in path)
+    gone = next(
+        at for at, (kind, path) in enumerate(seen) if kind == "execve" and path.endswith("/rm")
+    )
     assert settled < gone
     for folder in (target, target.parent, target.parent.parent):
         assert seen.index(("mkdir", str(folder))) < seen.index(("fsync", str(folder.parent))) < gone
