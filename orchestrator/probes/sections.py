@@ -56,9 +56,12 @@ left=0
 start "$@"
 (
     trap exit TERM
-    sleep "$longest_s" 3<&- &
-    trap 'kill $!; exit' TERM
-    wait $!
+    while kill -0 $$ && [ "$longest_s" -gt 0 ]; do # killed, nobody waits any more
+        sleep 1 3<&- &
+        trap 'kill $!; exit' TERM
+        wait $!
+        longest_s=$((longest_s - 1))
+    done
     echo late >&3
 ) </dev/null >/dev/null 2>&1 &
 watch=$!

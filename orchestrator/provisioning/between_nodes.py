@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
@@ -11,7 +11,7 @@ from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
 from orchestrator.model.node import Node
-from orchestrator.model.site import DataDigest, Finding, Site
+from orchestrator.model.site import DataDigest, Finding
 from orchestrator.probes import Probe, data, reach, sections
 from orchestrator.probes.reach import Heard
 from orchestrator.probes.sections import Output, Section
@@ -22,8 +22,16 @@ LONGEST_LINE = 200
 Pair = tuple[str, str]
 
 
-def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
-    """The site with data digests and with findings about data sets.
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What holds between nodes: findings, and what data sets hold, by their name and node."""
+
+    findings: tuple[Finding, ...]
+    data: Mapping[str, Mapping[str, DataDigest]]
+
+
+def looked(fleet: Fleet, voice: Voice, *, recount: bool) -> Between:
+    """Whether nodes reach each other, and what their data sets hold.
 
     Args:
         recount: count the files of data sets anew, and use no count kept on nodes.
@@ -31,13 +39,14 @@ def checked(fleet: Fleet, site: Site, voice: Voice, *, recount: bool) -> Site:
     Raises:
         NodeError: a node stopped answering.
     """
+    unreached = _unreached(fleet)
     digests, unreadable = _data(fleet, voice, fresh=recount)
     between = _judged(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
         # The kept count may be from before the data set was repaired.
         digests, unreadable = _data(fleet, voice, fresh=True)
         between = _judged(digests)
-    return replace(site.with_provisioned(*between, *unreadable), data=digests)
+    return Between((*unreached, *between, *unreadable), digests)
 
 
 @dataclass(slots=True)
@@ -49,12 +58,8 @@ class _Listening:
     stream: Stream
 
 
-def unreached(fleet: Fleet) -> list[Finding]:
-    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``.
-
-    Raises:
-        NodeError: a node stopped answering.
-    """
+def _unreached(fleet: Fleet) -> list[Finding]:
+    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``."""
     names = [node.name for node in fleet.cluster.members if not node.is_here]
     if len(names) < 2:
         return []

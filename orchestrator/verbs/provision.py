@@ -1,6 +1,7 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
 from collections.abc import Sequence
+from concurrent import futures
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -115,8 +116,8 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
             try:
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, request, site, voice)
-                    site = _looked_into(fleet, request, site)
-                    site = between_nodes.checked(fleet, site, voice, recount=options.recount)
+                    recount = options.recount
+                    site = _looked_into(fleet, request, site, voice, recount=recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
@@ -202,14 +203,21 @@ def _prepared(
     return replace(site.with_provisioned(*unlocked), images=records), done
 
 
-def _looked_into(fleet: Fleet, request: _Request, site: Site) -> Site:
-    """The site with what containers see, and whether nodes reach each other, looked at at once."""
+def _looked_into(
+    fleet: Fleet, request: _Request, site: Site, voice: Voice, *, recount: bool
+) -> Site:
+    """The site with what containers see and what holds between nodes, looked at at once."""
     pool = Pool(1)
-    unreached = pool.submit(lambda: between_nodes.unreached(fleet))
+    looking = pool.submit(lambda: between_nodes.looked(fleet, voice, recount=recount))
     pool.close()
     names = request.images.names if fleet.engines and not request.cluster.from_files else ()
-    inside = in_containers.findings(fleet, site.images, site.nodes, names) if names else []
-    return site.with_provisioned(*inside, *unreached.result())
+    try:
+        inside = in_containers.findings(fleet, site.images, site.nodes, names) if names else []
+    except errors.DlperfError:
+        futures.wait((looking,))  # what still counts files would disturb what is measured next
+        raise
+    between = looking.result()
+    return replace(site.with_provisioned(*inside, *between.findings), data=between.data)
 
 
 def _imported(

@@ -134,6 +134,11 @@ class PlainSsh:
             sys.exit("a container printed nothing")
         return lasted_s
 
+    def skew_s(self) -> float:
+        """How far apart a command's starts are that finds every node's connection warm."""
+        told = [float(said) for said in self._everywhere("date +%s.%N")]
+        return max(told) - min(told)
+
     def _everywhere(self, command: str) -> list[str]:
         running = [self._start(node.address, "-n", command) for node in self._cluster.nodes]
         said = [process.communicate() for process in running]

@@ -87,7 +87,7 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     image = provisioned(desk, inventory, "instant", **env)
     words = ("sweep", "instant", "--inventory", str(inventory), "--new", "--repeats")
     plain = peers.PlainSsh(nodes, folder)
-    ours_s, peer_s, skews_s = [], [], []
+    ours_s, peer_s, skews_s, dates_s = [], [], [], []
     with plain.warm():
         for _ in range(SWEEPS):
             must(desk.run, *words, str(TRIALS), **env)
@@ -95,19 +95,25 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
             skews_s += [outcome["start_skew_s"] for outcome in desk.outcomes().values()]
             argv = ("sh", "/workspace/instant/print.sh")
             peer_s += [plain.gang_s(image, argv) for _ in range(TRIALS - 1)]
+            dates_s += [plain.skew_s() for _ in range(TRIALS)]
     spread("trial", ours_s, peer_s)
     yield Row("trial that exits at once", median(ours_s), "ssh, docker run", median(peer_s), 1.15)
-    said = " ".join(f"{skew_s * 1000:.0f}" for skew_s in sorted(skews_s))
-    print(f"{len(skews_s)} start skews, ms: {said}")
-    p95_s = statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
     yield Row("start skew, p50", median(skews_s), "", None, 0)
-    yield Row("start skew, p95", p95_s, "", None, 0.020)
+    yield Row("start skew, p95", p95_s("start skews", skews_s), "", None, 0.020)
+    yield Row("skew of ssh, date, p95", p95_s("skews of ssh, date", dates_s), "", None, 0)
     words = ("sweep", "instant", "--inventory", str(inventory), "--repeats", str(TRIALS))
     idle_s = [lasting_s(lambda: must(desk.run, *words, **env)) for _ in range(2 * ROUNDS)]
     spread("nothing left to do", idle_s, ())
     yield Row("sweep with nothing left to do", median(idle_s), "", None, 0.35)
     must(desk.run, "sweep", "packed", "--inventory", str(inventory), "--new", **env)
     yield makespan(desk.sweeps()[-1])
+
+
+def p95_s(what: str, skews_s: Sequence[float]) -> float:
+    """Print every value; the 95th percentile."""
+    said = " ".join(f"{skew_s * 1000:.0f}" for skew_s in sorted(skews_s))
+    print(f"{len(skews_s)} {what}, ms: {said}", flush=True)
+    return statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
 
 
 def makespan(sweep: Path) -> Row:
