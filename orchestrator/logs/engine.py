@@ -256,7 +256,7 @@ class Reader:
             result_line=run.result_line if runs == 1 and RESULT in reported else None,
             origin_ns=window.origin_ns,
             tells=promise.tells,
-            trace=run.trace if runs == 1 else (),
+            trace=run.trace if runs == 1 else None,
         )
 
 

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from math import fsum
 from statistics import median
 
-from orchestrator.model.log import Rate, TracePoint
+from orchestrator.model.log import Rate
+from orchestrator.model.trace import Trace
 
 HELD = 2_000_000
 """Rates that are held at a time: 16 MB; of more of them a median is not given."""
-POINTS = 120
-"""The most points of a trace: a figure in a page has not many more pixels for it."""
 _MANY = 4096
-"""Rates of which the median is reckoned at once, lest many logs hold many."""
+"""Rates that are summed up at once, lest many logs hold many; of fewer, where it is shown."""
 
 
 class Rates:
@@ -29,8 +28,8 @@ class Rates:
             self._totals.append(fsum(self._held[:HELD]))
             del self._held[:HELD]
 
-    def trace(self, first: int, stride: int, steps: int) -> tuple[TracePoint, ...]:
-        """The first rates in at most ``POINTS`` points; empty where they are no longer held.
+    def trace(self, first: int, stride: int, steps: int) -> Trace | None:
+        """The first rates; None where they are no longer held.
 
         Args:
             first: iteration of the first rate.
@@ -38,14 +37,10 @@ class Rates:
             steps: how many rates to show.
         """
         if self._totals:
-            return ()
-        width = -(-steps // POINTS) or 1
-        rates = self._held[:steps].tolist()  # half the time of pieces of the array
-        pieces = [rates[at : at + width] for at in range(0, steps, width)]
-        begins = range(first, first + steps * stride, width * stride)
-        lasts = [*(begin - stride for begin in begins[1:]), first + (steps - 1) * stride]
-        means = [total / len(piece) for total, piece in zip(map(fsum, pieces), pieces, strict=True)]
-        return tuple(zip(begins, lasts, map(min, pieces), means, map(max, pieces), strict=True))
+            return None
+        held = self._held[:steps]
+        trace = Trace(first, stride, steps, 1, held, held, held)
+        return trace if steps < _MANY else trace.reduced()
 
     @property
     def mean(self) -> float | None:

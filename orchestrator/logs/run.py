@@ -11,7 +11,8 @@ from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
 from orchestrator.logs.records import Records
 from orchestrator.logs.window import Window
-from orchestrator.model.log import Rate, TracePoint
+from orchestrator.model.log import Rate
+from orchestrator.model.trace import Trace
 
 _JUMPS = 1000
 _TOLERANCE = 0.03
@@ -249,9 +250,9 @@ class Run:
         return self._rates.summary() if self._positive else None
 
     @property
-    def trace(self) -> tuple[TracePoint, ...]:
-        """The rates of the first epoch in few points; empty where iterations are skipped."""
+    def trace(self) -> Trace | None:
+        """The rates of the first epoch; None where iterations are skipped."""
         if self.first is None or not self._positive or len(self._jumps) > 1:
-            return ()
+            return None
         steps = self._in_first_epoch or self.steps
         return self._rates.trace(self.first.number, self.usual or 1, steps)

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Literal
 
 from orchestrator.model.problem import Problem
+from orchestrator.model.trace import Trace
 
 Rule = Literal["clock", "rates", "reported", "latency"]
 """How throughput is taken from a log.
@@ -51,13 +52,6 @@ class Rate:
     def median(self) -> float | None:
         """Sought only where it is shown: that takes a tenth of the time of reading a log."""
         return median(self.middle) if self.middle else None
-
-
-TracePoint = tuple[int, int, float, float, float]
-"""The rates that a log prints from one iteration to another: both, lowest rate, mean and highest.
-
-Plain, for a log has a hundred of them, which are passed between processes and seldom looked at.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,7 @@ class TrainingLog:
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
             nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
-        trace: the rates of the first epoch in few points; empty where iterations are skipped, a
+        trace: the rates of the first epoch; None where iterations are skipped, a
             rate is not a positive number, or there are more steps than a reader holds in memory.
     """
 
@@ -185,7 +179,7 @@ class TrainingLog:
     result_line: int | None = None
     origin_ns: int | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
-    trace: tuple[TracePoint, ...] = ()
+    trace: Trace | None = None
 
     def evidence(self, rule: Rule) -> tuple[int, int] | None:
         """First and last line that the number of a rule stands on; None where it has none."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import Rule, TracePoint
+from orchestrator.model.log import Rule
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Course, Energy, MachineState
+from orchestrator.model.trace import Trace
 
 NOT_NEEDED = "not-needed"
 """The state of a trial that was not run, since its case had settled."""
@@ -69,7 +70,7 @@ class Measurement:
     energy: Energy | None = None
     courses: tuple[Course, ...] = ()
     beside: tuple[str, ...] = ()
-    trace: tuple[TracePoint, ...] = ()
+    trace: Trace | None = None
     window: tuple[int, int] | None = None
     rule: Rule | None = None
 

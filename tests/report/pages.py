@@ -10,6 +10,7 @@ from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import Result, Watched
 from orchestrator.model.site import Finding
 from orchestrator.model.telemetry import Course
+from orchestrator.model.trace import Trace
 from orchestrator.probes import topology
 from tests import SAMPLES
 from tests.report.courses import watched
@@ -32,15 +33,11 @@ def traced(found: Result) -> Result:
     for trial in found.trials:
         value = trial.throughput or 0.0
         rates = [value * min(1.0, 0.3 + n / 6) * (0.7 if n == 60 else 1) for n in range(1, 101)]
-        points = tuple((n, n, r, r, r) for n, r in enumerate(rates, 1))
+        trace = Trace(1, 1, 100, 1, rates, rates, rates)
         if trial.repeat == 2:
-            points = tuple(
-                (first, last, min(low, lower), mean, high)
-                for (first, _, low, mean, _), (_, last, lower, _, high) in zip(
-                    points[::2], points[1::2], strict=True
-                )
-            )
-        trials.append(replace(trial, trace=points if value else (), window=(25, 95)))
+            lows = list(map(min, rates[::2], rates[1::2]))
+            trace = Trace(1, 1, 100, 2, lows, rates[::2], rates[1::2])
+        trials.append(replace(trial, trace=trace if value else None, window=(25, 95)))
     return replace(found, trials=tuple(trials))
 
 

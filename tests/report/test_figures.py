@@ -9,6 +9,7 @@ import pytest
 from orchestrator import report
 from orchestrator.measuring import medians
 from orchestrator.model.report import Report
+from orchestrator.model.trace import Trace
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
 from orchestrator.report.markdown_page import Page
@@ -60,7 +61,7 @@ def test_nothing_is_cut_off() -> None:
 def test_the_end_of_a_window_at_the_end_of_a_log_is_not_cut_off() -> None:
     """Its number stands left of the edge of the picture."""
     (one,) = results({"1x1": (800.0,)})
-    trace = tuple((n, n, 800.0, 800.0, 800.0) for n in range(1, 100_001, 1000))
+    trace = Trace(1, 1000, 100, 1, *[[800.0] * 100] * 3)
     trials = (replace(one.trials[0], trace=trace, window=(1001, 99_001)),)
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()
     assert re.search(r'<text class="end small"[^>]*>99001<', text)
@@ -154,7 +155,7 @@ def test_iterations_show_what_each_log_prints_and_the_window() -> None:
 def test_a_window_off_the_log_is_not_drawn() -> None:
     """Nor is one that no number was taken from."""
     (one,) = results({"1x1": (800.0, 801.0)})
-    point = ((5, 5, 800.0, 800.0, 800.0),)
+    point = Trace(5, 1, 1, 1, [800.0], [800.0], [800.0])
     first, second = one.trials
     trials = (replace(first, trace=point, window=(1, 9)), replace(second, trace=point))
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()

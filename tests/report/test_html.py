@@ -16,6 +16,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import Evidence
 from orchestrator.model.site import Finding
+from orchestrator.model.trace import Trace
 from orchestrator.report import markup
 from tests.report.pages import sources, whole
 from tests.reported import LOG, PUBLISHED, SEED_AMP, SHA256, folder, results, sweep
@@ -59,7 +60,7 @@ def hostile(name: str = HOSTILE) -> Report:
     """Everything that comes from logs, nodes and files has a name that wants to be obeyed."""
     lone = LoneLog(name, LOG, None, (Problem("WINDOW", name),))
     one, two = results({"1x1": (800.0, None), "2x8": (11000.0,)}, device=name)
-    point = (1, 9, 1.0, 2.0, 3.0)
+    trace = Trace(1, 1, 9, 9, [1.0], [2.0], [3.0])
     trials = [
         replace(
             trial,
@@ -69,7 +70,7 @@ def hostile(name: str = HOSTILE) -> Report:
             marks=(Problem("Y", name),),
             evidence=Evidence(name, (1, 2), SHA256, ""),
             transport=name,
-            trace=(point,),
+            trace=trace,
             window=(2, 8),
         )
         for trial in one.trials

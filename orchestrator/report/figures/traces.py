@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from orchestrator.model.result import Measurement, Result
+from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import BROAD, Drawing, Figure, Table
@@ -25,11 +26,12 @@ def figures(page: Page) -> Iterable[Figure]:
 
 _LABEL = 40
 """Pixels that a number below a panel needs."""
-Panel = tuple[str, Sequence[Measurement]]
+Traced = Sequence[tuple[Measurement, Sequence[TracePoint]]]
+Panel = tuple[str, Traced]
 
 
-def _traced(result: Result) -> list[Measurement]:
-    return [trial for trial in result.trials if trial.trace]
+def _traced(result: Result) -> Traced:
+    return [(trial, [*trial.trace.points]) for trial in result.trials if trial.trace]
 
 
 def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
@@ -54,31 +56,31 @@ def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
 
 def _draw(drawing: Drawing, corner: tuple[float, float], wide: float, panel: Panel) -> None:
     (left, top), (label, trials) = corner, panel
-    points = [point for trial in trials for point in trial.trace]
-    firsts, lasts, _, _, highs = zip(*points, strict=True)
+    every = [point for _, points in trials for point in points]
+    firsts, lasts, _, _, highs = zip(*every, strict=True)
     first, last, grid = min(firsts), max(lasts), scales.ticks(max(highs), 3)
     across = scales.Scale(first, max(last, first + 1), left, left + wide)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
     drawing.text((left, top - 8), scales.fitted(label, wide), "small")
-    for window in dict.fromkeys(trial.window for trial in trials):
+    for window in dict.fromkeys(trial.window for trial, _ in trials):
         _window(drawing, across, (top, top + _TALL), window)
     for value in grid:
         drawing.line((left, up(value)), (left + wide, up(value)), "grid")
         drawing.text((left - 5, up(value) + 4), scales.tick_text(value), "end small soft")
-    taken = [across(end) for trial in trials for end in trial.window or ()]
+    taken = [across(end) for trial, _ in trials for end in trial.window or ()]
     for x, end, look in ((left, first, "small soft"), (left + wide, last, "end small soft")):
         if all(abs(x - other) > _LABEL for other in taken):
             drawing.text((x, up(0) + 16), str(end), look)
-    for trial in trials:
+    for trial, points in trials:
         is_valid = trial.state == "valid"
         look = "line thin s0 d0" if is_valid else "line thin s1 d1"
         spans = [
             (across((begin + end) / 2), up(low), up(high))
-            for begin, end, low, _, high in trial.trace
+            for begin, end, low, _, high in points
             if high > low
         ]
         drawing.spans(spans, f"thin {look.split()[2]}")
-        line = [(across((begin + end) / 2), up(mean)) for begin, end, _, mean, _ in trial.trace]
+        line = [(across((begin + end) / 2), up(mean)) for begin, end, _, mean, _ in points]
         drawing.way(line, look, shown(trial.trial))
 
 
@@ -114,13 +116,13 @@ def _legend(page: Page, drawing: Drawing) -> None:
 
 
 def _table(page: Page, panels: Sequence[Panel]) -> Table:
-    most = max(trial.repeat for _, trials in panels for trial in trials)
+    most = max(trial.repeat for _, trials in panels for trial, _ in trials)
     rows: list[tuple[str, ...]] = []
     for label, trials in panels:
         cells = {
             (first, last, trial.repeat): rounding.short(mean, 1)
-            for trial in trials
-            for first, last, _, mean, _ in trial.trace
+            for trial, points in trials
+            for first, last, _, mean, _ in points
         }
         spans = sorted({(first, last) for first, last, _ in cells})
         for first, last in spans:
