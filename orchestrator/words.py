@@ -89,6 +89,11 @@ def moment(text: str) -> str:
         return text
 
 
+def by_clock(nanoseconds: int) -> str:
+    """A time since 1970 by a clock of an unknown zone: ``2020-12-16 07:23:31``."""
+    return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that offers the most similar of the names; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}

@@ -26,7 +26,7 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
         elif state != "present":
             yield Finding(
                 "error",
-                "DATA-DIFF",
+                "DATA-MISSING",
                 node.name,
                 f"{path}: {state}",
                 f"data set {name}, readable for user {node.user}",

@@ -161,11 +161,13 @@ def _clocks_and_processes(node: Node, gpu: GpuFacts, at: str) -> Iterator[Findin
             "see `nvidia-smi -q -d PERFORMANCE`",
         )
     for process in gpu.processes or ():
+        mib = process.memory_mib
+        used = "some memory" if mib is None else words.size(mib << 20)
         yield Finding(
             "error",
             "GPU-BUSY",
             node.name,
-            f"{at}: process {process.pid} ({process.name}) uses {process.memory_mib} MiB",
+            f"{at}: process {process.pid} ({process.name}) uses {used}",
             "no other process",
             "wait for it, or ask its owner",
         )

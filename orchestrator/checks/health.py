@@ -43,8 +43,8 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
         yield _warning(
             node,
             "SWAP",
-            f"{facts.swap_used_mib} MiB of memory lie in swap",
-            f"at most {MOST_SWAP_MIB} MiB",
+            f"{words.size(facts.swap_used_mib << 20)} of memory lie in swap",
+            f"at most {words.size(MOST_SWAP_MIB << 20)}",
             "find out what used the memory; swapoff -a while you measure",
         )
     declared = {hca.name for hca in node.hcas}

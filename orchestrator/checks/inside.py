@@ -48,8 +48,8 @@ def _shm(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Find
             "error",
             "SHM-SMALL",
             node.name,
-            f"{facts.shm_mib} MiB of shared memory in a container",
-            f"{mib(started.shm_size)} MiB",
+            f"{words.size(facts.shm_mib << 20)} of shared memory in a container",
+            words.size(mib(started.shm_size) << 20),
             "look at what the engine says when the container is created",
         )
 

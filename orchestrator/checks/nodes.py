@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from orchestrator import words
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts, NodeFacts, Severity, Site
@@ -142,8 +143,8 @@ def _counted(models: tuple[str, ...]) -> str:
     return ", ".join(f"{count} x {model}" for model, count in Counter(models).items()) or "no GPU"
 
 
-def _once(words: tuple[str | None, ...]) -> str:
-    return ", ".join(sorted({word for word in words if word}))
+def _once(values: tuple[str | None, ...]) -> str:
+    return ", ".join(sorted({value for value in values if value}))
 
 
 def _watts(limits: tuple[float | None, ...]) -> str:
@@ -151,13 +152,13 @@ def _watts(limits: tuple[float | None, ...]) -> str:
 
 
 def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    words = {
+    facts_alike = {
         "system": {name: facts.host.system for name, facts in nodes.items()},
         "kernel": {name: facts.host.kernel for name, facts in nodes.items()},
         "CPU": {name: f"{f.host.cpus} x {f.host.cpu_model}" for name, f in nodes.items()},
         "Docker": {name: f.docker.server_version for name, f in nodes.items() if f.docker},
     }
-    for fact, by_node in words.items():
+    for fact, by_node in facts_alike.items():
         named = {name: f"{fact} {word}" for name, word in by_node.items()}
         fix = "bring the nodes to one state, or mention it with the result"
         yield from _differing("warning", "HETEROGENEOUS", named, fix)
@@ -168,8 +169,8 @@ def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
                 "warning",
                 "HETEROGENEOUS",
                 name,
-                f"{facts.host.memory_mib} MiB of memory",
-                f"{most_mib} MiB, as on the node with most",
+                f"{words.size(facts.host.memory_mib << 20)} of memory",
+                f"{words.size(most_mib << 20)}, as on the node with most",
                 "look for a memory module that has failed",
             )
 

@@ -32,7 +32,9 @@ def init(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write here; default: print it.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file; what it was is kept beside it.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Of the cluster; default: the file's.")] = None,
     user: Annotated[str | None, typer.Option(help="Who logs in; default: you.")] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Where sshd listens.")] = None,

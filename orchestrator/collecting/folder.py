@@ -48,6 +48,7 @@ def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) 
         cases.append((case, replace(measurement, provenance=_header_provenance(log, case))))
     rules = {(log.rule, log.window) for _, log in logs}
     report = _folder_report(folder, workload, _results(cases), lone)
+    report = replace(report, began_ns=tuple(log.origin_ns for _, log in logs))
     if len(rules) > 1:  # each log's reader chose by what the log is
         return report
     ((rule, window_used),) = rules

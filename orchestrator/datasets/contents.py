@@ -96,14 +96,15 @@ def parse(text: str, dataset: Dataset, path: str) -> Contents:
     """The contents in the script's output, in the order of the data set's parts.
 
     Raises:
-        LogError: DATA-DIFF; the node could not read all of it, or the output is not whole.
+        LogError: DATA-MISSING, the node has not or cannot read all of it; DATA-DIFF, the output is
+            not whole.
     """
     lines = text.splitlines()
     problem = next((line.partition(" ")[2] for line in lines if line.startswith("problem ")), "")
     if problem:
         raise errors.LogError(
             f"{path}: {problem}; needed {dataset.title}",
-            code="DATA-DIFF",
+            code="DATA-MISSING",
             fix="put the data set there (`dlperf-orch data prepare`), or correct the inventory",
         )
     if not lines or lines[-1] != "end":

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Need, Way
 from orchestrator.datasets.labels import NAMES
 from orchestrator.model.site import Finding
@@ -211,8 +211,8 @@ def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
         "error",
         "DISK-FULL",
         node,
-        f"{observed.free_bytes >> 20} MiB free for {observed.real}.partial",
-        f"at least {needed_bytes >> 20} MiB",
+        f"{words.size(observed.free_bytes)} free for {observed.real}.partial",
+        f"at least {words.size(needed_bytes)}",
         "free some disk, or name a path on another one",
     )
 

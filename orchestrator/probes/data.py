@@ -72,14 +72,15 @@ def parse(text: str, path: str) -> DataDigest:
     """Count, size and digest in the script's output.
 
     Raises:
-        LogError: DATA-DIFF; the node could not read all of it, or the output is not whole.
+        LogError: DATA-MISSING, the node has not or cannot read all of it; DATA-DIFF, the output is
+            not whole.
     """
     lines = text.splitlines()
     fields = dict(line.partition(" ")[::2] for line in lines)
     if "problem" in fields:
         raise errors.LogError(
             f"{path}: {fields['problem']}, in part or as a whole",
-            code="DATA-DIFF",
+            code="DATA-MISSING",
             fix="make the data set readable for the user that logs in",
         )
     digest = fields.get("digest", "")

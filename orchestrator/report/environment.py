@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator import nodeset
+from orchestrator import nodeset, words
 from orchestrator.report import topology
 from orchestrator.report.markdown_page import Page, escaped, table
 
@@ -24,11 +24,17 @@ def alike(
     """Names of nodes that are alike, with their facts; what is their own is folded."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for node, facts in rows.items():
-        same = tuple((key, value) for key, value in facts.items() if key != OWN)
+        same = tuple((key, _human(key, value)) for key, value in facts.items() if key != OWN)
         groups.setdefault(same, []).append(node)
     return [
         (tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in groups.items()
     ]
+
+
+def _human(key: str, value: str) -> str:
+    """A fact for a person; results.json has its MiB as they are."""
+    mib = value.removesuffix(" MiB")
+    return words.size(int(mib) << 20) if key == "memory" and mib.isdecimal() else value
 
 
 def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict[str, str]:

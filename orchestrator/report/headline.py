@@ -25,6 +25,8 @@ def facts(page: Page) -> Iterable[Fact]:
     yield Fact(page.say("headline.source"), (report.source,))
     if report.created:
         yield Fact(page.say("headline.when"), (words.moment(report.created),))
+    elif report.began_ns:
+        yield Fact(page.say("headline.when"), (_began(page),))
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
         yield Fact(page.say("headline.image"), (f"{report.image}, {digest}",))
@@ -48,6 +50,20 @@ def _where(page: Page) -> str:
     gpus = dict.fromkeys(rows["GPUs"] for rows in report.environment.values() if "GPUs" in rows)
     where = [nodeset.fold(list(report.environment)), *gpus]
     return f"{report.cluster}{page.say('colon')}{page.say('comma').join(where)}"
+
+
+def _began(page: Page) -> str:
+    """When the logs of a folder print their first steps; they do not tell of which zone."""
+    every = page.report.began_ns
+    known = [began_ns for began_ns in every if began_ns is not None]
+    if not known:
+        return page.say("headline.no_clock")
+    first, last = (words.by_clock(began_ns) for began_ns in (min(known), max(known)))
+    began = page.say("headline.began", first=first)
+    if first != last:
+        began = page.say("headline.began.between", first=first, last=last)
+    lacking = len(every) - len(known)
+    return began + page.say("headline.began.some", count=lacking) if lacking else began
 
 
 def _version(page: Page) -> str:

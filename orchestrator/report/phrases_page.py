@@ -26,6 +26,16 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
     "headline.where": ("Where", "地点"),
     "headline.source": ("Measured from", "数据来自"),
     "headline.when": ("When", "时间"),
+    "headline.began": (
+        "first step of the logs at {first}, by their own clocks",
+        "日志自身的时钟：首次迭代于 {first}",
+    ),
+    "headline.began.between": (
+        "first steps of the logs from {first} to {last}, by their own clocks",
+        "日志自身的时钟：首次迭代于 {first} 至 {last}",
+    ),
+    "headline.began.some": ("; logs without a clock: {count}", "；没有时钟的日志：{count} 份"),
+    "headline.no_clock": ("not known: no log has a clock", "未知：日志没有时钟"),
     "headline.image": ("Image", "镜像"),
     "headline.version": ("Tool", "工具"),
     "headline.command": ("Command", "命令"),

@@ -9,8 +9,6 @@ from orchestrator.state import archives, contents
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
-MIB = 1 << 20
-
 
 def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voice) -> int:
     """Write a sweep into one file; exit code.
@@ -29,7 +27,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     with on_disk(target):
         size = target.stat().st_size
     sha256 = contents.sha256(target)
-    voice.result(f"{target}: {words.count(len(paths), 'file')}, {size / MIB:.2f} MiB")
+    voice.result(f"{target}: {words.count(len(paths), 'file')}, {words.size(size)}")
     voice.result(f"sha256 {sha256}")
     document = {"sweep": sweep.id, "file": str(target), "bytes": size, "sha256": sha256}
     voice.document({"exit_code": 0, **document, "files": paths, "marks": marks})

@@ -13,8 +13,6 @@ from orchestrator.provisioning import bundled_files, materials
 from orchestrator.state.files import now, write
 from orchestrator.state.store import Store
 
-MIB = 1 << 20
-
 
 def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], voice: Voice) -> int:
     """Write provisioned images and their downloads into a folder; exit code.
@@ -41,7 +39,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     size = sum(seen.size for seen in made.files.values())
     voice.result(
         f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')},"
-        f" {size / MIB:.0f} MiB, in {folder}"
+        f" {words.size(size)}, in {folder}"
     )
     voice.document({"exit_code": 0, "folder": str(folder), "bundle": made.model_dump(mode="json")})
     return 0

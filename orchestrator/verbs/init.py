@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from orchestrator import disk, errors, processes, words
@@ -93,7 +94,10 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
     text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
+    kept = _kept(text, target)
     _deliver(text, target, voice)
+    if kept:
+        voice.result(f"{kept}: what {target.out} was before")
     return _told(text, nodes, answers, target, voice)
 
 
@@ -205,6 +209,22 @@ def _hostname(node: DraftNode) -> str:
     is_number = ":" in node.address or node.address.replace(".", "").isdecimal()
     is_plain = is_number and node.name == host_lists.named(node.address)
     return label if is_plain and is_name(label) else node.name
+
+
+def _kept(text: str, target: Target) -> Path | None:
+    """Where the file is kept that is replaced, with whatever was edited in it; None without one."""
+    out = target.out
+    if out is None or not out.is_file():
+        return None
+    with disk.on_disk(out, fix="give another -o"):
+        before = out.read_bytes()
+        if before == text.encode():
+            return None
+        names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
+        kept = next(path for path in names if not path.exists())
+        with disk.replacing(kept) as file:
+            file.write(before)
+    return kept
 
 
 def _deliver(text: str, target: Target, voice: Voice) -> None:

@@ -40,7 +40,7 @@ def test_the_doctored_node_is_told_with_everything_it_has() -> None:
     assert xid.startswith("NVRM: Xid (PCI:0002:00:00): 119, pid=67769, name=nvidia-smi, Timeout")
     assert xid.endswith("(61 minutes ago)")
     assert governor == "62 of 64 CPUs are governed: 62 with powersave"
-    assert swap == "2047 MiB of memory lie in swap"
+    assert swap == "2 GiB of memory lie in swap"
     assert lanes == "mlx5_0 uses 8 PCIe lanes at 16.0 GT/s"
     assert errors == "mlx5_0: link_downed 12"
 

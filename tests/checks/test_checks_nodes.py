@@ -95,7 +95,7 @@ def test_equal_nodes_are_alike() -> None:
         (
             {"host": replace(HOST, memory_mib=366_699)},
             "warning HETEROGENEOUS n2",
-            "366699 MiB of memory",
+            "358 GiB of memory",
         ),
         (
             {"topology": TopologySummary({}, "b" * 64)},

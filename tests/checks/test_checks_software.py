@@ -184,9 +184,9 @@ def test_sizes_are_read_as_docker_reads_them(size: str, mib: int) -> None:
     ("state", "code"),
     [
         ("present", []),
-        ("missing", ["error DATA-DIFF"]),
-        ("empty", ["error DATA-DIFF"]),
-        ("unreadable", ["error DATA-DIFF"]),
+        ("missing", ["error DATA-MISSING"]),
+        ("empty", ["error DATA-MISSING"]),
+        ("unreadable", ["error DATA-MISSING"]),
         ("hung", ["error MOUNT-HUNG"]),
     ],
 )
@@ -359,7 +359,7 @@ def test_node_is_judged_by_every_answer_at_once() -> None:
         "warning IB-NO-DRIVER",
         "warning HCA-FAR",
         "error DOCKER-DOWN",
-        "error DATA-DIFF",
+        "error DATA-MISSING",
     ]
     silent = replace(answer, gpu=Silent("HUNG", ""), topology=Silent("HUNG", ""))
     found = codes(checks.alone(here, here.members[0], silent, demands))

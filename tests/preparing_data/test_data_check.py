@@ -31,7 +31,7 @@ def test_a_set_that_is_not_there_is_an_error_of_its_node(nodes: Nodes) -> None:
     parts(nodes.folder / "node1", 32)
     said = nodes.json("check", "wiki_ofrecord", code=5)
     (finding,) = said["findings"]
-    assert (finding["node"], finding["code"]) == ("node2", "DATA-DIFF")
+    assert (finding["node"], finding["code"]) == ("node2", "DATA-MISSING")
     assert "missing" in finding["seen"]
     assert set(said["held"]) == {"node1"}
 

@@ -109,6 +109,8 @@ def test_series_differ_in_more_than_colour() -> None:
     ]
     found = drawn(sweep(tuple(many)))
     assert [name for name in found if name.startswith("scaling")] == ["scaling", "scaling-2"]
+    titles = [found[name].title for name in ("scaling", "scaling-2")]
+    assert [title[-5:] for title in titles] == ["(1/2)", "(2/2)"]  # a page's regions have names
     text = found["scaling"].file()
     assert set(re.findall(r'class="line s(\d) d(\d)"', text)) == {
         (f"{n}", f"{n}") for n in range(6)

@@ -12,7 +12,7 @@ def test_nodes_that_are_alike_are_said_once() -> None:
     assert text.strip().splitlines() == [
         *("All tests ran on vs\\[001-004\\] (nodes: 4):", ""),
         *("- hostname: VS\\[001-004\\]", "- GPUs: Tesla V100-SXM2-16GB x 8"),
-        "- memory: 386000 MiB",
+        "- memory: 377 GiB",
     ]
     nodes["vs003"] |= {"memory": "257000 MiB"}
     text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Test Environment")
@@ -20,7 +20,7 @@ def test_nodes_that_are_alike_are_said_once() -> None:
         ["", "vs\\[001-002,004\\]", "vs003"],
         ["hostname", "VS\\[001-002,004\\]", "VS003"],
         ["GPUs", *["Tesla V100-SXM2-16GB x 8"] * 2],
-        ["memory", "386000 MiB", "257000 MiB"],
+        ["memory", "377 GiB", "251 GiB"],
     ]
 
 

@@ -54,7 +54,13 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     refused = place.run(*words)
     assert refused.returncode == 2
     assert "EXISTS" in refused.stderr
-    assert "2 nodes" not in place.run(*words, "--force").stdout
+    out.write_text("name: box\nnodes: []  # edited\n")
+    first = place.run(*words, "--force").stdout
+    assert "box.yaml.before-1: what inventory/box.yaml was before" in first
+    out.write_text("edited again\n")
+    assert "box.yaml.before-2" in place.run(*words, "--force").stdout
+    kept = [out.with_name(f"box.yaml.before-{number}").read_text() for number in (1, 2)]
+    assert kept == ["name: box\nnodes: []  # edited\n", "edited again\n"]
     assert out.read_text().startswith("# Written by: dlperf-orch init localhost")
 
 

@@ -1,7 +1,7 @@
 """A figure: its drawing, what it says in words, and the data behind it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.report.figures import style
 from orchestrator.report.markup import Child, Element, Style, Value, element, shown
@@ -66,6 +66,16 @@ class Figure:
 
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def numbered(figures: Sequence[Figure]) -> Iterable[Figure]:
+    """Figures of one sort, each with a name and a title of its own; a single one as it is."""
+    for number, figure in enumerate(figures, 1):
+        if len(figures) == 1:
+            yield figure
+            return
+        name = figure.name if number == 1 else f"{figure.name}-{number}"
+        yield replace(figure, name=name, title=f"{figure.title} ({number}/{len(figures)})")
 
 
 @dataclass(slots=True)

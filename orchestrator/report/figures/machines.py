@@ -7,7 +7,7 @@ from orchestrator.model.telemetry import Course, Reach, Stretch
 from orchestrator.report import courses
 from orchestrator.report.courses import Shown
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import BROAD, Drawing, Figure
+from orchestrator.report.figures.figure import BROAD, Drawing, Figure, numbered
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
@@ -47,9 +47,8 @@ def figures(page: Page) -> Iterable[Figure]:
         for key, value in {**OF_GPUS, **OF_HOSTS}.items()
     }
     grids = {key: scales.ticks(value or 1.0, 2) for key, value in highest.items()}
-    for number, first in enumerate(range(0, len(drawn), ROWS), 1):
-        name = NAME if number == 1 else f"{NAME}-{number}"
-        yield _figure(page, name, drawn[first : first + ROWS], grids)
+    starts = range(0, len(drawn), ROWS)
+    yield from numbered([_figure(page, drawn[at : at + ROWS], grids) for at in starts])
 
 
 def _reaches(one: Shown, value: Value) -> Iterable[Reach]:
@@ -57,9 +56,7 @@ def _reaches(one: Shown, value: Value) -> Iterable[Reach]:
     return (reach for reach in found if reach is not None)
 
 
-def _figure(
-    page: Page, name: str, rows: Sequence[Shown], grids: Mapping[str, list[float]]
-) -> Figure:
+def _figure(page: Page, rows: Sequence[Shown], grids: Mapping[str, list[float]]) -> Figure:
     drawing, y = Drawing(), _TOP
     _legend(page, drawing, has_gpus=any(row.has_gpus for row in rows))
     for row in rows:
@@ -68,7 +65,7 @@ def _figure(
         drawing.text((4, y), more.strip(), "strong")
         y += _LINE
     return Figure(
-        name=name,
+        name=NAME,
         title=page.say("figure.machines"),
         summary=_summary(page, rows),
         height=y,

@@ -6,7 +6,7 @@ from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels as names
 from orchestrator.report import rounding
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
@@ -17,9 +17,8 @@ Point = tuple[Result, Statistics]
 def figures(page: Page) -> Iterable[Figure]:
     """One for every few series that have a result on different numbers of GPUs."""
     groups = [group for group in map(_measured, names.series(page.report)) if _scales(group)]
-    for number, first in enumerate(range(0, len(groups), style.SERIES), 1):
-        name = "scaling" if number == 1 else f"scaling-{number}"
-        yield _figure(page, name, groups[first : first + style.SERIES])
+    starts = range(0, len(groups), style.SERIES)
+    yield from numbered([_figure(page, groups[at : at + style.SERIES]) for at in starts])
 
 
 def _measured(group: Sequence[Result]) -> list[Point]:
@@ -32,7 +31,7 @@ def _scales(group: Sequence[Point]) -> bool:
     return len({result.case.world_size for result, _ in group}) > 1
 
 
-def _figure(page: Page, name: str, groups: Sequence[Sequence[Point]]) -> Figure:
+def _figure(page: Page, groups: Sequence[Sequence[Point]]) -> Figure:
     labels = [names.of_series(page, [result for result, _ in group]) for group in groups]
     drawing, top = Drawing(), 44 + _ROW * (len(groups) + 2 + bool(page.report.published))
     points = [point for group in groups for point in group]
@@ -51,7 +50,7 @@ def _figure(page: Page, name: str, groups: Sequence[Sequence[Point]]) -> Figure:
         _legend(page, drawing, number, (labels[number], group))
     _legend_of_others(page, drawing, len(groups))
     return Figure(
-        name=name,
+        name="scaling",
         title=page.say("figure.scaling", unit=page.report.unit),
         summary=_summary(page, groups, labels),
         height=top + _TALL + 46,
