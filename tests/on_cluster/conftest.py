@@ -1,11 +1,22 @@
 """What tests on a Slurm of virtual nodes share."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.cluster import Cluster, cluster
+from tests.cluster.slurm import lacking
 from tests.login import Login
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Cluster]:
+    """Four virtual nodes with a Slurm over them; a module may have others."""
+    if words := lacking():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
+    with cluster(4, slurm=True) as up:
+        yield up
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, cluster, overlay
+from tests.cluster import Cluster, overlay
 from tests.cluster.place import STUBS
-from tests.cluster.slurm import lacking
 from tests.login import PROGRAM, Login, ended
 from tests.waiting import wait_for
 
@@ -59,15 +58,6 @@ MAY_DIFFER = {
     r".*/machines.*": "the state of a node beside one run: load, clocks, seconds observed",
     r".*/marks.*|/verdict/.*": "neighbours on this machine: gaps, spread",
 }
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Cluster]:
-    """Four virtual nodes with a Slurm over them, and an engine on each."""
-    if words := lacking():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
-    with cluster(4, slurm=True) as up:
-        yield up
 
 
 @dataclass(frozen=True)
