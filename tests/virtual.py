@@ -16,7 +16,7 @@ from tests.cluster import Cluster, Node, overlay
 from tests.waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 COMMAND_S = 600.0
 TRIAL = "2n1g-r50_b256_amp_1"  # the first one of a quick playbook
 QUICK = """\

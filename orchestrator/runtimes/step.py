@@ -31,8 +31,9 @@ class StepFiles:
             text: a script that becomes the task's supervisor, or what stands for it.
         """
         folder = attempt.folder(task)
-        self._transport.put(script(), f"{folder}/supervise.sh")
-        self._transport.put(holder(), f"{folder}/step.sh")
+        if task == attempt.tasks[0]:  # all share the folder
+            self._transport.put(script(), f"{folder}/supervise.sh")
+            self._transport.put(holder(), f"{folder}/step.sh")
         self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
 
     def of(self, attempt: Attempt, task: Task) -> TaskFiles:

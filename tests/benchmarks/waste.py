@@ -29,6 +29,12 @@ from tests.virtual import Desk
 HERE = Path(__file__).parent
 ROUNDS = 5
 SWEEPS, TRIALS = 3, 11  # 30 times from the intent of one trial to that of the next
+# What no sweep can do without: Python, and the libraries that it uses, one model made.
+LIBRARIES = """
+import pydantic, rich.console, rich.table, typer, yaml
+class Model(pydantic.BaseModel):
+    field: int
+"""
 
 
 def main(counts: Sequence[int]) -> None:
@@ -102,9 +108,13 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
     yield Row("start skew, p95", p95_s("start skews", skews_s), "", None, 0.020)
     yield Row("skew of ssh, date, p95", p95_s("skews of ssh, date", dates_s), "", None, 0)
     words = ("sweep", "instant", "--inventory", str(inventory), "--repeats", str(TRIALS))
-    idle_s = [lasting_s(lambda: must(desk.run, *words, **env)) for _ in range(2 * ROUNDS)]
-    spread("nothing left to do", idle_s, ())
+    idle_s, least_s = [], []
+    for _ in range(2 * ROUNDS):
+        idle_s.append(lasting_s(lambda: must(desk.run, *words, **env)))
+        least_s.append(lasting_s(libraries))
+    spread("nothing left to do", idle_s, least_s)
     yield Row("sweep with nothing left to do", median(idle_s), "", None, 0.35)
+    yield Row("its libraries alone", median(least_s), "", None, 0)
     must(desk.run, "sweep", "packed", "--inventory", str(inventory), "--new", **env)
     yield makespan(desk.sweeps()[-1])
 
@@ -114,6 +124,11 @@ def p95_s(what: str, skews_s: Sequence[float]) -> float:
     said = " ".join(f"{skew_s * 1000:.0f}" for skew_s in sorted(skews_s))
     print(f"{len(skews_s)} {what}, ms: {said}", flush=True)
     return statistics.quantiles(skews_s, n=20, method="inclusive")[-1]
+
+
+def libraries() -> None:
+    """Load what no sweep can do without."""
+    subprocess.run((sys.executable, "-c", LIBRARIES), check=True)
 
 
 def makespan(sweep: Path) -> Row:
