@@ -41,7 +41,7 @@ sed -n '/ 0A /p' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 true
 """
 _LISTENS = re.compile(r"^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ")
-FRESH_S = 1.0  # in which what was seen of a node at the end of a gang holds for the next one
+FRESH_S = 2.0  # in which what was seen of a node at the end of a gang holds for the next one
 
 
 @dataclass(slots=True)
