@@ -132,7 +132,7 @@ class Fleet:
 def ask_all(
     nodes: Sequence[str], ask: Callable[[str], T], *, at_once: int = MOST_AT_ONCE
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, 32 at a time; their answers or errors, in order."""
+    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order."""
 
     def answer(node: str) -> Answer[T]:
         try:
