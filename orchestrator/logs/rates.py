@@ -46,7 +46,7 @@ class Rates:
     def mean(self) -> float | None:
         """Of all; None without any."""
         count = len(self._totals) * HELD + len(self._held)
-        return fsum([*self._totals, fsum(self._held.tolist())]) / count if count else None
+        return fsum([*self._totals, fsum(self._held)]) / count if count else None
 
     def summary(self) -> Rate | None:
         """What a log's reader knows of them; None without any."""

@@ -35,16 +35,17 @@ class Trace:
         width = -(-len(self.means) // POINTS)
         if width < 2:
             return self
-        lows, means, highs = (
-            [values[at : at + width] for at in range(0, len(values), width)]
-            for values in map(list[float], (self.lows, self.means, self.highs))
-        )
+        starts = range(0, len(self.means), width)
+
+        def pieces(values: Sequence[float]) -> Iterable[list[float]]:
+            return ([*values[at : at + width]] for at in starts)
+
         return replace(
             self,
             width=self.width * width,
-            lows=[*map(min, lows)],
-            means=[fsum(piece) / len(piece) for piece in means],
-            highs=[*map(max, highs)],
+            lows=[*map(min, pieces(self.lows))],
+            means=[fsum(piece) / len(piece) for piece in pieces(self.means)],
+            highs=[*map(max, pieces(self.highs))],
         )
 
     @property
