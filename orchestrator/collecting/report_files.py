@@ -16,7 +16,7 @@ from orchestrator.state.files import dumps, keep
 
 RESULTS = "results.json"
 HTML = "report.html"
-_FIGURE = re.compile(r"(scaling|machines|topology)(-[0-9]+)?|trials|iterations")
+_FIGURE = re.compile(r"(scaling|machines|topology|iterations)(-[0-9]+)?|trials")
 """Names of figures of ours, which not all reports have."""
 
 

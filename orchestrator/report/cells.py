@@ -7,27 +7,19 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.markdown_page import Page, escaped, table
 
-STATISTICS = ("spread", "interval", "transport")
+STATISTICS = ("marks", "spread", "interval", "transport")
 PUBLISHED = ("published", "difference")
-EVIDENCE = ("trial", "state", "transport", "codes", "log", "sha256")
-
-
-def further_heads(page: Page, first: Sequence[str]) -> tuple[str, ...]:
-    """Heads of the columns after DLPerf's own: ``first``, then those of ``further``."""
-    return page.heads(*first, "trials", "marks")
-
-
-def further(page: Page, result: Result) -> tuple[str, ...]:
-    """How many trials a median is over, and its marks; so few that the table stays narrow."""
-    return (rounding.of_trials(page.report, result, page.language), page.codes(result.marks))
+TRIAL = ("trial", "state", "codes")
+PLACE = ("transport", "log", "sha256")
 
 
 def sureness(page: Page) -> str:
-    """A table of spread, interval, transport and published result of every case."""
+    """A table of marks, spread, interval, transport and published result of every case."""
     published = PUBLISHED if page.report.published else ()
     rows = [
         (
             escaped(labels.of_case(page.report, result)),
+            page.codes(result.marks),
             rounding.share(result.statistics.spread if result.statistics else None),
             rounding.interval_words(result.statistics, page.language)
             if result.statistics
@@ -38,16 +30,39 @@ def sureness(page: Page) -> str:
         )
         for result in page.report.results
     ]
-    return table(page.heads("case", *STATISTICS, *_speedup_head(page), *published), rows)
+    return told(page.heads("case", *STATISTICS, *_speedup_head(page), *published), rows)
 
 
-def evidence(page: Page, trial: Measurement) -> tuple[str, ...]:
-    """Repeat, state, transport, codes, log and sha256 of a trial."""
+def told(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns in which nobody tells anything."""
+    kept = [place for place in range(len(head)) if {row[place] for row in rows} - {"", "-"}]
+    return table([head[place] for place in kept], [[row[place] for place in kept] for row in rows])
+
+
+def trial(page: Page, found: Measurement) -> tuple[str, ...]:
+    """Repeat, state and codes of a trial: the cells of ``TRIAL``."""
     return (
-        str(trial.repeat),
-        page.say_or(f"state.{trial.state}", escaped(trial.state)),
+        str(found.repeat),
+        page.say_or(f"state.{found.state}", escaped(found.state)),
+        escaped(page.codes((*found.problems, *found.marks))),
+    )
+
+
+def evidence(page: Page) -> str:
+    """A table of what the number of every trial stands on."""
+    rows = [
+        (escaped(labels.of_case(page.report, result)), str(found.repeat), *place(found))
+        for group in labels.series(page.report)
+        for result in group
+        for found in result.trials
+    ]
+    return told(page.heads("case", "trial", *PLACE), rows)
+
+
+def place(trial: Measurement) -> tuple[str, ...]:
+    """Transport, log and sha256 of a trial: the cells of ``PLACE``."""
+    return (
         escaped(trial.transport),
-        escaped(page.codes((*trial.problems, *trial.marks))),
         escaped(trial.evidence.log if trial.evidence else ""),
         trial.evidence.sha256[:12] if trial.evidence else "",
     )

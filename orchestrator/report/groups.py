@@ -43,23 +43,23 @@ def results(page: Page) -> str:
     head = (
         *page.heads("group", "case", "latency", "memory"),
         report.layout.throughput,
-        *cells.further_heads(page, (*flops, *peak)),
+        *page.heads(*flops, *peak, "trials"),
     )
     return _grouped(page, head, lambda result: [_measured(page, result)])
 
 
 def every_trial(page: Page) -> str:
-    """Latency, memory and throughput of every trial, each with its evidence."""
+    """Latency, memory and throughput of every trial, each with its state."""
     heads = (*page.heads("group", "case", "latency", "memory"), page.report.layout.throughput)
     return _grouped(
         page,
-        (*heads, *page.heads(*cells.EVIDENCE)),
+        (*heads, *page.heads(*cells.TRIAL)),
         lambda result: [
             (
                 latency(trial.latency_s),
                 memory(trial.memory_mib),
                 rounding.short(trial.throughput, page.report.layout.decimals),
-                *cells.evidence(page, trial),
+                *cells.trial(page, trial),
             )
             for trial in result.trials
         ],
@@ -128,7 +128,7 @@ def _measured(page: Page, result: Result) -> Sequence[str]:
         memory(result.memory_mib),
         rounding.short(statistics.median if statistics else None, report.layout.decimals),
         *ours,
-        *cells.further(page, result),
+        rounding.of_trials(report, result, page.language),
     )
 
 

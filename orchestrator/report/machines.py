@@ -7,30 +7,32 @@ from statistics import median
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
-from orchestrator.report import rounding
+from orchestrator.report import labels, rounding
 from orchestrator.report.markdown_page import Page, escaped, table
 
 HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
     *("temperature", "utilisation", "others", "steal", "load", "limits", "energy"),
 )
+OF_HOSTS = ("load", "others", "steal")
+OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
+"""Two tables where a page has no room for one."""
 
 
 def states(page: Page) -> Sequence[str]:
-    """What the table is, and a row per case of which something was seen, without empty columns."""
-    rows = [
-        (
-            page.report.names.get(result.case, "") or result.case.token,
-            str(result.case.micro_batch_size),
-            result.case.precision,
-            *cells,
-        )
-        for result, cells in values(page)
-    ]
-    head = page.heads("case", "batch", "precision", *HEADS)
-    kept = [place for place in range(len(head)) if {row[place] for row in rows} != {rounding.NONE}]
-    cells = [[escaped(row[place]) for place in kept] for row in rows]
-    return (page.say("machines.how"), table([head[p] for p in kept], cells)) if rows else ()
+    """What the tables are, and of GPUs and of processors a row per case of which any was seen."""
+    rows = [(labels.of_case(page.report, result), *cells) for result, cells in values(page)]
+    if not rows:
+        return ()
+    return (page.say("machines.how"), *(_table(page, rows, keys) for keys in (OF_GPUS, OF_HOSTS)))
+
+
+def _table(page: Page, rows: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
+    """Columns of these keys; those behind the first one without what nobody tells."""
+    first, *others = (1 + HEADS.index(key) for key in keys)
+    told = [place for place in others if {row[place] for row in rows} != {rounding.NONE}]
+    places, head = (0, first, *told), page.heads("case", *HEADS)
+    return table([head[it] for it in places], [[escaped(row[it]) for it in places] for row in rows])
 
 
 def values(page: Page) -> list[tuple[Result, tuple[str, ...]]]:

@@ -34,7 +34,7 @@ def markdown(report: Report, language: Language = "en") -> str:
     of_machines = [figure for figure in figures if figure.name.startswith(NAME)]
     others = [figure for figure in figures if figure not in of_machines]
     if others:
-        parts += [page.heading("figures"), "\n\n".join(map(_figure, others))]
+        parts += [page.heading("figures"), *_figures(others)]
     parts += _of_machines(page, of_machines)
     parts += _trials(page)
     if report.published:
@@ -57,7 +57,7 @@ def _of_machines(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
         yield from (page.heading("canary"), canary.section(page, page.report.canary))
     states = machines.states(page)
     if states or figures:
-        yield from (page.heading("machines"), *states, *map(_figure, figures))
+        yield from (page.heading("machines"), *states, *_figures(figures))
     if page.report.node_speeds.nodes:
         yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 
@@ -79,8 +79,11 @@ def _fact(page: Page, fact: headline.Fact) -> str:
     return f"- {fact.name}{page.say('colon')}{page.say('comma').join(values)}"
 
 
-def _figure(figure: Figure) -> str:
-    return f"![{escaped(figure.title)}]({FOLDER}/{figure.name}.svg)"
+def _figures(figures: Sequence[Figure]) -> Iterable[str]:
+    """Each below its title."""
+    for figure in figures:
+        title = escaped(figure.title)
+        yield f"**{title}**\n\n![{title}]({FOLDER}/{figure.name}.svg)"
 
 
 def _results(page: Page) -> Iterable[str]:
@@ -109,6 +112,7 @@ def _trials(page: Page) -> Iterable[str]:
         yield from (page.heading("all"), groups.every_trial(page))
     else:
         yield from (page.heading("all"), placements.every_trial(page))
+    yield from (page.heading("evidence"), cells.evidence(page))
 
 
 def _published(page: Page) -> str:
@@ -143,13 +147,17 @@ def _lone(page: Page) -> str:
             _rule(page, lone.log),
             escaped(lone.log.fabric.label),
             page.codes(lone.problems),
-            escaped(lone.path),
+            str(number),
         )
-        for lone in page.report.lone
+        for number, lone in enumerate(page.report.lone, 1)
     ]
     head = ("world_size", "batch_size_per_device", *page.heads("precision"), page.report.unit)
     further = page.heads("mean_rate", "rule", "transport", "problems", "log")
-    return table((*head, *further), rows)
+    names = (
+        f"{number}. {escaped(lone.path)}, sha256 {lone.log.sha256[:12]}"
+        for number, lone in enumerate(page.report.lone, 1)
+    )
+    return "\n\n".join((cells.told((*head, *further), rows), "\n".join(names)))
 
 
 def _rule(page: Page, log: TrainingLog) -> str:

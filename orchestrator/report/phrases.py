@@ -21,6 +21,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "final": ("Final Result", "最终结果"),
     "details": ("Details", "详细结果"),
     "all": ("All Results", "全部结果"),
+    "evidence": ("Evidence of each trial", "各次试验的证据"),
     "cases": ("Test Cases", "测试用例"),
     "logs": ("Test Logs", "测试日志"),
     "results": ("Test Results", "测试结果"),

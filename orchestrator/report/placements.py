@@ -35,11 +35,11 @@ def _final(page: Page, group: Sequence[Result]) -> str:
             ),
             _speedup(page, result),
             rounding.share(result.efficiency),
-            *cells.further(page, result),
+            rounding.of_trials(page.report, result, page.language),
         )
         for result in group
     ]
-    further = cells.further_heads(page, ("speedup", "efficiency"))
+    further = page.heads("speedup", "efficiency", "trials")
     return f"{_title(page, group)}\n\n{table((*head, *further), rows)}"
 
 
@@ -47,11 +47,11 @@ def _trials(page: Page, group: Sequence[Result]) -> str:
     layout = page.report.layout
     head = (layout.nodes, layout.gpus, layout.batch, layout.throughput)
     rows = [
-        (*_place(result), _throughput(page, trial), *cells.evidence(page, trial))
+        (*_place(result), _throughput(page, trial), *cells.trial(page, trial))
         for result in group
         for trial in result.trials
     ]
-    return table((*head, *page.heads(*cells.EVIDENCE)), rows)
+    return table((*head, *page.heads(*cells.TRIAL)), rows)
 
 
 def _place(result: Result) -> tuple[str, str, str]:

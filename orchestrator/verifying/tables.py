@@ -12,13 +12,14 @@ Subject = tuple[Document, Rule]
 """What a row is about, and how its cells follow from it."""
 _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("canary", frozenset({"place"})),
-    ("trials", frozenset({"sha256", "log"})),
+    ("evidence", frozenset({"sha256", "log"})),
     ("dots", frozenset({"from_median"})),
     ("trials", frozenset({"trial", "state"})),
     ("iterations", frozenset({"iterations"})),
     ("scaling", frozenset({"ideal"})),
     ("sureness", frozenset({"interval", "spread"})),
     ("machines", frozenset({"moments"})),
+    ("hosts", frozenset({"case", "load"})),
     ("courses", frozenset({"seconds", "node"})),
     ("speeds", frozenset({"speed", "node"})),
     ("published", frozenset({"published", "source"})),
@@ -28,6 +29,7 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 
 
 _ONLY_HTML = ("dots", "scaling", "courses")
+_ONLY_MARKDOWN = ("evidence", "hosts")
 _OTHERS = {
     "iterations": figures.check_traces,
     "courses": figures.check_courses,
@@ -37,7 +39,7 @@ _OTHERS = {
 
 def check(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
     """Compare every row of a page's tables whose numbers are derived."""
-    beside = ("iterations", *(_ONLY_HTML if file.endswith(".md") else ()))
+    beside = ("iterations", *(_ONLY_HTML if file.endswith(".md") else _ONLY_MARKDOWN))
     by_kind: dict[str, list[Row]] = {kind: [] for kind, _ in _KINDS if kind not in beside}
     for row in rows:
         if any(row.cells[1:]):  # else the title of a group
@@ -73,7 +75,7 @@ def _subjects(kind: str, file: str, rows: Sequence[Row], report: Report) -> list
     """What the rows of a kind of table are about, in their order."""
     if kind == "canary":
         return [(trial, columns.of_trial) for trial in report.canary]
-    if kind == "trials":
+    if kind in ("trials", "evidence"):
         cases = report.cases if file.endswith(".html") else _in_groups(rows, report)
         return [(trial, columns.of_trial) for trial in shown.trials(cases)]
     if kind == "dots":
@@ -88,7 +90,7 @@ def _subjects(kind: str, file: str, rows: Sequence[Row], report: Report) -> list
         pairs = [(case, it) for case in report.cases for it in items(case.get("published"))]
         return [({**case, "published": [it]}, columns.of_published) for case, it in pairs]
     cases = _in_groups(rows, report) if kind == "final" else report.cases
-    seen = [case for case in cases if kind != "machines" or columns.states(case)]
+    seen = [case for case in cases if kind not in ("machines", "hosts") or columns.states(case)]
     return [(case, columns.of_case) for case in seen]
 
 

@@ -12,6 +12,7 @@ from orchestrator.model.report import Report
 from orchestrator.model.trace import Trace
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
+from orchestrator.report.figures.figure import WIDTH
 from orchestrator.report.markdown_page import Page
 from tests.report.pages import whole
 from tests.reported import results, sweep
@@ -28,7 +29,15 @@ def drawn(found: Report, language: report.Language = "en") -> dict[str, Figure]:
 def test_each_is_a_picture_with_title_description_and_data(language: report.Language) -> None:
     """As a file of its own that any reader of XML takes, and that fetches nothing."""
     found = drawn(whole(), language)
-    assert list(found) == ["scaling", "trials", "iterations", "topology", "machines"]
+    assert list(found) == [
+        "scaling",
+        "trials",
+        "iterations",
+        "iterations-2",
+        "topology",
+        "machines",
+        "machines-2",
+    ]
     for figure in found.values():
         root = ET.fromstring(figure.file())
         assert root.tag == f"{SVG}svg"
@@ -48,14 +57,14 @@ def test_nothing_is_cut_off() -> None:
         for shape in root.iter():
             places = [(n, float(shape.get(n, 0))) for n in ("x", "y", "x1", "x2", "y1", "y2")]
             for name, place in places:
-                most = figure.width if name.startswith("x") else figure.height
+                most = WIDTH if name.startswith("x") else figure.height
                 assert 0 <= place <= most, (figure.name, shape.attrib)
         for text in root.iter(f"{SVG}text"):
             assert figure.height - 2 > float(text.get("y", 0)) > 8, (figure.name, text.text)
             look, wide = (text.get("class") or "").split(), scales.width(text.text or "")
             begin = float(text.get("x", 0)) - wide * (("end" in look) + ("mid" in look) / 2)
             assert begin >= 0, (figure.name, text.text)
-            assert begin + wide <= figure.width, (figure.name, text.text)
+            assert begin + wide <= WIDTH, (figure.name, text.text)
 
 
 def test_the_end_of_a_window_at_the_end_of_a_log_is_not_cut_off() -> None:

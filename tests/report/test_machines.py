@@ -36,10 +36,9 @@ def observed(*states: MachineState, energy: Energy | None = None) -> Report:
 
 
 def shown(found: Report) -> dict[str, str]:
-    """The one row of the table, by its heads."""
-    (rows,) = tables(section(report.markdown(found), "State of the machines"))
-    head, row = rows
-    return dict(zip(head, row, strict=True))
+    """The one row of the tables of GPUs and of processors, by its heads."""
+    both = tables(section(report.markdown(found), "State of the machines"))
+    return {name: cell for rows in both for name, cell in zip(*rows, strict=True)}
 
 
 def test_a_case_shows_medians_over_its_machines() -> None:

@@ -79,7 +79,7 @@ def test_a_single_trial_has_no_spread_and_no_interval_in_any_file() -> None:
     assert [result[name] for name in ("median", "spread", "interval")] == [802.9, None, None]
     heading = "Spread, Transport and Published Results"
     (_, cells) = tables(section(report.markdown(found), heading))[0]
-    assert cells == ["1x1", "n/a", "n/a", "-"]
+    assert cells == ["1x1", "n/a", "n/a"]
 
 
 def test_csv_of_logs_has_a_row_for_each_log() -> None:

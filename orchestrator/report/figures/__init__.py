@@ -6,7 +6,7 @@ A new figure is a module with ``figures(page)``, and its name in ``FIGURES``.
 """
 
 from orchestrator.report.figures import dots, machines, scaling, traces, wiring
-from orchestrator.report.figures.figure import WIDTH, Figure, Table
+from orchestrator.report.figures.figure import Figure, Table
 from orchestrator.report.figures.style import CSS
 from orchestrator.report.markdown_page import Page
 
@@ -14,7 +14,7 @@ FIGURES = (scaling, dots, traces, wiring, machines)
 FOLDER = "figures"
 """Beside report.md."""
 
-__all__ = ["CSS", "FIGURES", "FOLDER", "WIDTH", "Figure", "Table", "of_page"]
+__all__ = ["CSS", "FIGURES", "FOLDER", "Figure", "Table", "of_page"]
 
 
 def of_page(page: Page) -> tuple[Figure, ...]:

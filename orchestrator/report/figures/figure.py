@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from orchestrator.report.figures import style
 from orchestrator.report.markup import Child, Element, Style, Value, element, shown
 
-WIDTH, BROAD = 500, 1000
-"""Half a screen, which a phone shows whole; and a screen, for figures of many panels."""
+WIDTH = 500
+"""Half a screen, which a phone shows whole."""
 _MARKERS = 6
 _HATCH = 6
 
@@ -37,7 +37,6 @@ class Figure:
     height: float
     shapes: tuple[Element, ...]
     table: Table
-    width: int = WIDTH
 
     def inline(self) -> Element:
         """The drawing inside a page that has its style."""
@@ -53,14 +52,14 @@ class Figure:
             element("title", self.title, id=f"{self.name}-title"),
             element("desc", self.summary, id=f"{self.name}-desc"),
             first,
-            element("rect", class_="bg", width=self.width, height=self.height),
+            element("rect", class_="bg", width=WIDTH, height=self.height),
             self.shapes,
             **attributes,
-            class_="fig" if self.width == WIDTH else "fig broad",
+            class_="fig",
             role="img",
             aria_labelledby=f"{self.name}-title {self.name}-desc",
-            viewBox=f"0 0 {self.width} {self.height:g}",
-            width=self.width,
+            viewBox=f"0 0 {WIDTH} {self.height:g}",
+            width=WIDTH,
             height=self.height,
         )
 

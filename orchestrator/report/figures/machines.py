@@ -7,14 +7,14 @@ from orchestrator.model.telemetry import Course, Reach, Stretch
 from orchestrator.report import courses
 from orchestrator.report.courses import Shown
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import BROAD, Drawing, Figure, numbered
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, numbered
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
-ROWS = 6
-"""Trials of one picture: about a page of paper."""
+ROWS = 3
+"""Trials of one picture: about a screen."""
 NAME = "machines"
-_TOP, _TALL, _LINE, _LEFT, _GAP = 38.0, 56.0, 16.0, 38.0, 10.0
+_TOP, _TALL, _LINE, _LEFT, _GAP = 58.0, 56.0, 16.0, 38.0, 10.0
 Value = Callable[[Stretch], Reach | None]
 
 
@@ -47,8 +47,9 @@ def figures(page: Page) -> Iterable[Figure]:
         for key, value in {**OF_GPUS, **OF_HOSTS}.items()
     }
     grids = {key: scales.ticks(value or 1.0, 2) for key, value in highest.items()}
-    starts = range(0, len(drawn), ROWS)
-    yield from numbered([_figure(page, drawn[at : at + ROWS], grids) for at in starts])
+    most = max(1, min(ROWS, -(-len(drawn) // 2)))
+    starts = range(0, len(drawn), most)  # few trials fill two figures beside one another
+    yield from numbered([_figure(page, drawn[at : at + most], grids) for at in starts])
 
 
 def _reaches(one: Shown, value: Value) -> Iterable[Reach]:
@@ -71,7 +72,6 @@ def _figure(page: Page, rows: Sequence[Shown], grids: Mapping[str, list[float]])
         height=y,
         shapes=tuple(drawing.shapes),
         table=courses.table(page, rows),
-        width=BROAD,
     )
 
 
@@ -92,17 +92,19 @@ def _row(
 ) -> float:
     """Draws it, and says where the next one begins."""
     y += _LINE
-    label = scales.fitted(courses.label(page, row), BROAD / 2)
-    drawing.text((4, y), label, "strong")
-    _nodes(drawing, y, max(BROAD / 2, 20 + scales.width(label)), row.courses)
+    drawing.text((4, y), scales.fitted(courses.label(page, row), WIDTH - 8), "strong")
     for look, line in _words(page, row):
-        y += _LINE
-        drawing.text((4, y), scales.fitted(line, BROAD - 8), look)
+        for part in scales.wrapped(line, WIDTH - 8):
+            y += _LINE
+            drawing.text((4, y), part, look)
+    y += _LINE
+    _nodes(drawing, y, row.courses)
     kinds = OF_GPUS if row.has_gpus else OF_HOSTS
-    pitch = (BROAD - 4) / len(kinds)
-    top = y + 26
+    pitch, top = (WIDTH - 4) / 2, y + 26
     for number, (key, value) in enumerate(kinds.items()):
-        left = number * pitch + _LEFT
+        if number and number % 2 == 0:
+            top += _TALL + 44
+        left = number % 2 * pitch + _LEFT
         across = scales.Scale(0, row.last_s, left, left + pitch - _LEFT - _GAP)
         up = scales.Scale(0, grids[key][-1], top + _TALL, top)
         (head,) = page.heads(key)
@@ -122,11 +124,11 @@ def _words(page: Page, row: Shown) -> Iterable[tuple[str, str]]:
         yield "small bad", line
 
 
-def _nodes(drawing: Drawing, y: float, x: float, found: Sequence[Course]) -> None:
+def _nodes(drawing: Drawing, y: float, found: Sequence[Course]) -> None:
     """Which line is which node."""
-    room = (BROAD - x) / max(1, len(found))
+    room = (WIDTH - 4) / courses.NODES
     for place, course in enumerate(found):
-        left = x + room * place
+        left = 4 + room * place
         drawing.way([(left, y - 4), (left + 26, y - 4)], f"line s{place} d{place}")
         drawing.text((left + 31, y), scales.fitted(shown(course.node), room - 36), "small")
 
@@ -197,14 +199,10 @@ def _legend(page: Page, drawing: Drawing, *, has_gpus: bool) -> None:
     drawing.box((8, 8), (26, 14), "window")
     for x in (8.0, 34.0):
         drawing.line((x, 8), (x, 22), "edge")
-    words = page.say("figure.window")
-    drawing.text((40, 19), words, "small")
+    drawing.text((40, 19), page.say("figure.window"), "small")
     if not has_gpus:
         return
-    x = 60 + scales.width(words) * 12 / scales.TEXT_PX
-    drawing.hatched((x, 8), (26, 14), "held")
-    words = page.say("figure.held_down")
-    drawing.text((x + 32, 19), words, "small")
-    x += 52 + scales.width(words) * 12 / scales.TEXT_PX
-    drawing.spans([(x, 8, 22)], "thin s0")
-    drawing.text((x + 8, 19), page.say("figure.all_gpus"), "small")
+    drawing.hatched((WIDTH / 2, 8), (26, 14), "held")
+    drawing.text((WIDTH / 2 + 32, 19), page.say("figure.held_down"), "small")
+    drawing.spans([(21, 28, 42)], "thin s0")
+    drawing.text((40, 39), page.say("figure.all_gpus"), "small")

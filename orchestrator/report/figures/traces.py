@@ -6,22 +6,23 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import BROAD, Drawing, Figure, Table
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import shown
 
-_COLUMNS, _TALL, _ROW, _LEFT, _GAP, _TOP = 4, 96, 158, 50, 14, 34
+_COLUMNS, _MOST, _TALL, _ROW, _LEFT, _GAP, _TOP = 2, 8, 96, 158, 50, 14, 54
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One, with a panel per case of which a log prints rates."""
+    """A panel per case of which a log prints rates, a few in each figure."""
     panels = [
         (labels.of_case(page.report, result), trials)
         for result in page.report.results
         if (trials := _traced(result))
     ]
-    if panels:
-        yield _figure(page, panels)
+    most = max(_COLUMNS, min(_MOST, _COLUMNS * -(-len(panels) // (2 * _COLUMNS))))
+    starts = range(0, len(panels), most)  # few panels fill two figures beside one another
+    yield from numbered([_figure(page, panels[at : at + most]) for at in starts])
 
 
 _LABEL = 40
@@ -37,20 +38,18 @@ def _traced(result: Result) -> Traced:
 def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
     drawing = Drawing()
     _legend(page, drawing)
-    columns = max(2, min(_COLUMNS, len(panels)))
-    pitch = BROAD / columns
+    pitch = WIDTH / _COLUMNS
     for number, (label, trials) in enumerate(panels):
-        left = _LEFT + number % columns * pitch
-        top = _TOP + number // columns * _ROW + 20
+        left = _LEFT + number % _COLUMNS * pitch
+        top = _TOP + number // _COLUMNS * _ROW + 20
         _draw(drawing, (left, top), pitch - _LEFT - _GAP, (label, trials))
     return Figure(
         name="iterations",
         title=page.say("figure.iterations", unit=page.report.unit),
         summary=page.say("figure.iterations.summary", cases=len(panels)),
-        height=_TOP + _ROW * -(-len(panels) // columns) + 6,
+        height=_TOP + _ROW * -(-len(panels) // _COLUMNS) + 6,
         shapes=tuple(drawing.shapes),
         table=_table(page, panels),
-        width=BROAD,
     )
 
 
@@ -101,18 +100,16 @@ def _window(
 
 
 def _legend(page: Page, drawing: Drawing) -> None:
-    x = 8.0
-    for key in ("trial_counts", "trial_out", "window"):
+    places = ((8, 8), (WIDTH / 2, 8), (8, 28))
+    for key, (x, y) in zip(("trial_counts", "trial_out", "window"), places, strict=True):
         if key == "window":
-            drawing.box((x, 8), (26, 14), "window")
-            drawing.line((x, 8), (x, 22), "edge")
-            drawing.line((x + 26, 8), (x + 26, 22), "edge")
+            drawing.box((x, y), (26, 14), "window")
+            drawing.line((x, y), (x, y + 14), "edge")
+            drawing.line((x + 26, y), (x + 26, y + 14), "edge")
         else:
             look = "line thin s0 d0" if key == "trial_counts" else "line thin s1 d1"
-            drawing.way([(x, 15), (x + 26, 15)], look)
-        words = page.say(f"figure.{key}")
-        drawing.text((x + 32, 19), words, "small")
-        x += 32 + scales.width(words) * 12 / scales.TEXT_PX + 20
+            drawing.way([(x, y + 7), (x + 26, y + 7)], look)
+        drawing.text((x + 32, y + 11), page.say(f"figure.{key}"), "small")
 
 
 def _table(page: Page, panels: Sequence[Panel]) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
-from orchestrator.report.figures import WIDTH, Figure
+from orchestrator.report.figures import Figure
 from orchestrator.report.figures.machines import NAME
 from orchestrator.report.html import dlperf_tables, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
@@ -127,11 +127,9 @@ def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
 
 
 def _figures(page: Page, drawn: Sequence[Figure]) -> Iterable[Element]:
-    """Those of half a screen beside one another, and then the others."""
-    broad = [figure for figure in drawn if figure.width > WIDTH]
-    if half := [_figure(page, figure) for figure in drawn if figure not in broad]:
-        yield element("div", half, class_="pair")
-    yield from (_figure(page, figure) for figure in broad)
+    """Two beside one another where there is room."""
+    if drawn:
+        yield element("div", [_figure(page, figure) for figure in drawn], class_="pair")
 
 
 def _result(page: Page) -> Iterable[Element]:
@@ -140,9 +138,9 @@ def _result(page: Page) -> Iterable[Element]:
     yield from dlperf_tables.cases(page)
 
 
-def _machines(page: Page, watched: Iterable[Figure]) -> Iterable[Element]:
+def _machines(page: Page, watched: Sequence[Figure]) -> Iterable[Element]:
     yield from machines.states(page)
-    yield from (_figure(page, figure) for figure in watched)
+    yield from _figures(page, watched)
     yield from machines.node_speeds(page)
 
 

@@ -44,7 +44,7 @@ tbody :is(th,td):not([class]){min-width:10.5rem;overflow-wrap:anywhere}thead th{
 tbody th{font-weight:600}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem}
-.fig{display:block;width:100%;max-width:36rem;height:auto}.fig.broad{min-width:50rem;max-width:none}
+.fig{display:block;width:100%;max-width:36rem;height:auto}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 2rem}
 .pair>*{min-width:0}
 details{margin:.4rem 0}
@@ -66,5 +66,5 @@ a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
 figure,tr,.verdict{break-inside:avoid}.wide-content{overflow:visible;max-height:none}
 .matrix{white-space:pre-wrap}table{font-size:8pt}th,td{padding:.15rem .3rem}
 tbody .w{white-space:normal}tbody :is(th,td):not([class]){min-width:5rem}
-.fig,.fig.broad{min-width:0}.fig{max-width:12cm}}
+.fig{max-width:12cm}}
 """
