@@ -154,10 +154,12 @@ def _case(trials: Sequence[Trial], name: str) -> Case:
         )
     places = dict.fromkeys(trial.case.placement for trial in trials)
     raise errors.UsageError(
-        f"no case {words.shown(name)}; there are {', '.join(every)}",
+        f"no case {words.shown(name)}; there are {', '.join(every) or 'none in these logs'}",
         code="NO-CASE",
         fix=words.did_you_mean(name, [*every, *places])
-        or "one of these names, a placement such as 4x8, or the name of a trial",
+        or "one of these names, a placement such as 4x8, or the name of a trial"
+        if every
+        else "give logs whose names or headers tell their whole case",
     )
 
 

@@ -211,6 +211,14 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
         explanation.explained(sweep, "1x*")
 
 
+def test_logs_that_tell_no_case_say_so(place: Place) -> None:
+    """Real ones, whose headers lack a part of it: nothing is offered that is not there."""
+    words = ("--logs", str(sweeps.TF), "--workload", "ngc_tensorflow_rn50")
+    done = place.run("explain", "1n8g/amp/256", *words)
+    assert done.returncode == 2
+    assert "no case '1n8g/amp/256'; there are none in these logs" in done.stderr
+
+
 def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:
     """Those that differ in a parameter alone: what is listed can be given."""
     logs = place.state.parent / "logs"
