@@ -73,7 +73,7 @@ size() { # of the log in bytes; 0 for what is no plain file
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
     exec 3<&- # a gate that nobody watches takes no line
-    rm -f "$base.gate" "$base.alive" "$base.clock"
+    rm -f "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         ours
         [ -n "$left" ] || break

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from orchestrator.model.site import DataDigest, ImageRecord, NodeFacts, Site
+from orchestrator.model.site import DataDigest, Finding, ImageRecord, NodeFacts, Site
 from tests.checks.facts import FACTS, HOST
 
 SITE = Site(
@@ -54,3 +54,13 @@ def test_site_of_an_earlier_kind_lacks_only_what_it_could_not_know() -> None:
     )
     site = TypeAdapter(Site).validate_json(text)
     assert (site.images, site.data) == ({}, {})
+
+
+def test_what_provisioning_alone_looks_at_is_kept_apart_too() -> None:
+    """A sweep, which does not look at it again, takes it from there."""
+    seen = Finding("error", "MEMLOCK", "n1", "64 KiB", "no limit", "raise it")
+    between = replace(seen, code="PORT-BLOCKED")
+    site = replace(SITE, findings=(replace(seen, code="BUSY"),))
+    site = site.with_provisioned(seen).with_provisioned(between)
+    assert [finding.code for finding in site.findings] == ["BUSY", "MEMLOCK", "PORT-BLOCKED"]
+    assert site.provisioned == (seen, between)
