@@ -60,7 +60,7 @@ def fitted(text: str, pixels: float) -> str:
 def wrapped(text: str, pixels: float) -> list[str]:
     """The text in lines that are not wider, broken at a space where there is one."""
     lines, rest = [], text
-    while width(rest) > pixels:
+    while len(rest) > 1 and width(rest) > pixels:
         fits = max(1, sum(width(rest[:end]) <= pixels for end in range(1, len(rest))))
         end = rest.rfind(" ", 1, fits + 1)
         end = end if end > 0 else fits
