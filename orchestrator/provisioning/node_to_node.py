@@ -32,7 +32,8 @@ def pass_on(
 ) -> Mapping[str, str]:
     """Have the image pass from node to node; which targets lack it after that, and why.
 
-    A chain may end behind a node that fails, so a new one serves the rest, as long as that helps.
+    A chain may end behind a node that fails, so a new one serves the rest, as long as that helps;
+    a single node is left, whose own Docker may be what failed.
     """
     here = {node.name for node in preparing.fleet.cluster.members if node.is_here}
     lacking = {node: "it is this machine" for node in targets if node in here}
@@ -43,7 +44,7 @@ def pass_on(
         lacking = {node: reason for node, reason in lacking.items() if node not in left} | why
         tried = [answer.node for answer in answers[1:] if answer.error is None]
         left = [node for node in tried if node in why]
-        if len(left) == len(tried):
+        if len(left) in (1, len(tried)):
             break
     return lacking
 
