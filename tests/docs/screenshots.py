@@ -1,10 +1,13 @@
 """Pictures of report.html for docs/: light, dark, phone, paper, Chinese, and the machines alone.
 
-``python -m tests.docs.screenshots`` takes them anew with Chromium; the report is the one that tests
-of pages have, with the numbers of DLPerf's table and made-up rates and states of machines. Paper is
-shown by its style sheet on a screen.
+``python -m tests.docs.screenshots`` takes them anew with Chromium and a Chinese font, such as
+Debian's fonts-wqy-zenhei; the report is the one that tests of pages have, with the numbers of
+DLPerf's table and made-up rates and states of machines. Paper is shown by its style sheet on a
+screen.
 """
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +46,15 @@ def page(name: str, language: Language) -> str:
     return text
 
 
+def fonts(language: Language) -> str:
+    """The installed fonts that have a language's characters, as fontconfig lists them."""
+    words = ("fc-list", f":lang={language}", "family")
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
 if __name__ == "__main__":
+    if not fonts("zh"):
+        sys.exit("no font has Chinese characters; needed one, such as Debian's fonts-wqy-zenhei")
     with tempfile.TemporaryDirectory() as place:
         for name, (language, scheme, size) in SHOTS.items():
             path, to = Path(place, f"{name}.html"), ROOT / "docs" / f"{name}.png"
