@@ -11,7 +11,7 @@ from orchestrator import words
 from orchestrator.model.report import Report
 from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
-from orchestrator.report.html import html_page
+from orchestrator.report.html.page import html_page
 from orchestrator.report.markdown import markdown
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language
