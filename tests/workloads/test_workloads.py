@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from orchestrator import workloads
+from orchestrator import errors, workloads
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Mount, Placement, Seat
@@ -269,3 +269,12 @@ def test_progress_is_read_from_the_last_whole_line() -> None:
     line += b"  train.total_ips : 10393.54 img/s\n"
     for workload in (NGC, REFERENCE):
         assert workload.progress(line) == (12, 10393.54)
+
+
+def test_a_workload_that_is_not_there_is_told_with_those_that_are() -> None:
+    """A name of ours finds its record; another one is a usage error."""
+    assert workloads.named("oneflow_gpt") is workloads.find("oneflow_gpt")
+    with pytest.raises(errors.UsageError, match="there is no workload 'oneflow_gtp'") as caught:
+        workloads.named("oneflow_gtp")
+    assert caught.value.code == "NO-WORKLOAD"
+    assert caught.value.fix == f"needed one of {', '.join(workloads.names())}"
