@@ -12,15 +12,15 @@ Subject = tuple[Document, Rule]
 """What a row is about, and how its cells follow from it."""
 _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("canary", frozenset({"place"})),
-    ("evidence", frozenset({"sha256", "log"})),
     ("dots", frozenset({"from_median"})),
     ("trials", frozenset({"trial", "state"})),
+    ("evidence", frozenset({"case", "trial"})),
     ("iterations", frozenset({"iterations"})),
     ("scaling", frozenset({"ideal"})),
     ("sureness", frozenset({"interval", "spread"})),
     ("machines", frozenset({"moments"})),
-    ("hosts", frozenset({"case", "load"})),
     ("courses", frozenset({"seconds", "node"})),
+    ("hosts", frozenset({"case", "load"})),
     ("speeds", frozenset({"speed", "node"})),
     ("published", frozenset({"published", "source"})),
     ("final", frozenset({"throughput", "trials"})),

@@ -22,6 +22,7 @@ class Seen:
         alien: CPUs that one process uses.
         counter: whether the driver counts energy.
         task: CPUs that the task uses.
+        driver: whether GPUs tell anything.
     """
 
     went_at: float
@@ -32,6 +33,7 @@ class Seen:
     alien: float = 0.0
     counter: bool = False
     task: float = 6.0
+    driver: bool = True
 
     def state(self) -> str:
         """The file of the node: eight CPUs."""
@@ -50,7 +52,9 @@ class Seen:
         return "\n".join([*lines, ""])
 
     def gpus(self) -> str:
-        """The file of two GPUs, on a clock of another time zone."""
+        """The file of two GPUs, on a clock of another time zone; empty without a driver."""
+        if not self.driver:
+            return ""
         lines = [HEAD.format(energy=", total_energy_consumption [mJ]" if self.counter else "")]
         for second in range(self.seconds):
             at = datetime.fromtimestamp(self.went_at + second, UTC).astimezone(ZONE)

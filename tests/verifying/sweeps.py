@@ -350,6 +350,27 @@ def marked() -> Recorded:
     return Recorded("ngc_pytorch_rn50", method, found, "", nodes, seen, beside, canary)
 
 
+def on_cpus() -> Recorded:
+    """A sweep whose nodes were observed, and have no GPUs."""
+    found: dict[Case, list[str]] = {case("1n1g", 256): [], case("1n2g", 256): []}
+    seen = {}
+    for it, texts in found.items():
+        for repeat in range(1, 4):
+            texts.append(run_of(it.token, repeat, it.world_size * (800 + repeat / 4)).log())
+            name = f"{it.token}-r50_b256_amp_{repeat}"
+            seen[name] = replace(_seen(it.token, repeat), driver=False, hot=None, counter=False)
+    method = Method(repeats=3, iterations=151, window=(25, 125))
+    return Recorded("ngc_pytorch_rn50", method, found, seen=seen)
+
+
+def failed() -> Recorded:
+    """A sweep of which no trial has a log that counts, nor one to look at."""
+    it = case("1n1g", 256)
+    before = {f"1n1g-r50_b256_amp_{repeat}": ["failed"] for repeat in (1, 2)}
+    method = Method(repeats=2, iterations=151, window=(25, 125))
+    return Recorded("ngc_pytorch_rn50", method, {it: ["", ""]}, before=before)
+
+
 def _seen(token: str, repeat: int) -> Seen:
     """What was seen of the node of one trial: heat, others, an alien, steal, or a counter."""
     began = run_of(token, repeat, 800.0).began.replace(tzinfo=UTC).timestamp()
@@ -366,4 +387,5 @@ def _seen(token: str, repeat: int) -> Seen:
 ALL = {
     **{"pytorch": pytorch, "oneflow": oneflow, "bert": bert, "gpt": gpt, "tensorflow": tensorflow},
     "marked": marked,
+    "on_cpus": on_cpus,
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.report import Language
 from orchestrator.state import archives
 from orchestrator.state.files import dumps
 from orchestrator.state.opened import opened
@@ -32,7 +33,7 @@ def test_nothing_differs_in_an_untouched_sweep(untouched: dict[str, Sweep], name
     assert not {"how gangs ended", "some reasons"} & findings.not_derived.keys()
 
 
-@pytest.mark.parametrize("name", ["pytorch", "gpt", "marked"])
+@pytest.mark.parametrize("name", ["pytorch", "gpt", "marked", "on_cpus"])
 def test_nothing_differs_in_chinese_reports(tmp_path: Path, name: str) -> None:
     """Heads, states and meanings of codes are other words; the numbers are found all the same."""
     sweep = sweeps.collected(Store(tmp_path), sweeps.ALL[name](), "zh")
@@ -48,6 +49,13 @@ def test_marks_that_keep_trials_out_are_derived_too(tmp_path: Path) -> None:
     assert verified(sweep.folder).differences == []
     document = json.loads((sweep.folder / "results.json").read_text())
     assert [case["trials_valid"] for case in document["cases"]] == [4, 4, 7]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nothing_differs_where_every_trial_failed(tmp_path: Path, language: Language) -> None:
+    """No trial has a log, so no table has a column for it."""
+    sweep = sweeps.collected(Store(tmp_path), sweeps.failed(), language)
+    assert verified(sweep.folder).differences == []
 
 
 def test_trials_that_were_not_needed_are_derived_too(tmp_path: Path) -> None:
