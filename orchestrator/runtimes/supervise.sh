@@ -116,6 +116,7 @@ clock=$!
 exec 6<&-
 ( exec 3<&- 4<&- 5<&-; sleep "$limit_s"; started $$ && [ "$since" = "$start" ] && kill -ALRM $$ ) &
 write pid "$$ $start $boot"
+echo now >&5 # twice: a date that says the same both times took its own start for now
 read -r _ <&3
 echo now >&5
 exec 3<&- 5<&- # no more lines come: then it writes what it has
@@ -126,7 +127,9 @@ exec 3<&- 5<&- # no more lines come: then it writes what it has
 } >"$base.log" 2>&1 </dev/null 4<&- &
 program=$!
 wait "$clock"
-mv "$base.go.new" "$base.go"
+{ read -r came && read -r went; } 2>/dev/null <"$base.go.new"
+case $went in '' | "$came") went=$(date +%s.%N) ;; esac
+write go "$went"
 (
     exec 4<&-
     while :; do # a look costs 2 ms of processor time
