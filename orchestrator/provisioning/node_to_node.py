@@ -58,12 +58,15 @@ class _Post:
         self._rest = b""
         self.close = stream.close
 
-    def tell(self, argv: Sequence[str], onward: Sequence[tuple[str, "_Post"]], key: str) -> None:
+    def tell(
+        self, argv: Sequence[str], onward: Sequence[tuple[str, "_Post"]], key: str, *, behind: int
+    ) -> None:
         """Say what to do; a program that has ended is found out when it is listened to.
 
         Args:
             key: of all that takes part.
             onward: by address, those of whom it hands on to the first that it reaches.
+            behind: how many there are behind it in the chain.
         """
         told = {
             "argv": argv,
@@ -75,6 +78,8 @@ class _Post:
             "call_s": deadlines.CALL_S,
             "beat_s": deadlines.CARRY_BEAT_S,
             "stall_s": self._patience.stall_s,
+            # Each gives up the next one later than that one gives up those behind it.
+            "onward_s": 2 * self._patience.stall_s + 2 * behind,
             "work_s": self._patience.work_s,
         }
         with suppress(OSError, errors.NodeError):
@@ -172,7 +177,8 @@ def _reached(fleet: Fleet, tag: str, posts: Sequence[_Post]) -> list[_Post]:
     for place, post in reversed(list(enumerate(posts))):  # the source calls when all others know
         words = ("load", "--quiet") if place else ("save", tag)
         onward = [(address[posts[at].node], posts[at]) for at in _onward(place, len(posts))]
-        post.tell((*fleet.engines[post.node].command, *words), onward, key)
+        argv, behind = (*fleet.engines[post.node].command, *words), len(posts) - 1 - place
+        post.tell(argv, onward, key, behind=behind)
     chain = [0]
     while choice := posts[chain[-1]].after("next"):
         onward_places = _onward(chain[-1], len(posts))

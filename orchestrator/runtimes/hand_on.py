@@ -318,8 +318,7 @@ def carry(controller: Controller, peer: Any, onward: Any, told: Any) -> None:
         stderr=subprocess.DEVNULL,
     )
     key, stall_s, work_s = bytes.fromhex(told["key"]), told["stall_s"], told["work_s"]
-    # The next node gives up its own Docker before it is given up itself.
-    takers = [Taker(onward, 2 * stall_s)] if onward else []
+    takers = [Taker(onward, told["onward_s"])] if onward else []
     try:
         if peer:
             load = Taker(docker.stdin, stall_s, HEAD.size)

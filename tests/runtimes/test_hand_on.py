@@ -22,7 +22,7 @@ from tests.waiting import wait_for
 PROGRAM = Path(hand_on.__file__).read_text()
 IMAGE = bytes(range(256)) * 40_000  # 10 MB, more than lies in pipes and sockets
 FAR_MORE = 100_000_000  # more than lies in all of that and in memory
-LIMITS = {"called_s": 20, "call_s": 5, "beat_s": 0.2, "stall_s": 20, "work_s": 20}
+LIMITS = {"called_s": 20, "call_s": 5, "beat_s": 0.2, "stall_s": 20, "onward_s": 40, "work_s": 20}
 TAKES = ("sh", "-c", 'cat >"$0"')
 KEY = "5e" * 32
 PATIENCE_S = 60.0
@@ -234,7 +234,7 @@ def test_a_next_node_that_stalls_is_cut_off_and_told(posts: list[Post], tmp_path
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         word, answer = "a" * 32, "b" * 32
-        one.tell(taking(tmp_path / "one"), ("127.0.0.1", port, word, answer), stall_s=1)
+        one.tell(taking(tmp_path / "one"), ("127.0.0.1", port, word, answer), onward_s=2)
         source.tell(("head", "-c", str(FAR_MORE), "/dev/zero"), one.called)
         peer, _ = server.accept()
         with peer:
