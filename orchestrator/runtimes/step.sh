@@ -47,7 +47,7 @@ if [ ! -e "$base.end" ]; then
 fi
 # Its watches and its observer see that it is over; what Slurm has to end itself costs a second.
 tries=0
-while [ $((tries += 1)) -le 50 ]; do
+while [ $((tries += 1)) -le 25 ]; do
     grep -qszE '^DLPERF_(JOB|TASK|SUPERVISOR|OBSERVER)=' /proc/[0-9]*/environ
     case $? in
     0) sleep 0.01 ;;

@@ -21,6 +21,7 @@ ABSENT = 3
 BLAME_S = 1.5
 # From the end of a task's program to that of its step: Docker removes the container in between.
 ENDING_S = 2.0
+HEARD_S = 0.2  # between two looks at what tasks print when they end
 
 
 def name_of(attempt: Attempt) -> str:
@@ -37,6 +38,7 @@ class GangStep:
         self._created = 0
         self._srun: subprocess.Popen[bytes] | None = None
         self._over = threading.Event()
+        self._listening: threading.Thread | None = None
         self._over_at = 0.0
         self._lines: list[tuple[float, str]] = []
         self._opened = self._told = False
@@ -57,36 +59,48 @@ class GangStep:
             if self._created < len(self._attempt.tasks):
                 return
             words = self.words(cpus, options)
-            with open(self._said, "wb") as said:
+            # Files: srun may outlive this program, and end where it writes to a pipe unread.
+            with open(self._said, "wb") as said, open(self._looks, "wb") as looks:
                 self._srun = subprocess.Popen(
-                    words,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=said,
-                    start_new_session=True,
+                    words, stdin=subprocess.PIPE, stdout=looks, stderr=said, start_new_session=True
                 )
             self._states_at = time.monotonic()  # they were looked at when they were allocated
+            self._listening = threading.Thread(target=self._listen, daemon=True)
+            self._listening.start()
             threading.Thread(target=self._attend, args=(self._srun,), daemon=True).start()
 
     def _attend(self, srun: "subprocess.Popen[bytes]") -> None:
-        """Keep what the tasks say at their ends, and when, until srun has ended."""
-        for line in srun.stdout or ():
-            self._lines.append((time.monotonic(), line.decode(errors="replace")))
         srun.wait()
         self._over_at = time.monotonic()
         self._over.set()
+        with self._lock:  # nobody says anything just now
+            if srun.stdin is not None:
+                with contextlib.suppress(OSError):
+                    srun.stdin.close()
+
+    def _listen(self) -> None:
+        """Keep what the tasks print at their ends, each line with a time before it came."""
+        before, rest = time.monotonic(), ""
+        with open(self._looks, encoding="utf-8", errors="replace") as looks:
+            over = False
+            while not over:
+                over, now = self._over.wait(HEARD_S), time.monotonic()
+                *whole, rest = (rest + looks.read()).split("\n")
+                self._lines += [(before, line) for line in whole]
+                before = now
 
     def clean(self) -> Mapping[str, tuple[float, frozenset[int]]]:
         """By node, when its task saw no process of any gang there, and the ports that were busy.
 
         Of nodes alone on which nothing can have begun since: the step ended soon after.
         """
-        if not self._over.is_set():
+        if self._listening is None or not self._over.is_set():
             return {}
+        self._listening.join()
         said: dict[str, list[str]] = {}
         seen: dict[str, tuple[float, frozenset[int]]] = {}
         for at, line in self._lines:
-            node, _, words = line.rstrip("\n").partition(" ")
+            node, _, words = line.partition(" ")
             said.setdefault(node, []).append(words)
             if words == "clean" and self._over_at - at <= slurm_nodes.FRESH_S:
                 seen[node] = at, slurm_nodes.listening(said[node])
@@ -215,6 +229,10 @@ class GangStep:
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
         return any(slurm_nodes.is_down(self.state(node)) for node in self._attempt.nodes)
+
+    @property
+    def _looks(self) -> Path:
+        return self._said.with_suffix(".looks")
 
     @property
     def _said(self) -> Path:

@@ -63,8 +63,12 @@ class Slurm:
 
     @property
     def lanes(self) -> int:
-        """One per node of the job."""
-        return len(self._seats)
+        """One per node of the job; one in all where tasks are in containers from image files.
+
+        Files of containers that ended are removed by the job's steps that run, and one may begin
+        meanwhile on another node.
+        """
+        return 1 if self._fleet.cluster.from_files else len(self._seats)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -83,6 +87,8 @@ class Slurm:
 
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes of the job that fit and are free, cleared of what gangs left there."""
+        if self._waits(request):
+            return None
         job = slurm_queue.shown(self._job)
         self._suffices(request, job)
         with self._lock:
@@ -173,6 +179,13 @@ class Slurm:
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
         """Every node sees this machine's files."""
+
+    def _waits(self, request: Request) -> bool:
+        """Whether a gang that runs has to end first: Slurm is not asked for that."""
+        with self._lock:
+            healthy = [seat for seat in self._seats if seat.node not in self._lost]
+            free = [seat for seat in healthy if seat.node not in self._taken]
+        return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
 
     def _inside(self) -> None:
         if not self._job:

@@ -270,6 +270,22 @@ def test_no_step_looks_at_the_nodes_between_two_trials(login: Login) -> None:
     login.nothing_left()
 
 
+def test_a_gang_that_is_over_keeps_no_file_open(login: Login) -> None:
+    """The controller has as many open in the last trial as in the first."""
+    repeats(login, 3)
+    path = login.folder / "playbooks" / "toy.yaml"
+    path.write_text(path.read_text().replace("step_s: 0.1", "step_s: 0.2"))
+    running = login.start(*PROGRAM, "sweep", "toy")
+    look = "ls /proc/$(pgrep -f '[o]rchestrator sweep toy')/fd | wc -l"
+    wait_for(login.steps, "iterations of the first trial")
+    first = login.cluster.node(0).must(look)
+    wait_for(lambda: len(login.events("intent")) == 3 and login.steps(), "those of the last one")
+    last = login.cluster.node(0).must(look)
+    code, said = ended(running)
+    assert code == 0, said
+    assert last == first
+
+
 def test_a_port_that_is_taken_while_a_gang_runs_is_not_given_to_the_next(login: Login) -> None:
     """Also on a node that is not the leader's."""
     repeats(login, 2)
