@@ -233,7 +233,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 def _cleared(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[Problem, ...]:
     """End what is left of a gang and copy its files; what of them is missing.
 
-    Where all tasks have ended well, their files are copied meanwhile: nothing of them changes.
+    Where all tasks have told their ends, their files are copied meanwhile: nothing of them changes.
 
     Raises:
         LeftoverError: a process or container of the attempt could not be ended.
@@ -242,7 +242,7 @@ def _cleared(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[Probl
     clearing = pool.submit(lambda: campaign.scheduler.clear(attempt))
     pool.close()
     try:
-        if gang.reason != "done":
+        if gang.reason != "done" or not all(end.sha256 for end in gang.ends):
             clearing.result()
         cleared = clearing.result
         return gather.bring(campaign.sweep, campaign.scheduler, attempt, gang.ends, cleared)

@@ -117,7 +117,7 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
                 with locks.held(fleet, store.root):
                     site, done = _prepared(store, fleet, request, site, voice)
                     recount = options.recount
-                    site = _looked_into(fleet, request, site, voice, recount=recount)
+                    site, failures = _looked_into(fleet, request, site, voice, recount=recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
@@ -205,8 +205,11 @@ def _prepared(
 
 def _looked_into(
     fleet: Fleet, request: _Request, site: Site, voice: Voice, *, recount: bool
-) -> Site:
-    """The site with what containers see and what holds between nodes, looked at at once."""
+) -> tuple[Site, list[errors.DlperfError]]:
+    """The site with what containers see and what holds between nodes, looked at at once.
+
+    The second is missing where a node stopped answering, which is told.
+    """
     pool = Pool(1)
     looking = pool.submit(lambda: between_nodes.looked(fleet, voice, recount=recount))
     pool.close()
@@ -216,8 +219,12 @@ def _looked_into(
     except errors.DlperfError:
         futures.wait((looking,))  # what still counts files would disturb what is measured next
         raise
-    between = looking.result()
-    return replace(site.with_provisioned(*inside, *between.findings), data=between.data)
+    site = site.with_provisioned(*inside)
+    try:
+        between = looking.result()
+    except errors.NodeError as error:
+        return site, [error]
+    return replace(site.with_provisioned(*between.findings), data=between.data), []
 
 
 def _imported(
