@@ -81,6 +81,14 @@ def size(size_bytes: int) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
 
 
+def sizes(seen_bytes: int, needed_bytes: int) -> tuple[str, str]:
+    """Both for a person, exactly in MiB where they would read the same."""
+    both = size(seen_bytes), size(needed_bytes)
+    if both[0] != both[1]:
+        return both
+    return f"{seen_bytes / (1 << 20):.10g} MiB", f"{needed_bytes / (1 << 20):.10g} MiB"
+
+
 def moment(text: str) -> str:
     """A time of a record for a person: ``2026-11-24 10:24:13 UTC``; as it is where it is none."""
     try:

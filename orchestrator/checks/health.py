@@ -40,11 +40,12 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
             "cpupower frequency-set -g performance",
         )
     if facts.swap_used_mib is not None and facts.swap_used_mib > MOST_SWAP_MIB:
+        seen, needed = words.sizes(facts.swap_used_mib << 20, MOST_SWAP_MIB << 20)
         yield _warning(
             node,
             "SWAP",
-            f"{words.size(facts.swap_used_mib << 20)} of memory lie in swap",
-            f"at most {words.size(MOST_SWAP_MIB << 20)}",
+            f"{seen} of memory lie in swap",
+            f"at most {needed}",
             "find out what used the memory; swapoff -a while you measure",
         )
     declared = {hca.name for hca in node.hcas}

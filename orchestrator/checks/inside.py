@@ -44,12 +44,13 @@ def mib(size: str) -> int:
 
 def _shm(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Finding]:
     if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
+        seen, needed = words.sizes(facts.shm_mib << 20, mib(started.shm_size) << 20)
         yield Finding(
             "error",
             "SHM-SMALL",
             node.name,
-            f"{words.size(facts.shm_mib << 20)} of shared memory in a container",
-            words.size(mib(started.shm_size) << 20),
+            f"{seen} of shared memory in a container",
+            needed,
             "look at what the engine says when the container is created",
         )
 

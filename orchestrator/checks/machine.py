@@ -48,12 +48,13 @@ def _missing(node: Node, module: str, extra: str | None) -> Finding:
 def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
     """Disk and open files, which attempts take on every node."""
     if facts.free_disk_mib < LEAST_DISK_MIB:
+        seen, needed = words.sizes(facts.free_disk_mib << 20, LEAST_DISK_MIB << 20)
         yield Finding(
             "error",
             "DISK-FULL",
             node.name,
-            f"{words.size(facts.free_disk_mib << 20)} free where attempts lie",
-            f"at least {words.size(LEAST_DISK_MIB << 20)}",
+            f"{seen} free where attempts lie",
+            f"at least {needed}",
             "free some disk, or choose another folder with "
             + ("--state" if node.shares_files else "`folder:` in the inventory"),
         )

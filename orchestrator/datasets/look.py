@@ -207,12 +207,13 @@ def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Find
 
 def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
     """The finding that the disk is too full."""
+    seen, needed = words.sizes(observed.free_bytes, needed_bytes)
     return Finding(
         "error",
         "DISK-FULL",
         node,
-        f"{words.size(observed.free_bytes)} free for {observed.real}.partial",
-        f"at least {words.size(needed_bytes)}",
+        f"{seen} free for {observed.real}.partial",
+        f"at least {needed}",
         "free some disk, or name a path on another one",
     )
 

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, nan
 from statistics import median
 
 from orchestrator.model.log import Rate
@@ -25,7 +25,7 @@ class Rates:
         """Take the next rates."""
         self._held += array("d", rates)  # a third of the time of extending by a list
         while len(self._held) > HELD:
-            self._totals.append(fsum(self._held[:HELD]))
+            self._totals.append(_sum(self._held[:HELD]))
             del self._held[:HELD]
 
     def trace(self, first: int, stride: int, steps: int) -> Trace | None:
@@ -44,9 +44,9 @@ class Rates:
 
     @property
     def mean(self) -> float | None:
-        """Of all; None without any."""
+        """Of all, nan where they have none, as inf and -inf; None without any."""
         count = len(self._totals) * HELD + len(self._held)
-        return fsum([*self._totals, fsum(self._held)]) / count if count else None
+        return _sum([*self._totals, _sum(self._held)]) / count if count else None
 
     def summary(self) -> Rate | None:
         """What a log's reader knows of them; None without any."""
@@ -55,6 +55,13 @@ class Rates:
             return None
         middle = () if self._totals else held[:] if len(held) < _MANY else (_middle(held.tolist()),)
         return Rate(len(self._totals) * HELD + len(held), mean, middle)
+
+
+def _sum(values: Sequence[float]) -> float:
+    try:
+        return fsum(values)
+    except (ValueError, OverflowError):  # inf and -inf, or more than a float can be
+        return nan
 
 
 def _middle(values: Sequence[float]) -> float:

@@ -104,7 +104,7 @@ class Report:
         findings: of provisioning, over the nodes as the sweep began on them.
         created: when the sweep was, in UTC; empty for a folder of logs.
         began_ns: of each log of a folder, when it printed its first step, by its own clock read as
-            UTC, in nanoseconds since 1970; None without a clock.
+            UTC, in nanoseconds since 1970; None where it does not tell it, as without a clock.
         commands: the command lines that made it, in order.
         written_by: the version of this tool that ran it; empty for a folder of logs.
         gpus: models of all GPUs of the nodes, as their drivers name them; empty if unknown.

@@ -34,8 +34,11 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
         "first steps of the logs from {first} to {last}, by their own clocks",
         "日志自身的时钟：首次迭代于 {first} 至 {last}",
     ),
-    "headline.began.some": ("; logs without a clock: {count}", "；没有时钟的日志：{count} 份"),
-    "headline.no_clock": ("not known: no log has a clock", "未知：日志没有时钟"),
+    "headline.began.some": (
+        "; logs that do not tell it: {count}",
+        "；未说明的日志：{count} 份",
+    ),
+    "headline.no_clock": ("not known: no log tells it", "未知：没有日志说明时间"),
     "headline.image": ("Image", "镜像"),
     "headline.version": ("Tool", "工具"),
     "headline.command": ("Command", "命令"),

@@ -1,5 +1,6 @@
 """init: an inventory written from what machines say of themselves."""
 
+import os
 import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
@@ -223,6 +224,7 @@ def _kept(text: str, target: Target) -> Path | None:
         names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
         kept = next(path for path in names if not path.exists())
         with disk.replacing(kept) as file:
+            os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
             file.write(before)
     return kept
 

@@ -163,8 +163,8 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
     assert f"- When: first steps of the logs from {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
     text = markdown(report_on(tmp_path, tensorflow, None))
-    assert f" to {last}, by their own clocks; logs without a clock: 1\n" in text
+    assert f" to {last}, by their own clocks; logs that do not tell it: 1\n" in text
     text = markdown(report_on(tmp_path / log.name, tensorflow, None))
     assert f"- When: first step of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(SAMPLES / "logs-oneflow-gpt", gpt, None))
-    assert "- When: not known: no log has a clock\n" in text
+    assert "- When: not known: no log tells it\n" in text

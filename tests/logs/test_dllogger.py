@@ -7,6 +7,7 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Sequence
+from math import inf, isnan
 
 import pytest
 
@@ -722,6 +723,14 @@ def test_rates_beyond_what_is_held_are_summed_up_exactly() -> None:
     summary = rates.summary()
     assert summary is not None
     assert (summary.count, summary.mean, summary.median) == (2 * HELD + 1, 2.0, None)
+
+
+@pytest.mark.parametrize("rates", [[inf, -inf, 1.0], [1e308, 1e308]])
+def test_rates_without_a_sum_have_no_mean(rates: list[float]) -> None:
+    """They are told as nan, and end no reading."""
+    summed = Rates()
+    summed.extend(rates)
+    assert isnan(summed.mean or 0.0)
 
 
 def test_many_steps_of_one_shape_without_a_finite_rate_are_read_one_by_one() -> None:

@@ -25,6 +25,13 @@ def test_sizes_have_three_digits_that_count(size_bytes: int, text: str) -> None:
     assert words.size(size_bytes) == text
 
 
+def test_two_sizes_that_differ_read_otherwise() -> None:
+    """What a finding saw and what it needed, though both be 64 GiB for a person."""
+    gib = 1 << 30
+    assert words.sizes(3 * gib, 64 * gib) == ("3 GiB", "64 GiB")
+    assert words.sizes(64 * gib - (1 << 20), 64 * gib) == ("65535 MiB", "65536 MiB")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -169,7 +170,8 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     nodes.write(imagenet=f"{nodes.folder}/{{node}}/image")
     said = nodes.json("prepare", "imagenet", "--from", str(source), code=5)
     assert codes(said) == {("error", "DISK-FULL")}
-    assert all("MiB free for" in finding["seen"] for finding in said["findings"])
+    sized = re.compile(r"[0-9.]+ [MGT]iB free for ")
+    assert all(sized.match(finding["seen"]) for finding in said["findings"])
     assert states(said) == {"node1": "refused", "node2": "refused"}
     assert not (nodes.folder / "node1").exists()
 

@@ -55,8 +55,10 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     assert refused.returncode == 2
     assert "EXISTS" in refused.stderr
     out.write_text("name: box\nnodes: []  # edited\n")
+    out.chmod(0o600)
     first = place.run(*words, "--force").stdout
     assert "box.yaml.before-1: what inventory/box.yaml was before" in first
+    assert out.with_name("box.yaml.before-1").stat().st_mode & 0o777 == 0o600
     out.write_text("edited again\n")
     assert "box.yaml.before-2" in place.run(*words, "--force").stdout
     kept = [out.with_name(f"box.yaml.before-{number}").read_text() for number in (1, 2)]
