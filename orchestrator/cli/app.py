@@ -52,7 +52,7 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
-        sys.exit(app(standalone_mode=False))
+        SIGNALS.end(app(standalone_mode=False))
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:
