@@ -203,9 +203,10 @@ class GangStep:
     def holds_back(self, end: TaskEnd | None) -> bool:
         """Whether a task's failure is to be told after that of a node which Slurm gave up just now.
 
-        Ranks that lost a peer fail at once; the trial should name the node.
+        Ranks that lost a peer fail at once, and Slurm may stop the other tasks of the step; the
+        trial should name the node.
         """
-        if end is None or end.why != "exited" or end.status == 0 or self._told:
+        if end is None or end.why not in ("exited", "stopped") or end.status == 0 or self._told:
             return False
         if not self._failed_at:
             self._failed_at, self._states_at = time.monotonic(), 0.0
