@@ -278,7 +278,7 @@ class DockerRuntime:
             *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
             *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
             *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
-            str(limits.log_bytes),
+            *(str(limits.log_bytes), ""),
             *self._entrypoint(self._image(attempt)),
             *task.argv,
         ]

@@ -151,7 +151,7 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
     supervised = (
         *("env", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
-        *(f"{limit_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        *(f"{limit_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes), ""),
         *task.argv,
     )
     words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)

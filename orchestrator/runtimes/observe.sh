@@ -7,7 +7,7 @@
 #   GPUS  their indices, such as 0,1; empty where the task has none
 #   PID   of the supervisor as this shell sees it; empty: rR.pid says it, up to a minute from now
 #
-# It ends as soon as the supervisor does, which rR.alive shows. In FOLDER it leaves its own pid,
+# It ends as soon as the task does, which rR.alive shows. In FOLDER it leaves its own pid,
 # rR.observer, and what `orchestrator/telemetry` reads:
 #   rR.state  of the node: a line `node` first, then lines `host` and `process`
 #   rR.gpus   what `nvidia-smi --query-gpu=... --format=csv -l 1` printed
@@ -193,9 +193,7 @@ BEGIN {
         printf ",%s,%s,%s,%s,%s,%s,%s\n", task, quota(), load[1], memory(), pressure("cpu"), \
             pressure("memory"), pressure("io")
         fflush()
-        slept = system("exec timeout 1 cat " alive " >/dev/null 2>&1")
-        if (slept == 0) break
-        if (slept != 124) system("sleep " (missed++ < 20 ? 0.05 : 1)) # who made it ends
+        if (system("exec timeout 1 cat " alive " >/dev/null 2>&1") != 124) break
     }
     if (smi != "") system("kill " smi " 2>/dev/null")
 }' >"$base.state" 2>/dev/null </dev/null

@@ -1,6 +1,7 @@
 """The observer that runs beside a task on its node; nothing of a trial depends on it."""
 
 import contextlib
+import shlex
 from functools import cache
 from importlib import resources
 
@@ -13,9 +14,8 @@ from orchestrator.transports import Transport
 # Starts it in a session of its own; $1 to $8 are ``arguments``.
 START = """
 umask 077
-env "DLPERF_OBSERVER=$1" setsid -f sh -c "$2" observe.sh "$3" "$4" "$5" "$6" "$7" "$8" \
+DLPERF_OBSERVER=$1 setsid -f sh -c "$2" observe.sh "$3" "$4" "$5" "$6" "$7" "$8" \
     </dev/null >/dev/null 2>&1
-shift 8
 """
 # Its processes are known by their environment alone. $1: token.
 KILL = """
@@ -40,6 +40,12 @@ def arguments(attempt: Attempt, task: Task, limits: Limits) -> tuple[str, ...]:
         *(attempt.sweep, f"{seconds:.0f}", ",".join(str(index) for index in task.gpus)),
         "",
     )
+
+
+def beside(attempt: Attempt, task: Task, limits: Limits) -> str:
+    """The script with which a supervisor observes its own task; it takes the supervisor's pid."""
+    _, text, *rest, _ = arguments(attempt, task, limits)
+    return f'set -- {shlex.join(rest)} "$1"\n{text}'
 
 
 def command(attempt: Attempt, task: Task, limits: Limits, pid: str) -> tuple[str, ...]:

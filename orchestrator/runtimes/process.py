@@ -75,13 +75,13 @@ class ProcessRuntime:
         path = f"{attempt.folder(task)}/supervise.sh"
         self._transport.put(script(), path)
         env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": token}
-        detached = f'{observer.START}exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
+        detached = 'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
         words = (
             *("sh", "-c", detached, self._files(attempt, task).path("err")),
-            *observer.arguments(attempt, task, limits),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
             *("sh", path, attempt.folder(task), str(task.node_rank), token),
             *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+            observer.beside(attempt, task, limits),
             *task.argv,
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)

@@ -57,13 +57,11 @@ def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping
     """The script that becomes a task's supervisor, on its node."""
     folder, token = attempt.folder(task), attempt.token(task)
     env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
-    *given, _ = observer.arguments(attempt, task, limits)
-    observing = ("sh", "-c", observer.START, "sh", *given)
     words = (
         *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
         *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        observer.beside(attempt, task, limits),
         *task.argv,
     )
-    # This shell becomes the supervisor: its pid is known before it says so itself.
-    return f'umask 077\n{shlex.join(observing)} "$$" &\nexec {shlex.join(words)}\n'
+    return f"umask 077\nexec {shlex.join(words)}\n"

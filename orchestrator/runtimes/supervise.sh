@@ -2,38 +2,40 @@
 # One task of a gang: waits at a gate, runs the program in a session of its own, keeps its
 # deadline whatever becomes of the controller, and leaves behind how it ended.
 #
-# usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S LOG_BYTES PROGRAM [ARGUMENT...]
+# usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S LOG_BYTES OBSERVE PROGRAM [WORD...]
 #
-# In FOLDER it leaves, each written aside and then renamed:
+#   OBSERVE  a script that observes the node beside the task, once that is worth a look; its argument
+#            is the supervisor's pid. Empty: somebody else does that.
+#
+# A process that it starts costs the task a millisecond, so shells do here what they can themselves.
+# In FOLDER it leaves, each empty until it is whole:
 #   rR.pid   its own pid, start time in clock ticks since boot, boot id
 #   rR.gate  a FIFO; a line written to it starts the program
-#   rR.alive a FIFO that this shell alone holds open: whoever reads it sees its end at once
+#   rR.alive a FIFO that this shell alone holds open: whoever reads it sees the task's end at once
 #   rR.go    when the gate opened, in seconds since the epoch, by a process that waits for it and has
 #            nothing to load then
 #   rR.log   the program's own bytes, standard output and error as they come
 #   rR.exit  exit status, and why it ended: exited, deadline, stopped, log-too-large, or
 #            log-replaced where something else lay in its place
-#   rR.end   size and sha256 of rR.log; where it is, nothing more will come
+#   rR.end   size and sha256 of rR.log; where it is, all of the others are on the disk, and nothing
+#            more will come
 # A log that comes to LOG_BYTES ends the program at once and keeps its first LOG_BYTES. The program
 # writes to the file itself: a pipe in between would slow it down, and a limit on the size of files
 # (ulimit -f) would hit its checkpoints too. So a log is longer for the moment until it is looked at.
 # It needs Linux, a POSIX shell, coreutils, grep and setsid.
 umask 077
-folder=$1 rank=$2 token=$3 limit_s=$4 grace_s=$5 log_bytes=$6
-shift 6
+folder=$1 rank=$2 token=$3 limit_s=$4 grace_s=$5 log_bytes=$6 observe=$7
+shift 7
 base=$folder/r$rank
 why=exited
 program=
 
 cd "$folder" || exit # what a program leaves beside itself must not meet that of another attempt
+set -C               # and a link that it plants in the place of a file is not followed
 
-write() { # NAME TEXT
-    for there in "$base.$1.new" "$base.$1"; do # no link or folder of the program's is followed
-        { [ -e "$there" ] || [ -L "$there" ]; } && rm -rf "$there"
-    done
-    printf '%s\n' "$2" >"$base.$1.new" && mv "$base.$1.new" "$base.$1" && return
-    rm -f "$base.$1.new" # the disk is full
-    return 1
+write() { # NAME TEXT; stays empty where the disk is full
+    { [ -e "$base.$1" ] || [ -L "$base.$1" ]; } && rm -rf "$base.$1" # the program's
+    printf '%s\n' "$2" >"$base.$1"
 }
 
 started() { # PID: sets since, its start time
@@ -66,14 +68,14 @@ overflow() { # the log is as large as it may become; a program that floods gets 
     for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
 }
 
-size() { # of the log in bytes; 0 for what is no plain file
-    [ -f "$base.log" ] && [ ! -L "$base.log" ] && wc -c <"$base.log" || echo 0
+size() { # sets bytes, those of the log; 0 for what is no plain file
+    bytes=0
+    [ ! -f "$base.log" ] || [ -L "$base.log" ] || bytes=$(wc -c <"$base.log")
 }
 
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
-    exec 3<&- # a gate that nobody watches takes no line
-    rm -f "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
+    exec 3<&- 4<&- # a gate that nobody watches takes no line, and the observer sees the end
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         ours
         [ -n "$left" ] || break
@@ -85,18 +87,19 @@ finish() { # STATUS
         rm -rf "$base.log"
     fi
     [ -e "$base.log" ] || : >"$base.log"
-    bytes=$(size)
+    size
     if [ "$bytes" -ge "$log_bytes" ]; then
         why=log-too-large
         dd if=/dev/null of="$base.log" bs=1 seek="$log_bytes" 2>/dev/null # cuts it there
-        bytes=$(size)
+        size
     fi
-    write exit "$1 $why"
-    sync "$base.log" "$base.exit"
     digest=$(sha256sum <"$base.log")
-    write end "$bytes ${digest%% *}"
+    write exit "$1 $why" && sync "$base.log" "$base.exit"
+    set -- "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
+    [ -s "$base.err" ] || set -- "$@" "$base.err"
+    rm -f "$@"
+    [ ! -s "$base.exit" ] || write end "$bytes ${digest%% *}"
     sync "$base.end" "$folder"
-    [ -s "$base.err" ] || rm -f "$base.err"
     kill -TERM 0 # the sleeping watches, which share this process group; TERM is ignored here
     exit 0
 }
@@ -132,14 +135,21 @@ case $went in '' | "$came") went=$(date +%s.%N) ;; esac
 write go "$went"
 (
     exec 4<&-
+    sleep 0.2 # what ends sooner has no state that is worth a look
+    [ -z "$observe" ] || {
+        unset DLPERF_SUPERVISOR
+        export "DLPERF_OBSERVER=$token"
+        exec setsid sh -c "$observe" observe.sh $$
+    } </dev/null &
     while :; do # a look costs 2 ms of processor time
-        sleep 1
         read -r _ _ _ parent _ </proc/self/stat
         [ "$parent" = $$ ] || exit # killed: its pid may be another's by now
-        [ "$(size)" -lt "$log_bytes" ] || break
+        size
+        [ "$bytes" -lt "$log_bytes" ] || break
+        sleep 1
     done
     kill -USR1 $$
-) 2>/dev/null &
+) >/dev/null 2>&1 &
 status=
 while :; do
     heard=

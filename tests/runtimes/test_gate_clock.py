@@ -28,7 +28,7 @@ def test_the_time_is_that_of_the_opening(date: str, tmp_path: Path) -> None:
     stub.write_text(f'#!/bin/sh\ncase $1 in -f) {DATES[date]};; esac\nexec /bin/date "$@"\n')
     stub.chmod(0o755)
     env = {"PATH": f"{stub.parent}:{os.environ['PATH']}"}
-    words = ("sh", SUPERVISE, str(folder), "0", tmp_path.name, "60", "1", "1000000", "true")
+    words = ("sh", SUPERVISE, str(folder), "0", tmp_path.name, "60", "1", "1000000", "", "true")
     with subprocess.Popen(words, env=env, start_new_session=True) as supervisor:
         wait_for((folder / "r0.pid").exists, "the supervisor at its gate", 20)
         time.sleep(0.5)

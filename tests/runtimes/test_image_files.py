@@ -119,8 +119,8 @@ def test_a_task_is_its_supervisor_inside() -> None:
         assert f"\n{first}" in text
         assert text.endswith(
             " sh /dlperf/base.sqsh env HOME=/state/a1 'A=1 2' DLPERF_SUPERVISOR=dlp-s-t-a1-r1"
-            " DLPERF_JOB=7 sh /state/a1/supervise.sh /state/a1 1 dlp-s-t-a1-r1 90 5 100 python3"
-            " train.py\n"
+            " DLPERF_JOB=7 sh /state/a1/supervise.sh /state/a1 1 dlp-s-t-a1-r1 90 5 100 ''"
+            " python3 train.py\n"
         )
 
 
