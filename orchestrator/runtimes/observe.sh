@@ -34,6 +34,13 @@ while [ -z "$pid" ] && [ "$tries" -lt 80 ]; do
     tries=$((tries + 1))
 done
 [ -n "$pid" ] && [ -d "/proc/$pid" ] || exit 0
+smi=
+
+end() {
+    [ -z "$smi" ] || kill "$smi" 2>/dev/null
+    exit 0
+}
+trap end TERM # of a supervisor that ends
 
 fields() { # those of $wanted that this driver knows, by commas; of two names of one, the newer
     help=$(timeout 20 nvidia-smi --help-query-gpu 2>/dev/null)
@@ -47,7 +54,6 @@ fields() { # those of $wanted that this driver knows, by commas; of two names of
     printf '%s' "$chosen"
 }
 
-smi=
 if [ -n "$gpus" ] && command -v nvidia-smi >/dev/null; then
     query=$(fields)
     if [ -n "$query" ]; then
@@ -197,5 +203,4 @@ BEGIN {
     }
     if (smi != "") system("kill " smi " 2>/dev/null")
 }' >"$base.state" 2>/dev/null </dev/null
-[ -z "$smi" ] || kill "$smi" 2>/dev/null
-exit 0
+end

@@ -75,7 +75,8 @@ size() { # sets bytes, those of the log; 0 for what is no plain file
 
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
-    exec 3<&- 4<&- # a gate that nobody watches takes no line, and the observer sees the end
+    kill -TERM 0 # watches and the observer, which share this process group: gone before it ends
+    exec 3<&-    # a gate that nobody watches takes no line
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         ours
         [ -n "$left" ] || break
@@ -98,9 +99,9 @@ finish() { # STATUS
     set -- "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
     [ -s "$base.err" ] || set -- "$@" "$base.err"
     rm -f "$@"
+    exec 4<&- # not before its FIFO is gone: an observer that opened it then would wait
     [ ! -s "$base.exit" ] || write end "$bytes ${digest%% *}"
     sync "$base.end" "$folder"
-    kill -TERM 0 # the sleeping watches, which share this process group; TERM is ignored here
     exit 0
 }
 
@@ -139,7 +140,7 @@ write go "$went"
     [ -z "$observe" ] || {
         unset DLPERF_SUPERVISOR
         export "DLPERF_OBSERVER=$token"
-        exec setsid sh -c "$observe" observe.sh $$
+        exec sh -c "$observe" observe.sh $$
     } </dev/null &
     while :; do # a look costs 2 ms of processor time
         read -r _ _ _ parent _ </proc/self/stat
