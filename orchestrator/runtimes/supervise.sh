@@ -29,13 +29,16 @@ shift 7
 base=$folder/r$rank
 why=exited
 program=
+ended=
 
 cd "$folder" || exit # what a program leaves beside itself must not meet that of another attempt
 set -C               # and a link that it plants in the place of a file is not followed
 
-write() { # NAME TEXT; stays empty where the disk is full
+write() { # NAME TEXT
     { [ -e "$base.$1" ] || [ -L "$base.$1" ]; } && rm -rf "$base.$1" # the program's
-    printf '%s\n' "$2" >"$base.$1"
+    printf '%s\n' "$2" >"$base.$1" && return
+    rm -f "$base.$1" # the disk is full
+    return 1
 }
 
 started() { # PID: sets since, its start time
@@ -95,13 +98,12 @@ finish() { # STATUS
         size
     fi
     digest=$(sha256sum <"$base.log")
-    write exit "$1 $why" && sync "$base.log" "$base.exit"
+    write exit "$1 $why" && ended=yes && sync "$base.log" "$base.exit"
     set -- "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
     [ -s "$base.err" ] || set -- "$@" "$base.err"
     rm -f "$@"
     exec 4<&- # not before its FIFO is gone: an observer that opened it then would wait
-    [ ! -s "$base.exit" ] || write end "$bytes ${digest%% *}"
-    sync "$base.end" "$folder"
+    [ -n "$ended" ] && write end "$bytes ${digest%% *}" && sync "$base.end" "$folder"
     exit 0
 }
 

@@ -15,8 +15,9 @@ from orchestrator.runtimes import Runtime
 from orchestrator.schedulers import Watch
 from orchestrator.schedulers._wait import Wait
 
-# Between two looks at tasks that come to their gates: at first, and at most.
-QUICK_S, CALM_S = 0.003, 0.05
+# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
+# what they have taken so far.
+QUICK_S, CALM_S, SHARE = 0.003, 0.05, 0.25
 MOST_AT_ONCE = 32
 T = TypeVar("T")
 
@@ -64,17 +65,16 @@ class Gangs:
         """
         tasks = attempt.tasks
         self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
-        deadline = time.monotonic() + limits.create_s
-        pause_s = QUICK_S
+        began = time.monotonic()
         # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
         while coming := self._coming(attempt, tasks):
             gone = any(phase in ("lost", "ended") for _, phase in coming)
-            if gone or time.monotonic() > deadline or self._stopping():
+            waited_s = time.monotonic() - began
+            if gone or waited_s > limits.create_s or self._stopping():
                 self.clear(attempt)
                 return False
             tasks = tuple(task for task, _ in coming)
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, CALM_S)
+            time.sleep(min(max(QUICK_S, SHARE * waited_s), CALM_S))
         opened = self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
         if not all(opened):
             self.clear(attempt)

@@ -151,7 +151,7 @@ def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) ->
     """How it ended cannot be told there; the log that took the room stays."""
     path = small / "supervise.sh"
     path.write_bytes(script())
-    words = ("sh", str(path), str(small), "0", "dlp-full-disk", "60", "1", str(1 << 30))
+    words = ("sh", str(path), str(small), "0", "dlp-full-disk", "60", "1", str(1 << 30), "")
     fill = ("sh", "-c", "exec yes")
     process = subprocess.Popen((*words, *fill), stdin=subprocess.DEVNULL, start_new_session=True)
     wait_for((small / "r0.pid").exists, "the supervisor is at its gate")
