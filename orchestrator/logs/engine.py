@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from orchestrator.logs import nccl
+from orchestrator.logs import nccl, shapes
 from orchestrator.logs.block import Course
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
-from orchestrator.logs.shapes import Columns, of_any
 from orchestrator.logs.text import LONGEST_RECORD, Raw, lines_that, whole_lines
 from orchestrator.logs.window import Window
 from orchestrator.model.log import TrainingLog
@@ -46,15 +45,9 @@ class Reader:
         if not text.endswith((b"\n", b"\r")):
             self._end(text)
             return
-        columns, at = Columns(self.form, text), 0
+        at = 0
         while at < len(text):
-            course = self._course
-            block = columns.read(at, course, self.line) if course else None
-            if block and self.run.add_block(block):
-                self.line += len(block.numbers)
-                at += len(block.text)
-            else:
-                at = self._some(text, at, course)
+            at = self._some(text, at, self._course)
 
     @property
     def _course(self) -> Course | None:
@@ -75,11 +68,11 @@ class Reader:
         if at < last and self.form.is_half(text[last:end]):
             end = last
         some = text[at:end]
-        numbers = range(self.line, self.line + some.count(b"\n"))
         trusted = None if self._pause else course
-        self._is_pure = bool(trusted and self._is_pure and self._adds(some, numbers, trusted))
-        if self._is_pure:
-            self.line = numbers.stop
+        lines_from = range(self.line, self.line + len(some))
+        self._is_pure = bool(trusted and self._is_pure and self._adds(some, lines_from, trusted))
+        if self._is_pure and self.run.last:
+            self.line = self.run.last.line + 1
             return end
         lines = lines_that(self.form.concerns, some, self.line)
         whole = lines[:-1] if lines and self.form.is_half(lines[-1][1]) else lines
@@ -94,14 +87,15 @@ class Reader:
         elif course:
             self._pause -= bool(self._pause)
         self._libraries.hear(some, self.line)
+        after = self.line + some.count(b"\n")
         for self.line, line in lines:
             self._see(line)
-        self.line = numbers.stop
+        self.line = after
         return end
 
     def _adds(self, text: bytes, lines: Sequence[int], course: Course) -> bool:
         """Whether lines were taken as a block; the next one may be larger."""
-        if not self.run.add_block(of_any(self.form, text, lines, course)):
+        if not self.run.add_block(shapes.block(self.form, text, lines, course)):
             return False
         self._patience, self._bytes = 0, min(2 * self._bytes, _MOST_BYTES)
         return True

@@ -100,7 +100,7 @@ class Window:
             ((here_ns - before_ns) / (number - before), number, number - before, line)
             for (before, before_ns, _), (number, here_ns, line) in pairwise(self._before + points)
         ]
-        self._gaps_ns.extend([gap_ns for gap_ns, *_ in gaps])
+        self._gaps_ns.extend([gap[0] for gap in gaps])
         self._widest = max([self._widest, *gaps])
         self._before = points[-1:]
 

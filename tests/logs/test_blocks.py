@@ -81,7 +81,7 @@ def test_steps_that_keep_to_the_course_are_taken_by_the_block(name: str) -> None
         assert log.steps == STEPS
 
 
-def test_steps_of_one_shape_are_taken_by_their_columns() -> None:
+def test_steps_of_one_shape_are_taken_by_the_block() -> None:
     """A hundred and more lines that are equal but for their digits."""
     raw = b"".join(alike())
     assert one_by_one.steps_read_singly(DLLOGGER, raw, (40, 400)) < 12
@@ -99,7 +99,7 @@ def test_steps_of_one_shape_are_taken_by_their_columns() -> None:
         (ONEFLOW_BERT, "step: %03d, total_loss: 9.725, throughput: 54.982 1598056519.8844702"),
     ],
 )
-def test_columns_hold_for_every_format(form: Format, step: str) -> None:
+def test_one_shape_holds_for_every_format(form: Format, step: str) -> None:
     """Whatever a line has beside its iteration: no clock, many digits, all its words."""
     raw = b"".join(b"%s\n" % (step % number).encode() for number in range(100, 900))
     assert one_by_one.steps_read_singly(form, raw, (200, 400)) < 12
