@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from orchestrator.logs import nccl, shapes
-from orchestrator.logs.block import Course
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
@@ -47,44 +46,42 @@ class Reader:
             return
         at = 0
         while at < len(text):
-            at = self._some(text, at, self._course)
+            at = self._some(text, at)
 
     @property
-    def _course(self) -> Course | None:
-        """How the run should go on; None as long as nothing can be expected."""
-        run = self.run
-        if run.last is None or not run.stride or self._doubtful or self.half or run.is_over:
-            return None
-        return Course(run.last, run.stride)
+    def _has_course(self) -> bool:
+        """Whether it can be expected how the run goes on."""
+        return bool(self.run.stride and not (self._doubtful or self.half or self.run.is_over))
 
-    def _some(self, text: bytes, at: int, course: Course | None) -> int:
+    def _some(self, text: bytes, at: int) -> int:
         """Read some lines from ``at`` on, and return where they end.
 
         As many as have lately been in order; where they are not, a few, one by one.
         """
-        size = self._bytes if course else 0 if self.half else _FEW_BYTES
+        has_course = self._has_course
+        size = self._bytes if has_course else 0 if self.half else _FEW_BYTES
         end = text.rfind(b"\n", at, at + size) + 1 or text.find(b"\n", at) + 1 or len(text)
         last = text.rfind(b"\n", at, end - 1) + 1
         if at < last and self.form.is_half(text[last:end]):
             end = last
         some = text[at:end]
-        trusted = None if self._pause else course
+        is_trusted = has_course and not self._pause
         lines_from = range(self.line, self.line + len(some))
-        self._is_pure = bool(trusted and self._is_pure and self._adds(some, lines_from, trusted))
+        self._is_pure = is_trusted and self._is_pure and self._adds(some, lines_from)
         if self._is_pure and self.run.last:
             self.line = self.run.last.line + 1
             return end
         lines = lines_that(self.form.concerns, some, self.line)
         whole = lines[:-1] if lines and self.form.is_half(lines[-1][1]) else lines
-        joined = b"".join([line + b"\n" for _, line in whole]) if trusted else b""
-        if trusted and joined and self._adds(joined, [number for number, _ in whole], trusted):
+        joined = b"".join([line + b"\n" for _, line in whole]) if is_trusted else b""
+        if joined and self._adds(joined, [number for number, _ in whole]):
             lines, self._is_pure = lines[len(whole) :], len(joined) == len(some)
-        elif course and size > _SOME_BYTES:
+        elif has_course and size > _SOME_BYTES:
             self._bytes = _SOME_BYTES
             return at
         elif joined:  # where it fails, it is tried less and less often
             self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
-        elif course:
+        elif has_course:
             self._pause -= bool(self._pause)
         self._libraries.hear(some, self.line)
         after = self.line + some.count(b"\n")
@@ -93,9 +90,11 @@ class Reader:
         self.line = after
         return end
 
-    def _adds(self, text: bytes, lines: Sequence[int], course: Course) -> bool:
+    def _adds(self, text: bytes, lines: Sequence[int]) -> bool:
         """Whether lines were taken as a block; the next one may be larger."""
-        if not self.run.add_block(shapes.block(self.form, text, lines, course)):
+        last, stride = self.run.last, self.run.stride
+        block = last and shapes.block(self.form, text, lines, last, stride)
+        if not self.run.add_block(block):
             return False
         self._patience, self._bytes = 0, min(2 * self._bytes, _MOST_BYTES)
         return True

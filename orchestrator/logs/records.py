@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from math import isfinite, isnan, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from orchestrator.logs import clock
 from orchestrator.logs.block import Block
@@ -16,29 +16,40 @@ if TYPE_CHECKING:
     from orchestrator.logs.run import Run
 
 
+class _Record(NamedTuple):
+    number: int
+    line: int
+    rate: float
+    latency: bytes
+    evidence: bytes
+
+
 class Records(Window):
     """The records inside a window, or the last ones of a run: all of them are evidence."""
 
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
         super().__init__(ends, form, notes)
-        self._newest = deque[Step](maxlen=form.tail)
-        self._inside: tuple[Step, Step] | None = None
+        self._newest = deque[_Record](maxlen=form.tail)
+        self._inside: tuple[_Record, _Record] | None = None
         self._latencies_ns: float = 0
         self._doubtful: int | None = None
 
     def add(self, block: Block) -> None:
         """Take the next records."""
+        rows = block.rows(*self.ends) if self.ends else slice(-self._form.tail, None)
+        columns = block.numbers, block.lines, block.rates, block.latencies
+        values = zip(*(column[rows] for column in columns), block.evidence(rows), strict=True)
         if self.ends is None:
-            self._newest.extend(block.steps(slice(-self._form.tail, None)))
+            self._newest.extend(map(_Record._make, values))
         else:
-            self._take(list(block.steps(block.rows(*self.ends))))
+            self._take([*map(_Record._make, values)])
 
-    def _take(self, steps: Sequence[Step]) -> None:
-        self._steps += len(steps)
-        self._hash.update(b"".join([step.evidence + b"\n" for step in steps]))
-        self._rates.extend([step.rate for step in steps])
-        self._rated += len(steps)
-        for step in steps:
+    def _take(self, records: Sequence[_Record]) -> None:
+        self._steps += len(records)
+        self._hash.update(b"".join([record.evidence + b"\n" for record in records]))
+        self._rates.extend([record.rate for record in records])
+        self._rated += len(records)
+        for step in records:
             first, _ = self._inside or (step, step)
             self._inside = (first, step)
             self.used, self.lines = (first.number, step.number), (first.line, step.line)

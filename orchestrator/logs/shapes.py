@@ -6,14 +6,14 @@ One line of a shape is understood, and all others are cut where it has its field
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import isfinite
 from struct import Struct
 from typing import NamedTuple
 
 from orchestrator.logs import nccl
-from orchestrator.logs.block import Block, Course, printed
-from orchestrator.logs.format import Format
+from orchestrator.logs.block import Block
+from orchestrator.logs.format import Format, Step
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _SHAPES = 4096
@@ -33,31 +33,39 @@ class _Layout(NamedTuple):
     times: bytes | None
 
 
-def block(form: Format, text: bytes, lines: Sequence[int], course: Course) -> Block | None:
-    """The steps that all lines of a text are, in many shapes; None if one is none, or astray.
+def block(
+    form: Format, text: bytes, lines: Sequence[int], before: Step, stride: int
+) -> Block | None:
+    """The steps that all lines of a text are; None if one is none, or does not go on as expected.
 
     Args:
         lines: the numbers of the lines in the log, and maybe of some behind them.
+        before: the last step before them.
+        stride: iterations from one step to the next.
     """
     width = text.find(b"\n") + 1
     is_half = form.is_half(text[:width])
     if is_half:
         width, lines = text.find(b"\n", width) + 1 or len(text), lines[1::2]
     rows = _rows(form, text, width, is_half=is_half)
-    fields = dict(zip(_names(form, is_half=is_half), zip(*rows, strict=True), strict=False))
-    if not fields or not _go_on(fields, course):
+    flat = list(chain.from_iterable(rows))  # no row is held: many are work for the collector
+    names = _names(form, is_half=is_half)
+    fields = {name: flat[place :: len(names)] for place, name in enumerate(names)}
+    count = len(fields["iteration"])
+    numbers = range(before.number + stride, before.number + stride + count * stride, stride)
+    if not count or not _go_on(fields, before, numbers):
         return None
-    rates, stamps = list(map(float, fields["rate"])), fields.get("clock", ())
+    stamps, rates = fields.get("clock", []), list(map(float, fields["rate"]))
     if form.pair and is_half:
-        stamps = tuple(map(form.pair.stamp, stamps))
-    numbers, latencies_s = course.numbers(len(rates)), list(map(float, fields.get("latency", ())))
-    lines = lines[: len(rates)]
-    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1]) or course.last._replace(
+        stamps = list(map(form.pair.stamp, stamps))
+    if min(rates) <= 0 or not _in_order(form, stamps, before):
+        return None
+    lines = lines[:count]
+    last = form.read(text[text.rfind(b"\n", 0, -1) + 1 : -1], lines[-1]) or before._replace(
         stamp=stamps[-1], number=numbers[-1], rate=rates[-1], line=lines[-1]
     )
-    stamps = stamps if any(stamps) else ()
-    steps = Block(form, text, lines, numbers, stamps, rates, latencies_s, last)
-    return steps if steps.goes_on(course.last) else None
+    stamps = stamps if any(stamps) else []
+    return Block(form, text, lines, numbers, stamps, rates, fields.get("latency", ()), last)
 
 
 def _rows(form: Format, text: bytes, width: int, *, is_half: bool) -> Iterable[_Row]:
@@ -74,8 +82,9 @@ def _rows(form: Format, text: bytes, width: int, *, is_half: bool) -> Iterable[_
     if is_half:
         steps, kinds = _pairs(steps), _pairs(kinds)
     found = list(filter(None, map(layouts, kinds)))
-    cuts, times = zip(*found, strict=True) if len(found) == len(kinds) else ((), ())
-    return map(Struct.unpack, cuts, steps) if len({*times}) == 1 else ()
+    if len(found) < len(kinds) or len({layout.times for layout in found}) > 1:
+        return ()
+    return (layout.fields.unpack(step) for layout, step in zip(found, steps, strict=True))
 
 
 def _pairs(lines: Sequence[bytes]) -> list[bytes]:
@@ -83,15 +92,26 @@ def _pairs(lines: Sequence[bytes]) -> list[bytes]:
     return list(map(b"".join, zip_longest(lines[::2], lines[1::2], fillvalue=b"")))
 
 
-def _go_on(fields: Mapping[str, Sequence[bytes]], course: Course) -> bool:
-    """Whether steps have the next iterations, and are of one writer."""
-    last, iterations = course.last, fields["iteration"]
+def _go_on(fields: Mapping[str, Sequence[bytes]], before: Step, numbers: range) -> bool:
+    """Whether steps have the expected iterations, and are of one writer."""
     return (
-        b" ".join(iterations) == printed(course.numbers(len(iterations)))
-        and {*fields["rank"], *fields.get("other", ())} == {last.rank}
-        and {*fields.get("series", (b"",))} == {last.series}
-        and {*fields.get("epoch", (b"0",))} == {b"%d" % last.epoch}
+        b" ".join(fields["iteration"]) == _printed(numbers)
+        and {*fields["rank"], *fields.get("other", ())} == {before.rank}
+        and {*fields.get("series", (b"",))} == {before.series}
+        and {*fields.get("epoch", (b"0",))} == {b"%d" % before.epoch}
     )
+
+
+@lru_cache(maxsize=16)
+def _printed(numbers: range) -> bytes:
+    """Numbers as they are expected: to print them takes less time than to read what is there."""
+    return (b"%d " * len(numbers) % tuple(numbers))[:-1]
+
+
+def _in_order(form: Format, stamps: list[bytes], before: Step) -> bool:
+    """Whether times of one form, which sort by their bytes, go on from a step before."""
+    first = stamps[0] if stamps else b""
+    return sorted(stamps) == stamps and not form.goes_back(first, before.stamp)
 
 
 @cache

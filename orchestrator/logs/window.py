@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from orchestrator.logs.block import Block, single
+from orchestrator.logs.block import Block
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from orchestrator.logs.run import Run
 
 _RECENT = 100_000
-_Point = tuple[int, int, int]
-"""Iteration, clock in ns, line."""
+_Point = tuple[int, int | None, int]
+"""Iteration, clock in ns if there is such a time, line."""
 
 
 class Window:
@@ -40,7 +40,8 @@ class Window:
         self._form = form
         self._notes = notes
         self._first, self._last = ends or (0, 0)
-        self._taken: dict[int, tuple[Step, int | None]] = {}
+        self._taken: dict[int, tuple[bytes, int | None, int]] = {}
+        """Evidence, clock in ns and line of the ends."""
         self._hash = hashlib.sha256()
         self._steps = 0
         self.origin_ns: int | None = None
@@ -57,52 +58,45 @@ class Window:
         clock = self._form.clock
         if self.origin_ns is None and clock and block.stamps:
             self.origin_ns = clock(block.stamps[0])
-        if self.ends is None:
-            self._count(block, slice(None))
+        rows = block.rows(*self.ends) if self.ends else slice(None)
+        numbers, lines = block.numbers[rows], block.lines[rows]
+        evidence = self._count(block, rows) if numbers else ()
+        if self.ends is None or not numbers:
             return
-        rows = block.rows(*self.ends)
+        self._sum_up(block.rates[rows], is_first=numbers[0] == self._first)
         clocks_ns = list(map(clock, block.stamps[rows])) if clock else []
-        if None in clocks_ns and len(clocks_ns) > 1:
-            for step in block.steps(rows):
-                self.add(single(self._form, step))
-        elif block.numbers[rows]:
-            self._count(block, rows)
-            self._measure(block, rows, clocks_ns)
+        self._gaps([*zip(numbers, clocks_ns, lines, strict=False)])
+        for row, end in (0, self._first), (-1, self._last):
+            clock_ns = clocks_ns[row] if clocks_ns else None
+            if numbers[row] == end and (clock_ns is not None or not clocks_ns):
+                self._taken[end] = (evidence[row], clock_ns, lines[row])
 
-    def _count(self, block: Block, rows: slice) -> None:
-        self._steps += len(block.numbers[rows])
-        self._hash.update(block.evidence(rows))
+    def _count(self, block: Block, rows: slice) -> Sequence[bytes]:
+        evidence = block.evidence(rows)
+        self._steps += len(evidence)
+        self._hash.update(b"\n".join([*evidence, b""]))
+        return evidence
 
-    def _measure(self, block: Block, rows: slice, clocks_ns: Sequence[int | None]) -> None:
-        """Take steps inside.
-
-        Args:
-            clocks_ns: empty where no times are printed; None, of one step, for no such time.
-        """
-        numbers, lines, rates = block.numbers[rows], block.lines[rows], block.rates[rows]
+    def _sum_up(self, rates: Sequence[float], *, is_first: bool) -> None:
         self._rates.extend(rates)
-        counted = rates[1:] if numbers[0] == self._first else rates
+        counted = rates[is_first:]
         self._rated += len(counted)
         for rate in counted:
             self._times += 1 / rate if 0 < rate < inf else nan
-        times_ns = [clock_ns for clock_ns in clocks_ns if clock_ns is not None]
-        self._gaps([*zip(numbers, times_ns, lines, strict=False)])
-        if len(times_ns) < len(clocks_ns):
-            self._notes.add("MALFORMED", f"line {lines[0]}: there is no such date or time")
-            return
-        for end in {self._first, self._last} & {numbers[0], numbers[-1]}:
-            (step,) = block.steps(block.rows(end, end))
-            self._taken[end] = (step, times_ns[numbers.index(end)] if times_ns else None)
 
     def _gaps(self, points: list[_Point]) -> None:
         """Take the times of iterations that follow each other and the step before."""
         gaps = [
             ((here_ns - before_ns) / (number - before), number, number - before, line)
             for (before, before_ns, _), (number, here_ns, line) in pairwise(self._before + points)
+            if here_ns is not None and before_ns is not None
         ]
         self._gaps_ns.extend([gap[0] for gap in gaps])
         self._widest = max([self._widest, *gaps])
         self._before = points[-1:]
+        for _, clock_ns, line in points:
+            if clock_ns is None:
+                self._notes.add("MALFORMED", f"line {line}: there is no such date or time")
 
     def misses(self, before: int | None, after: int | None, _behind: int) -> bool | None:
         """Whether a step that was lost between these two, if there are such, could lie inside."""
@@ -112,15 +106,14 @@ class Window:
 
     def repeat(self, step: Step, _last: Step) -> None:
         """Give up an end of the window that is printed again with other words or another time."""
-        step_before, _ = self._taken.get(step.number, (step, None))
-        if step.evidence != step_before.evidence:
+        taken = self._taken.get(step.number)
+        if taken and taken[0] != step.evidence:
             del self._taken[step.number]
 
     def judge(self, _run: "Run", _stride: int) -> None:
         """Note iterations of more than 5 times the last ones' median, and a coarse clock."""
         if self._is_whole:
-            (start, _), (end, _) = (self._taken[number] for number in (self._first, self._last))
-            self.lines = start.line, end.line
+            self.lines = self._taken[self._first][2], self._taken[self._last][2]
         self._judge_clock()
         gap_ns, number, iterations, line = self._widest
         usual_ns = median(self._gaps_ns) if self._gaps_ns else 0
@@ -157,10 +150,8 @@ class Window:
         return self._moment(self._first), self._moment(self._last)
 
     def _moment(self, number: int) -> Moment | None:
-        step, clock_ns = self._taken.get(number, (None, None))
-        if step is None or clock_ns is None:
-            return None
-        return Moment(number, clock_ns - (self.origin_ns or 0), step.line)
+        _, clock_ns, line = self._taken.get(number, (b"", None, 0))
+        return None if clock_ns is None else Moment(number, clock_ns - (self.origin_ns or 0), line)
 
     @property
     def rate(self) -> float | None:

@@ -10,7 +10,7 @@ from orchestrator.model.log import TrainingLog
 def read(form: Format, raw: bytes, window: tuple[int, int] | None) -> TrainingLog:
     """What a log says if none of its steps is taken by the block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine.Reader, "_course", None)
+        patch.setattr(engine.Reader, "_has_course", False)
         return engine.read(form, [raw], window)
 
 
