@@ -25,7 +25,7 @@ from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 
 LABEL = "dlperf."
-QUICK_S, LOOK_S = 0.02, 0.2
+LOOK_S = 0.2
 STARTS_S = 0.5  # after its start a supervisor may not be there yet; no engine is asked meanwhile
 OBSERVED_AFTER_S = 0.2  # of running: what ends sooner has no state that is worth a look
 FRESH_S = 1.0  # a supervisor that was alive counts as alive so long, unless its end file is there
@@ -302,8 +302,8 @@ class DockerRuntime:
         return facts.entrypoint
 
     def _finished(self, name: str, deadline: float) -> ContainerState | None:
-        pause_s = QUICK_S
-        while time.monotonic() < deadline:
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._containers.wait(name, left_s)
             state = self._containers.find(name)
             if state is None:
                 raise errors.UnfitError(
@@ -313,8 +313,6 @@ class DockerRuntime:
                 )
             if state.finished:
                 return state
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, LOOK_S)
         return None
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:

@@ -421,3 +421,43 @@ def test_a_question_inside_a_container_is_answered(stage: Stage) -> None:
     with pytest.raises(errors.CommandTimedOut):
         runtime.run_once(("sleep", "60"), gpus=False, timeout_s=0.5)
     assert stage.names() == []
+
+
+def test_a_question_whose_container_somebody_removes_says_so(stage: Stage) -> None:
+    """CONTAINER-GONE at once, not at the end of the question's time."""
+
+    def remove() -> None:
+        while not stage.names():
+            time.sleep(0.02)
+        while "running" not in stage.dockerd.docker("ps", "--format", "{{.State}}"):
+            time.sleep(0.02)
+        stage.dockerd.docker("rm", "--force", *stage.names())
+
+    removing = threading.Thread(target=remove)
+    removing.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(errors.UnfitError) as raised:
+            stage.runtime().run_once(("sleep", "60"), gpus=False, timeout_s=50)
+    finally:
+        removing.join()
+    assert raised.value.code == "CONTAINER-GONE"
+    assert time.monotonic() - began < 30
+
+
+def test_a_question_to_an_engine_that_hangs_is_not_waited_out(tmp_path: Path) -> None:
+    """DOCKER-HUNG after what short questions may take, not TIMEOUT at the end of its own time."""
+    with running() as dockerd:
+        engine = dockerd.engine(patience=replace(QUICK, answer_s=1.0, end_s=1.0))
+        runtime = Stage(dockerd, engine, tmp_path).runtime()
+        hanging = threading.Timer(1.5, dockerd.kill, (signal.SIGSTOP,))
+        began = time.monotonic()
+        hanging.start()
+        try:
+            with pytest.raises(errors.UnfitError) as raised:
+                runtime.run_once(("sleep", "60"), gpus=False, timeout_s=50)
+        finally:
+            hanging.join()
+            dockerd.kill(signal.SIGCONT)
+        assert raised.value.code == "DOCKER-HUNG"
+        assert time.monotonic() - began < 30
