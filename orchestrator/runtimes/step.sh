@@ -40,7 +40,7 @@ while :; do
     kill -0 "$held" 2>/dev/null || break
 done
 kill "$words" 2>/dev/null
-if [ ! -e "$base.end" ]; then
+if [ ! -s "$base.end" ]; then
     echo "$status" >"$base.gone"
     sleep 2 # srun ends the others for it: their own last words first
     exit 1
