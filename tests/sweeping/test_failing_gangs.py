@@ -76,10 +76,10 @@ def test_a_supervisor_that_cannot_be_identified_leaves_nothing_at_its_gate(place
     """Its start time is not told: START says what the pid file holds, and the gang ends."""
     stubs = place.folder / "stubs"
     stubs.mkdir()
-    without = """sed -i 's/ [0-9]* / /' "$1" """
-    stub = f'#!/bin/sh\ncase $2 in *.pid) {without};; esac\nexec /usr/bin/mv "$@"\n'
-    (stubs / "mv").write_text(stub)
-    (stubs / "mv").chmod(0o755)
+    without = """/bin/sed -i 's/"[$][$] [$]start /"$$ /' "$1" """
+    stub = f'#!/bin/sh\ncase $1 in */supervise.sh) {without};; esac\nexec /bin/sh "$@"\n'
+    (stubs / "sh").write_text(stub)
+    (stubs / "sh").chmod(0o755)
     path = f"{stubs}:{os.environ['PATH']}"
     done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", PATH=path)
     assert place.pids() == []
