@@ -86,6 +86,7 @@ finish() { # STATUS
         for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
         sleep 0.02
     done
+    kill -TERM 0 # a watch that had only just begun may have missed it
     if [ -n "$program" ] && { [ ! -f "$base.log" ] || [ -L "$base.log" ]; }; then
         why=log-replaced
         rm -rf "$base.log"
