@@ -6,30 +6,23 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.attempt import Attempt, Limits, TaskEnd
-from orchestrator.model.plan import Mount, Task
+from orchestrator.model.plan import Mount
 from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.containers import Containers
-from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.settings import ContainerSettings
-from orchestrator.transports.local import LocalTransport
-from tests.dockerd import IMAGE, QUICK, Dockerd, context, running, unlike
-from tests.waiting import wait_for
+from tests.dockerd import IMAGE, QUICK, Dockerd, context, unlike
+from tests.runtimes.docker_stage import ENDLESS, LEAST, LIMITS, Stage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
-LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
-ENDLESS = "while :; do sleep 0.1; done"
 BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
-LEAST = ContainerSettings(image=IMAGE)
 # What a container in the foreground of a step has and one that the API starts has not.
 DIFFERING = {
     "HostConfig": {"AutoRemove", "Init", "RestartPolicy"},  # which says no, where ours is empty
@@ -38,65 +31,6 @@ DIFFERING = {
         *("Entrypoint", "Cmd"),  # which differ in where one ends and the other begins
     },
 }
-
-
-@dataclass
-class Stage:
-    """Tasks in containers of one engine."""
-
-    dockerd: Dockerd
-    engine: Engine
-    folder: Path
-    number: int = 0
-
-    def runtime(self, settings: ContainerSettings = LEAST) -> DockerRuntime:
-        """A runtime on the engine."""
-        return DockerRuntime(LocalTransport("here"), self.engine, settings)
-
-    def attempt(
-        self, *argv: str, mounts: tuple[Mount, ...] = (), gpus: tuple[int, ...] = ()
-    ) -> tuple[Attempt, Task]:
-        """An attempt with one task that runs ``argv``."""
-        self.number += 1
-        made = Task("here", 0, argv, {}, mounts, gpus)
-        folders = {"here": str(self.folder / f"a{self.number}")}
-        return Attempt("s1", self.folder.name, self.number, folders, 29500, (made,)), made
-
-    def begin(
-        self, attempt: Attempt, task: Task, settings: ContainerSettings = LEAST
-    ) -> DockerRuntime:
-        """The runtime that has brought the task through its gate."""
-        runtime = self.runtime(settings)
-        runtime.create(attempt, task, LIMITS)
-        wait_for(lambda: runtime.inspect(attempt, task).phase == "waiting", "the gate", 20)
-        assert runtime.start(attempt, task)
-        wait_for(lambda: runtime.inspect(attempt, task).phase != "waiting", "the start", 20)
-        return runtime
-
-    def end(self, runtime: DockerRuntime, attempt: Attempt, task: Task) -> TaskEnd:
-        """How the task ended, once it has."""
-
-        def look() -> TaskEnd | None:
-            try:
-                return runtime.inspect(attempt, task).end
-            except errors.NodeError:
-                return None
-
-        wait_for(look, "the task's end", 30)
-        end = look()
-        assert end is not None
-        return end
-
-    def said(self, script: str, settings: ContainerSettings = LEAST) -> str:
-        """What a script prints in a container."""
-        attempt, task = self.attempt("sh", "-c", script)
-        runtime = self.begin(attempt, task, settings)
-        assert self.end(runtime, attempt, task).status == 0
-        return runtime.output(attempt, task, 0).decode()
-
-    def names(self) -> list[str]:
-        """Every container that there is."""
-        return self.dockerd.docker("ps", "-a", "--format", "{{.Names}}").split()
 
 
 @pytest.fixture
@@ -335,81 +269,6 @@ def test_a_container_that_will_not_go_is_named(stage: Stage) -> None:
     assert stage.names() == []
 
 
-@pytest.mark.long
-def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) -> None:
-    """An engine that stands still for twelve seconds does both; a short question is given up."""
-    with running() as dockerd:
-        stage = Stage(dockerd, dockerd.engine(), tmp_path)
-        containers = Containers(stage.engine)
-        containers.create("slow", {}, {"Image": IMAGE, "Cmd": ["sleep", "60"]})
-        with still(dockerd, 12):
-            containers.start("slow")
-        state = containers.find("slow")
-        assert state is not None
-        assert state.status == "running"
-        with still(dockerd, 12), pytest.raises(errors.UnfitError) as raised:
-            containers.find("slow")
-        assert (raised.value.code, "within 10 s" in raised.value.cause) == ("DOCKER-HUNG", True)
-        with still(dockerd, 12):
-            assert containers.remove("slow")
-        assert containers.find("slow") is None
-
-
-@contextmanager
-def still(dockerd: Dockerd, for_s: float) -> Iterator[None]:
-    """An engine that stands still from now on, for so long."""
-    dockerd.kill(signal.SIGSTOP)
-    moving = threading.Timer(for_s, dockerd.kill, (signal.SIGCONT,))
-    moving.start()
-    try:
-        yield
-    finally:
-        moving.join()
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_an_engine_that_restarts_takes_its_containers_with_it(
-    number: signal.Signals, tmp_path: Path
-) -> None:
-    """The loss is laid to Docker, not to the training, however the engine went."""
-    with running() as dockerd:
-        stage = Stage(dockerd, dockerd.engine(), tmp_path)
-        attempt, task = stage.attempt("sh", "-c", ENDLESS)
-        runtime = stage.begin(attempt, task)
-        dockerd.kill(number)
-        dockerd.start()
-        assert stage.end(runtime, attempt, task).why == "docker-restarted"
-        runtime.remove(attempt, task)
-
-
-def test_with_live_restore_a_task_outlives_its_engine(tmp_path: Path) -> None:
-    """It is seen to run while the engine is down, and its log is whole."""
-    with running(live_restore=True) as dockerd:
-        stage = Stage(dockerd, dockerd.engine(), tmp_path)
-        attempt, task = stage.attempt("sh", "-c", "for i in $(seq 30); do echo $i; sleep 0.1; done")
-        runtime = stage.begin(attempt, task)
-        assert runtime.inspect(attempt, task).phase == "running"
-        dockerd.kill()
-        assert runtime.inspect(attempt, task).phase == "running"
-        dockerd.start()
-        end = stage.end(runtime, attempt, task)
-        assert (end.status, end.why) == (0, "exited")
-        assert runtime.output(attempt, task, 0).split() == [str(i).encode() for i in range(1, 31)]
-
-
-def test_an_engine_that_is_down_is_no_end(tmp_path: Path) -> None:
-    """Whether the task has ended is then not known, and that is an error of the node."""
-    with running() as dockerd:
-        stage = Stage(dockerd, dockerd.engine(), tmp_path)
-        attempt, task = stage.attempt("sh", "-c", "exit 0")
-        runtime = stage.begin(attempt, task)
-        stage.end(runtime, attempt, task)
-        dockerd.kill()
-        with pytest.raises(errors.NodeError) as raised:
-            runtime.inspect(attempt, task)
-        assert raised.value.code == "DOCKER-DOWN"
-
-
 def test_a_question_inside_a_container_is_answered(stage: Stage) -> None:
     """Both streams and the status; 127 for what the image lacks; nothing stays behind."""
     runtime = stage.runtime()
@@ -443,21 +302,3 @@ def test_a_question_whose_container_somebody_removes_says_so(stage: Stage) -> No
         removing.join()
     assert raised.value.code == "CONTAINER-GONE"
     assert time.monotonic() - began < 30
-
-
-def test_a_question_to_an_engine_that_hangs_is_not_waited_out(tmp_path: Path) -> None:
-    """DOCKER-HUNG after what short questions may take, not TIMEOUT at the end of its own time."""
-    with running() as dockerd:
-        engine = dockerd.engine(patience=replace(QUICK, answer_s=1.0, end_s=1.0))
-        runtime = Stage(dockerd, engine, tmp_path).runtime()
-        hanging = threading.Timer(1.5, dockerd.kill, (signal.SIGSTOP,))
-        began = time.monotonic()
-        hanging.start()
-        try:
-            with pytest.raises(errors.UnfitError) as raised:
-                runtime.run_once(("sleep", "60"), gpus=False, timeout_s=50)
-        finally:
-            hanging.join()
-            dockerd.kill(signal.SIGCONT)
-        assert raised.value.code == "DOCKER-HUNG"
-        assert time.monotonic() - began < 30

@@ -1,0 +1,111 @@
+"""Docker as runtime where its engine hangs, restarts or is gone, which other tests do not share."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.runtimes.containers import Containers
+from tests.dockerd import IMAGE, QUICK, Dockerd, running
+from tests.runtimes.docker_stage import ENDLESS, Stage
+
+pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
+
+
+@pytest.mark.long
+def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) -> None:
+    """An engine that stands still for twelve seconds does both; a short question is given up."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        containers = Containers(stage.engine)
+        containers.create("slow", {}, {"Image": IMAGE, "Cmd": ["sleep", "60"]})
+        with still(dockerd, 12):
+            containers.start("slow")
+        state = containers.find("slow")
+        assert state is not None
+        assert state.status == "running"
+        with still(dockerd, 12), pytest.raises(errors.UnfitError) as raised:
+            containers.find("slow")
+        assert (raised.value.code, "within 10 s" in raised.value.cause) == ("DOCKER-HUNG", True)
+        with still(dockerd, 12):
+            assert containers.remove("slow")
+        assert containers.find("slow") is None
+
+
+@contextmanager
+def still(dockerd: Dockerd, for_s: float) -> Iterator[None]:
+    """An engine that stands still from now on, for so long."""
+    dockerd.kill(signal.SIGSTOP)
+    moving = threading.Timer(for_s, dockerd.kill, (signal.SIGCONT,))
+    moving.start()
+    try:
+        yield
+    finally:
+        moving.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_engine_that_restarts_takes_its_containers_with_it(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """The loss is laid to Docker, not to the training, however the engine went."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", ENDLESS)
+        runtime = stage.begin(attempt, task)
+        dockerd.kill(number)
+        dockerd.start()
+        assert stage.end(runtime, attempt, task).why == "docker-restarted"
+        runtime.remove(attempt, task)
+
+
+def test_with_live_restore_a_task_outlives_its_engine(tmp_path: Path) -> None:
+    """It is seen to run while the engine is down, and its log is whole."""
+    with running(live_restore=True) as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", "for i in $(seq 30); do echo $i; sleep 0.1; done")
+        runtime = stage.begin(attempt, task)
+        assert runtime.inspect(attempt, task).phase == "running"
+        dockerd.kill()
+        assert runtime.inspect(attempt, task).phase == "running"
+        dockerd.start()
+        end = stage.end(runtime, attempt, task)
+        assert (end.status, end.why) == (0, "exited")
+        assert runtime.output(attempt, task, 0).split() == [str(i).encode() for i in range(1, 31)]
+
+
+def test_an_engine_that_is_down_is_no_end(tmp_path: Path) -> None:
+    """Whether the task has ended is then not known, and that is an error of the node."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", "exit 0")
+        runtime = stage.begin(attempt, task)
+        stage.end(runtime, attempt, task)
+        dockerd.kill()
+        with pytest.raises(errors.NodeError) as raised:
+            runtime.inspect(attempt, task)
+        assert raised.value.code == "DOCKER-DOWN"
+
+
+def test_a_question_to_an_engine_that_hangs_is_not_waited_out(tmp_path: Path) -> None:
+    """DOCKER-HUNG after what short questions may take, not TIMEOUT at the end of its own time."""
+    with running() as dockerd:
+        engine = dockerd.engine(patience=replace(QUICK, answer_s=1.0, end_s=1.0))
+        runtime = Stage(dockerd, engine, tmp_path).runtime()
+        hanging = threading.Timer(1.5, dockerd.kill, (signal.SIGSTOP,))
+        began = time.monotonic()
+        hanging.start()
+        try:
+            with pytest.raises(errors.UnfitError) as raised:
+                runtime.run_once(("sleep", "60"), gpus=False, timeout_s=50)
+        finally:
+            hanging.join()
+            dockerd.kill(signal.SIGCONT)
+        assert raised.value.code == "DOCKER-HUNG"
+        assert time.monotonic() - began < 30
