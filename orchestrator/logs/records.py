@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class _Record(NamedTuple):
+    """What a window needs of a step."""
+
     number: int
     line: int
     rate: float
@@ -42,21 +44,21 @@ class Records(Window):
         if self.ends is None:
             self._newest.extend(map(_Record._make, values))
         else:
-            self._take([*map(_Record._make, values)])
+            self._take(list(map(_Record._make, values)))
 
     def _take(self, records: Sequence[_Record]) -> None:
         self._steps += len(records)
         self._hash.update(b"".join([record.evidence + b"\n" for record in records]))
         self._rates.extend([record.rate for record in records])
         self._rated += len(records)
-        for step in records:
-            first, _ = self._inside or (step, step)
-            self._inside = (first, step)
-            self.used, self.lines = (first.number, step.number), (first.line, step.line)
-            self._times += 1 / step.rate if isfinite(step.rate) and step.rate else nan
-            latency_s = float(step.latency)
+        for record in records:
+            first, _ = self._inside or (record, record)
+            self._inside = (first, record)
+            self.used, self.lines = (first.number, record.number), (first.line, record.line)
+            self._times += 1 / record.rate if isfinite(record.rate) and record.rate else nan
+            latency_s = float(record.latency)
             if isfinite(latency_s) and latency_s > 0:
-                self._latencies_ns += clock.of_seconds(step.latency)
+                self._latencies_ns += clock.of_seconds(record.latency)
             else:
                 self._latencies_ns = nan
         mean_s = self._latencies_ns / ((self._rated or 1) * SECOND_NS)  # rounded only here

@@ -16,7 +16,7 @@ from orchestrator.signals import REQUESTS, Signals, Stopped
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many processes as on a machine with four, wherever the test runs."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})  # there may be fewer
 
 
 @pytest.fixture

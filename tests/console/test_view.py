@@ -82,7 +82,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that goes when it is told to: minutes pass at once."""
     made = Clock()
-    monkeypatch.setattr(view, "time", made)
+    monkeypatch.setattr(view, "time", made)  # else minutes of waiting
     return made
 
 
@@ -248,7 +248,7 @@ def test_lines_of_many_threads_are_whole(tmp_path: Path, terminal: bool) -> None
 @pytest.fixture
 def rolling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A debug log that is begun anew every few kilobytes."""
-    monkeypatch.setattr(debug_log, "MOST_BYTES", 4096)
+    monkeypatch.setattr(debug_log, "MOST_BYTES", 4096)  # else megabytes of lines
     logger = logging.getLogger(debug_log.NAME)
     before, level, propagates = list(logger.handlers), logger.level, logger.propagate
     debug_log.begin(tmp_path, None)

@@ -146,7 +146,7 @@ def test_more_nodes_than_are_asked_at_once_have_the_image(
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes hand images on at a port that nobody else on this machine has."""
-    monkeypatch.setattr(node_to_node, "PORT", free_port())
+    monkeypatch.setattr(node_to_node, "PORT", free_port())  # fixed on nodes
 
 
 @pytest.mark.usefixtures("apart")

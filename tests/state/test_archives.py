@@ -174,7 +174,7 @@ def test_unsafe_members_are_refused(tmp_path: Path, name: str, kind: bytes, word
 
 def test_more_than_the_limits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file that would fill the disk; a header that would fill the memory."""
-    monkeypatch.setattr(archives, "MOST_BYTES", 8 << 20)
+    monkeypatch.setattr(archives, "MOST_BYTES", 8 << 20)  # not 64 GiB
     zeros = bytes(9 << 20)
     bomb = crafted(tmp_path / "a.zst", (member("a/sweep.json", zeros), zeros))
     assert bomb.stat().st_size < 9000
@@ -182,7 +182,7 @@ def test_more_than_the_limits_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     names = "n" * (6 << 20)
     header = crafted(tmp_path / "b.zst", (member(f"a/{names}"), b"x"))
     assert refused(header, tmp_path / "two").startswith("ARCHIVE-UNSAFE")
-    monkeypatch.setattr(archives, "MOST_FILES", 2)
+    monkeypatch.setattr(archives, "MOST_FILES", 2)  # not 500,000
     many = crafted(tmp_path / "c.zst", *((member(f"a/{number}"), b"x") for number in range(3)))
     assert refused(many, tmp_path / "three").startswith("ARCHIVE-UNSAFE")
 

@@ -36,7 +36,7 @@ def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch
     """As in a container that was started with `--user`."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)  # an account that is not there
     assert processes.user() == "4000000123"
 
 
