@@ -13,6 +13,7 @@
 #   rR.gpus   what `nvidia-smi --query-gpu=... --format=csv -l 1` printed
 # Nothing waits for it, and no failure of it is one of the trial. It needs Linux and awk.
 umask 077
+export LC_ALL=C # else awk reads and writes numbers as the node's language does: 1,5
 folder=$1 rank=$2 sweep=$3 limit_s=$4 gpus=$5 pid=$6
 base=$folder/r$rank
 ulimit -f 131072 # 64 MiB a file
