@@ -5,7 +5,7 @@ import gc
 from orchestrator.signals import SIGNALS
 
 COLLECTED = (100_000, 50, 100)
-"""After how many objects garbage is collected: what modules make at the start is kept, 7 % of it."""
+"""After how many objects garbage is collected: what modules make at the start stays, 7 % of it."""
 
 
 def main() -> None:
