@@ -14,7 +14,7 @@ class Packing:
     """What may run beside what.
 
     Args:
-        nodes: how many there are.
+        nodes: how many there are, without those that were lost.
         lasted_s: how long a trial of a case took so far, in the mean; not there before the first.
     """
 
@@ -26,7 +26,8 @@ class Packing:
         """The trial to begin now; None if none may before one that runs has ended.
 
         ``none`` keeps the order of the plan. Else the widest come first, of one width those that
-        last longest; a case that has not run yet counts as the longest.
+        last longest; a case that has not run yet counts as the longest. What needs more nodes than
+        are left comes last, for it may end the sweep.
 
         Args:
             waiting: in the order of the plan.
@@ -34,6 +35,7 @@ class Packing:
         """
         if not waiting or (running and self.pack == "none"):
             return None
+        waiting = [trial for trial in waiting if trial.case.nodes <= self.nodes] or waiting
         if self.pack == "none":
             return waiting[0]
         first = max(waiting, key=self._weight)

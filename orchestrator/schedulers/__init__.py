@@ -46,6 +46,10 @@ class Scheduler(Protocol):
     def lanes(self) -> int:
         """How many attempts may run at once."""
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes it has, without those that it has lost for good."""
+
     def __enter__(self) -> "Scheduler":
         """Itself."""
 

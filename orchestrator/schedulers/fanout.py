@@ -86,6 +86,11 @@ class Fanout:
         """One per machine; nodes that are this machine share one."""
         return len(self._seats) - max(len(self._here) - 1, 0)
 
+    @property
+    def nodes(self) -> int:
+        """Those of the inventory: one without an answer may be back for the next attempt."""
+        return len(self._seats)
+
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes that fit and are free; a port that nobody listens at on any of them."""
         if len(request.seated(self._seats)) < request.nodes:

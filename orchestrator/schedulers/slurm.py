@@ -70,6 +70,11 @@ class Slurm:
         """
         return 1 if self._fleet.cluster.from_files else len(self._seats)
 
+    @property
+    def nodes(self) -> int:
+        """Those of the job that Slurm had not given up at the last request."""
+        return len(self._seats) - len(self._lost)
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """The allocation itself keeps others off."""

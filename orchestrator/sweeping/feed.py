@@ -4,8 +4,8 @@ import contextlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from orchestrator.measuring import settling
@@ -36,7 +36,7 @@ class Feed(Iterator[Trial]):
     Args:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
-        packing: what may run beside what, and in which order.
+        packing: what may run beside what, and in which order, by how long a trial of a case lasts.
         value: what a trial's valid outcome gave; None where it has none.
     """
 
@@ -46,7 +46,7 @@ class Feed(Iterator[Trial]):
         trials: Sequence[Trial],
         value: Callable[[Trial], float | None],
         ears: Ears,
-        packing: Packing,
+        packing: Callable[[Mapping[Case, float]], Packing],
     ) -> None:
         self._series, self._value, self._ears = Series.of(whole), value, ears
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
@@ -90,7 +90,7 @@ class Feed(Iterator[Trial]):
         running = {trial: now - began for trial, began in self._running.items()}
         ready = settling.ready(self._pending, running, self._series, self._values)
         lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-        return replace(self._packing, lasted_s=lasted_s).next(ready, running)
+        return self._packing(lasted_s).next(ready, running)
 
     def _drop_settled(self) -> None:
         """Leave out what is not needed any more, and say so."""

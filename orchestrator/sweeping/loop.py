@@ -1,12 +1,13 @@
 """The requested trials of a sweep, run in the scheduler's lanes."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from orchestrator import words
 from orchestrator.collecting import settled
 from orchestrator.console import duration
+from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
@@ -47,7 +48,11 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
             voice.line(f"{line}; {words.count(fewer, 'trial')} not needed")
 
         value = partial(outcomes.value, campaign)
-        width, packing = _packing(campaign, requested)
+        width = _lanes(campaign, requested)
+
+        def packing(lasted_s: Mapping[Case, float]) -> Packing:
+            return Packing(requested.plan.method.pack, campaign.scheduler.nodes, lasted_s)
+
         feed = Feed(whole, trials, value, Ears(may_begin, say), packing)
 
         def measure(trial: Trial) -> None:
@@ -63,15 +68,14 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         )
 
 
-def _packing(campaign: Campaign, requested: Requested) -> tuple[int, Packing]:
-    """How many trials may run at once, and which; where several may, repeats go round the nodes."""
-    pack, nodes = requested.plan.method.pack, [node.name for node in requested.cluster.members]
-    if pack == "none":
-        return 1, Packing(pack, len(nodes))
-    campaign.rotation.begin(nodes)
+def _lanes(campaign: Campaign, requested: Requested) -> int:
+    """How many trials may run at once; where several may, repeats go round the nodes."""
+    if requested.plan.method.pack == "none":
+        return 1
+    campaign.rotation.begin([node.name for node in requested.cluster.members])
     for trial in requested.plan.trials:
         campaign.rotation.add(trial, outcomes.nodes(campaign, trial))
-    return campaign.scheduler.lanes, Packing(pack, len(nodes))
+    return campaign.scheduler.lanes
 
 
 @contextlib.contextmanager

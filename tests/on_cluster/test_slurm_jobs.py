@@ -136,6 +136,27 @@ def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     login.nothing_left()
 
 
+def test_what_fits_on_the_nodes_that_are_left_is_measured(login: Login) -> None:
+    """Of three nodes one goes down: the trial of all comes last, and needs another job."""
+    login.inventory(nodes=3)
+    login.playbook(("2x1", "3x1", "1x1"))
+    running = login.sweeping("toy")
+    (attempt,) = login.events("intent")
+    record = login.sweep() / "attempts" / attempt["trial"] / "a1" / "attempt.json"
+    _, task = json.loads(record.read_text())["tasks"]
+    login.slurm.ask("scontrol", "update", f"NodeName={task['node']}", "State=DOWN", "Reason=test")
+    try:
+        code, said = ended(running)
+    finally:
+        call(login.cluster.place, "scontrol", "update", f"NodeName={task['node']}", "State=RESUME")
+    assert (code, "ERROR NODE-DOWN" in said) == (4, True), said
+    valid = [event["trial"][:4] for event in login.events("outcome") if event["state"] == "valid"]
+    assert valid == ["2n1g", "1n1g"]
+    assert login.run("sweep", "toy").returncode == 0
+    login.whole(3)
+    login.nothing_left()
+
+
 def test_a_requeued_job_goes_on(login: Login) -> None:
     """Slurm starts it again after a while; its follower waits for that."""
     running = login.sweeping("toy", "--requeue")

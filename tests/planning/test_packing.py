@@ -122,6 +122,17 @@ def test_a_wide_trial_is_not_put_off_by_narrow_ones() -> None:
     assert Packing("disjoint", 4).next([one, four], {two: 1.0}) is None
 
 
+@pytest.mark.parametrize("pack", ["none", "one-node", "disjoint"])
+def test_what_needs_a_lost_node_comes_last(pack: Pack) -> None:
+    """Three of four nodes are left: all that fits on them begins before what may end the sweep."""
+    four, two, one = trials((4, 2, 1), 1)
+    packing = Packing(pack, 3)
+    assert packing.next([four, two], {}) == two
+    assert packing.next([four, one], {two: 1.0}) == (one if pack == "disjoint" else None)
+    assert packing.next([four], {one: 1.0}) is None
+    assert packing.next([four], {}) == four
+
+
 def test_of_those_that_end_the_sooner_ones_are_waited_for() -> None:
     """By what their cases lasted so far: what ends later is no part of the wide trial's nodes."""
     two, short, long, one = trials((2, 1, 1, 1), 1)

@@ -1,6 +1,7 @@
 """The feed of lanes: each trial once, in an order that outcomes decide."""
 
 import threading
+from functools import partial
 
 from orchestrator.model.plan import Trial
 from orchestrator.planning.packing import Packing
@@ -8,7 +9,7 @@ from orchestrator.sweeping import lanes
 from orchestrator.sweeping.feed import Ears, Feed
 from tests.measuring.test_settling import built, first_case, truth
 
-ALONE = Packing("none", 1)
+ALONE = partial(Packing, "none", 1)
 
 
 def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
@@ -23,7 +24,7 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
         whole.trials,
         lambda trial: outcomes.get(trial.name),
         Ears(lambda: True, lambda line, count: said.append((line, count))),
-        Packing("disjoint", 3),
+        partial(Packing, "disjoint", 3),
     )
 
     def measure(trial: Trial) -> None:

@@ -46,6 +46,7 @@ class Tiny(Gangs):
             {name: ProcessRuntime(at) for name, at in self._transports.items()}, stopping
         )
         self.lanes = int(os.environ.get("TINY_LANES", "1"))
+        self.nodes = len(cluster.members)
         self._dice, self._seats = _dice(), seats(cluster, Path())
         self._jobs_folder = _shared() / "jobs"
         self._jobs_folder.mkdir(parents=True, exist_ok=True)
