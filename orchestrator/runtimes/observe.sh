@@ -27,7 +27,6 @@ clocks_event_reasons_counters.hw_power_brake_slowdown"
 cd "$folder" || exit
 set -C # no link of the program's is followed
 echo $$ >"$base.observer"
-set +C
 tries=0
 while [ -z "$pid" ] && [ "$tries" -lt 80 ]; do
     read -r pid _ 2>/dev/null <"$base.pid" && break

@@ -36,7 +36,7 @@ set -C               # and a link that it plants in the place of a file is not f
 
 write() { # NAME TEXT
     { [ -e "$base.$1" ] || [ -L "$base.$1" ]; } && rm -rf "$base.$1" # the program's
-    printf '%s\n' "$2" >"$base.$1" && return
+    printf '%s\n' "$2" >"$base.$1" && return 0 # alone it returns, in a trap, the status from before
     rm -f "$base.$1" # the disk is full
     return 1
 }
@@ -56,12 +56,20 @@ ours() { # sets left, the pids of the program, whatever session its processes ha
     done
 }
 
+# In a shell that was only just forked a signal may be lost, since its traps are still ours. So who
+# signals closes a descriptor first, and the new shell looks for that once its traps are its own.
+watch() { # begins a shell that watches: not where the end has begun meanwhile
+    [ -e "/proc/$$/fd/7" ] || exit
+    exec 3<&- 4<&- 5<&- 7<&- 8<&-
+}
+
 end() { # WHY: asks the program to end, and insists after the grace
     heard=yes
+    exec 8<&-
     [ "$why" = exited ] && why=$1
     [ -n "$program" ] || finish 143
     kill -TERM "-$program" 2>/dev/null || kill -TERM "$program" 2>/dev/null
-    ( exec 4<&-; sleep "$grace_s"; ours; for pid in $left; do kill -KILL "$pid"; done ) 2>/dev/null &
+    ( watch; sleep "$grace_s"; ours; for pid in $left; do kill -KILL "$pid"; done ) 2>/dev/null &
 }
 
 overflow() { # the log is as large as it may become; a program that floods gets no grace
@@ -73,11 +81,12 @@ overflow() { # the log is as large as it may become; a program that floods gets 
 
 size() { # sets bytes, those of the log; 0 for what is no plain file
     bytes=0
-    [ ! -f "$base.log" ] || [ -L "$base.log" ] || bytes=$(wc -c <"$base.log")
+    [ ! -f "$base.log" ] || [ -L "$base.log" ] || bytes=$(wc -c <"$base.log") || bytes=0
 }
 
 finish() { # STATUS
     trap '' TERM INT HUP ALRM USR1
+    exec 7<&-
     kill -TERM 0 # watches and the observer, which share this process group: gone before it ends
     exec 3<&-    # a gate that nobody watches takes no line
     for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -86,7 +95,6 @@ finish() { # STATUS
         for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
         sleep 0.02
     done
-    kill -TERM 0 # a watch that had only just begun may have missed it
     if [ -n "$program" ] && { [ ! -f "$base.log" ] || [ -L "$base.log" ]; }; then
         why=log-replaced
         rm -rf "$base.log"
@@ -120,8 +128,8 @@ mkfifo "$base.gate" "$base.alive" "$base.clock" || exit 1
 exec 3<>"$base.gate" 4<>"$base.alive" 5<>"$base.clock" 6<"$base.clock"
 date -f - +%s.%N <&6 >"$base.go.new" 3<&- 4<&- 5<&- 6<&- & # tells the time at each line that comes
 clock=$!
-exec 6<&-
-( exec 3<&- 4<&- 5<&-; sleep "$limit_s"; started $$ && [ "$since" = "$start" ] && kill -ALRM $$ ) &
+exec 6<&- 7</dev/null 8</dev/null
+( watch; sleep "$limit_s"; started $$ && [ "$since" = "$start" ] && kill -ALRM $$ ) &
 write pid "$$ $start $boot"
 echo now >&5 # twice: a date that says the same both times took its own start for now
 read -r _ <&3
@@ -130,15 +138,16 @@ exec 3<&- 5<&- # no more lines come: then it writes what it has
 {
     unset DLPERF_SUPERVISOR
     export "DLPERF_TASK=$token"
+    [ -e "/proc/$$/fd/8" ] || exit 143
     exec setsid "$@"
-} >"$base.log" 2>&1 </dev/null 4<&- &
+} >"$base.log" 2>&1 </dev/null 4<&- 7<&- 8<&- &
 program=$!
 wait "$clock"
 { read -r came && read -r went; } 2>/dev/null <"$base.go.new"
 case $went in '' | "$came") went=$(date +%s.%N) ;; esac
 write go "$went"
 (
-    exec 4<&-
+    watch
     sleep 0.2 # what ends sooner has no state that is worth a look
     [ -z "$observe" ] || {
         unset DLPERF_SUPERVISOR
