@@ -14,7 +14,10 @@ def main() -> None:
     gc.set_threshold(*COLLECTED)
     from orchestrator import cli
 
-    cli.main()
+    try:
+        cli.main()
+    finally:
+        gc.freeze()  # no garbage is sought in what ends with the process: of 2,000 logs, for long
 
 
 if __name__ == "__main__":
