@@ -98,7 +98,12 @@ class Face:
     """What a command works with: the output and the state folder."""
 
     voice: "Voice"
-    store: "Store"
+    _shared: Shared
+
+    @property
+    def store(self) -> "Store":
+        """The state folder."""
+        return self._shared.store
 
 
 def command(
@@ -113,7 +118,7 @@ def command(
 
     def decorated(body: Made) -> Made:
         def work(shared: Shared, **own: Any) -> None:
-            shared.run(lambda voice: body(Face(voice, shared.store), **own))
+            shared.run(lambda voice: body(Face(voice, shared), **own))
 
         return _added(app, name, body, _with_shared(body, work, has_state, nodes))
 
@@ -135,7 +140,7 @@ def json_command(app: typer.Typer) -> Callable[[Made], Made]:
     def decorated(body: Made) -> Made:
         def called(_json: bool = False, **own: Any) -> None:
             shared = Shared(True, DEFAULT_STATE, verbose=False, logged=False)
-            shared.run(lambda voice: body(Face(voice, shared.store), **own))
+            shared.run(lambda voice: body(Face(voice, shared), **own))
 
         more = [inspect.Parameter("_json", _KEYWORD, default=False, annotation=AlwaysJson)]
         return _added(app, None, body, _signed(called, body, more))
