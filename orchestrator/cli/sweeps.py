@@ -174,20 +174,24 @@ def collect(
     strict: Strict = False,
 ) -> int:
     """Turn logs into medians, speedups, tables and reports."""
-    from orchestrator.collecting.show import Out
-
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and language and out is None:
         raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
     if logs is not None and strict:
         raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
-    where = Out(out, language or "en")
     if logs is not None and how is not None:
-        from orchestrator.verbs.collect_logs import collect_logs
+        from orchestrator.collecting import folder
 
-        return collect_logs(logs, how, face.voice, where)
+        with folder.begun(logs, how) as report:  # other processes read while this one imports
+            from orchestrator.collecting.show import Out
+            from orchestrator.verbs.collect_logs import collect_logs
+
+            where = Out(out, language or "en")
+            return collect_logs(logs, report(), face.voice, where)
+    from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 
+    where = Out(out, language or "en")
     return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 

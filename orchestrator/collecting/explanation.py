@@ -7,11 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from orchestrator import errors, words
-from orchestrator.collecting import logs, publications
+from orchestrator.collecting import logs
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.sweep import measured
-from orchestrator.measuring import case_facts
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
@@ -104,16 +103,14 @@ def of_logs(folder: Path, reading: Reading, name: str) -> Explanation:
         UsageError: as of ``explained``; NO-LOGS, NO-WORKLOAD, NO-RULE.
         LocalError: LOG-RIGHTS.
     """
-    workload = reading.resolved()
-    draft = report_on(folder, workload, reading.window)
-    report = case_facts.completed(draft, workload, publications.shipped())
+    report = report_on(folder, reading)
     trials = [
         Trial(it.trial, it.repeat, result.case, it.trial, 0, 0, report.names.get(result.case, ""))
         for result in report.results
         for it in result.trials
     ]
     above = folder if folder.is_dir() else folder.parent
-    source = _Source(above, workload, reading.window, None)  # the workload's reader has the rule
+    source = _Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
     return _explained(report, _case(trials, name), source)
 
 

@@ -1,15 +1,17 @@
 """Reports on a folder of logs that no sweep made: cases by DLPerf's naming, else by header."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.collecting.logs import read
-from orchestrator.collecting.side_by_side import read_all
+from orchestrator.collecting import publications, side_by_side
+from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk
-from orchestrator.measuring import medians, names, throughputs, validity
+from orchestrator.measuring import case_facts, medians, names, throughputs, validity
 from orchestrator.measuring.validity import LogName, of_case, value
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
@@ -23,23 +25,43 @@ CaseOfLog = tuple[Case, int] | None
 """Case and repeat; None where neither name nor header has the whole case."""
 
 
-def report_on(folder: Path, workload: Workload, window: tuple[int, int] | None) -> Report:
-    """The report on every log below a folder; logs of one case are its trials.
+@contextmanager
+def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
+    """Other processes begin to read every log below a folder; what comes gives the report on them.
 
-    Args:
-        window: None for what each log's reader chooses.
+    Logs of one case are its trials.
 
     Raises:
-        UsageError: NO-LOGS.
+        UsageError: NO-LOGS, NO-WORKLOAD, NO-RULE.
         LocalError: LOG-RIGHTS.
     """
+    workload = reading.resolved()
     paths = _log_files(folder)
-    contents = read_all(paths, lambda path: _read_or_problem(path, workload, window))
-    logs = list(zip(paths, contents, strict=True))
+    read = partial(_read_or_problem, workload=workload, window=reading.window)
+    with side_by_side.begun(paths, read) as contents:
+
+        def report() -> Report:
+            logs = [*zip(paths, contents(), strict=True)]
+            measured = case_facts.completed(
+                _report(folder, workload, logs), workload, publications.shipped()
+            )
+            return replace(measured, commands=(reading.command(measured.source),))
+
+        yield report
+
+
+def report_on(folder: Path, reading: Reading) -> Report:
+    """The same report at once."""
+    with begun(folder, reading) as report:
+        return report()
+
+
+def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]) -> Report:
+    above = folder if folder.is_dir() else folder.parent
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
-        name = _shown(path.relative_to(folder) if folder.is_dir() else Path(path.name))
+        name = _shown(path.relative_to(above))
         if case_of_log is None:
             lone.append(_lone(name, log))
             continue

@@ -4,8 +4,9 @@ import os
 import pickle
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Generic, NoReturn, TypeVar
 
@@ -15,32 +16,69 @@ T = TypeVar("T")
 
 FEW = 50
 """Files; a process for fewer costs more than it saves."""
+PORTIONS = 256
+"""At most: the number of each is a byte."""
 
 
-def read_all(paths: Sequence[Path], read: Callable[[Path], T]) -> list[T]:
-    """What ``read`` makes of files, in their order.
+@contextmanager
+def begun(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
+    """Other processes begin to read files; what comes reads with them, and returns all results.
 
-    What a process of its own could not finish, whyever, is read here; so errors are raised here.
+    These are what ``read`` makes of the files, in their order. What a process of its own could not
+    finish, whyever, is read here; so errors are raised here.
     """
-    count = min(len(os.sched_getaffinity(0)), len(paths) // FEW)
-    if count < 2:
-        return [read(path) for path in paths]
+    portions = _Portions(paths, read)
+    others = min(len(os.sched_getaffinity(0)), len(paths) // FEW) - 1
     with ExitStack() as stack:
-        shares = [stack.enter_context(_Share(paths[at::count], read)) for at in range(1, count)]
-        results = [[read(path) for path in paths[::count]], *(share.results() for share in shares)]
-    return [results[at % count][at // count] for at in range(len(paths))]
+        stack.callback(portions.close)
+        processes = [stack.enter_context(_Process(portions)) for _ in range(others)]
+
+        def results() -> list[T]:
+            found = dict(portions)
+            for process in processes:
+                found.update(process.results())
+            return [
+                result
+                for number in range(portions.count)
+                for result in found.get(number) or portions.read(number)
+            ]
+
+        yield results
 
 
-class _Share(Generic[T]):
-    """Files that a process of their own reads; it ends with the context."""
+class _Portions(Generic[T]):
+    """Files by portions; whoever goes through them is given those that nobody else has taken."""
 
     def __init__(self, paths: Sequence[Path], read: Callable[[Path], T]) -> None:
         self._paths = paths
         self._read = read
+        self._size = -(-len(paths) // PORTIONS) or 1
+        self.count = -(-len(paths) // self._size)
+        self._numbers, numbers = os.pipe()
+        os.write(numbers, bytes(range(self.count)))
+        os.close(numbers)
+
+    def __iter__(self) -> Iterator[tuple[int, list[T]]]:
+        while number := os.read(self._numbers, 1):
+            yield number[0], self.read(number[0])
+
+    def read(self, number: int) -> list[T]:
+        start = number * self._size
+        return [self._read(path) for path in self._paths[start : start + self._size]]
+
+    def close(self) -> None:
+        os.close(self._numbers)
+
+
+class _Process(Generic[T]):
+    """A process of its own that reads portions; it ends with the context."""
+
+    def __init__(self, portions: _Portions[T]) -> None:
+        self._portions = portions
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the context
         self._pid = 0
 
-    def __enter__(self) -> "_Share[T]":
+    def __enter__(self) -> "_Process[T]":
         self._pid = os.fork()
         if not self._pid:
             self._work()
@@ -53,22 +91,21 @@ class _Share(Generic[T]):
         self._file.close()
 
     def _work(self) -> NoReturn:
-        """Read them all in the new process, which leaves nothing but their results."""
+        """Read in the new process, which leaves nothing but its results."""
         try:
             for number in REQUESTS:
                 signal.signal(number, signal.SIG_DFL)
-            pickle.dump([self._read(path) for path in self._paths], self._file)
+            for portion in self._portions:
+                pickle.dump(portion, self._file)
+            pickle.dump(None, self._file)
             self._file.flush()
             os._exit(0)
         finally:
             os._exit(1)
 
-    def results(self) -> list[T]:
-        """Of the process, once it has ended; of its files, if it failed."""
+    def results(self) -> Iterable[tuple[int, list[T]]]:
+        """By the numbers of portions, once the process has ended; none if it failed."""
         _, status = os.waitpid(self._pid, 0)
         self._pid = 0
-        if status:
-            return [self._read(path) for path in self._paths]
         self._file.seek(0)
-        found: list[T] = pickle.load(self._file)
-        return found
+        return () if status else iter(partial(pickle.load, self._file), None)

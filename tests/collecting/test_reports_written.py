@@ -10,7 +10,6 @@ import pytest
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.report import markdown
-from orchestrator.workloads import find
 from tests import ROOT, SAMPLES
 from tests.conftest import Place
 
@@ -151,20 +150,18 @@ def test_published_results_are_listed(place: Place) -> None:
 
 def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Path) -> None:
     """By their own clocks, which say no zone; a log without one is counted, never dated."""
-    tensorflow, gpt = find("ngc_tensorflow_rn50"), find("oneflow_gpt")
-    assert tensorflow
-    assert gpt
+    tensorflow = Reading("ngc_tensorflow_rn50", window=None, rule=None)
     names = ("2020-12-18_be362d9_tf_gpu1_fp32_bs128", "2022-12-05_e500619_tf_gpu1_amp_bs256")
     for name in names:
         log = SAMPLES / f"logs-tf-rn50/paddleperf_{name}.txt"
         (tmp_path / log.name).write_bytes(log.read_bytes())
     first, last = "2020-12-16 07:21:56", "2022-11-24 04:01:45"
-    text = markdown(report_on(tmp_path, tensorflow, None))
+    text = markdown(report_on(tmp_path, tensorflow))
     assert f"- When: first steps of the logs from {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
-    text = markdown(report_on(tmp_path, tensorflow, None))
+    text = markdown(report_on(tmp_path, tensorflow))
     assert f" to {last}, by their own clocks; logs that do not tell it: 1\n" in text
-    text = markdown(report_on(tmp_path / log.name, tensorflow, None))
+    text = markdown(report_on(tmp_path / log.name, tensorflow))
     assert f"- When: first step of the logs at {last}, by their own clocks\n" in text
-    text = markdown(report_on(SAMPLES / "logs-oneflow-gpt", gpt, None))
+    text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))
     assert "- When: not known: no log tells it\n" in text

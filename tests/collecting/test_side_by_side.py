@@ -3,14 +3,15 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
-from orchestrator.collecting.side_by_side import FEW, read_all
+from orchestrator.collecting.side_by_side import FEW, PORTIONS, begun
 from orchestrator.signals import REQUESTS, Signals, Stopped
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -56,30 +57,61 @@ def children() -> Children:
     return Children()
 
 
+def read_all(paths: Sequence[Path], read: Callable[[Path], object]) -> list[object]:
+    with begun(paths, read) as results:
+        return results()
+
+
 def test_all_files_are_read_in_their_order_by_several_processes(
-    paths: list[Path], children: Children
+    paths: list[Path], tmp_path: Path, children: Children
 ) -> None:
     """Each name with the process that read it; none is left."""
-    found = read_all(paths, lambda path: (path.read_text(), os.getpid()))
+    readers = tmp_path / "readers"
+    readers.mkdir()
+
+    def read(path: Path) -> tuple[str, int]:
+        (readers / str(os.getpid())).touch()
+        wait_for(lambda: len(list(readers.iterdir())) == 4, "four processes that read")
+        return path.read_text(), os.getpid()
+
+    with begun(paths, read) as results:
+        found = results()
     assert [name for name, _ in found] == [path.name for path in paths]
-    assert len({pid for _, pid in found}) == 4
+    assert {str(pid) for _, pid in found} == {path.name for path in readers.iterdir()}
     assert os.getpid() in {pid for _, pid in found}
     assert children() == []
 
 
-def test_a_few_files_are_read_here(paths: list[Path]) -> None:
+def test_others_read_while_this_process_does_something_else(
+    paths: list[Path], children: Children
+) -> None:
+    """They have read everything before it asks for the results."""
+    with begun(paths, lambda _: os.getpid()) as results:
+        wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
+        assert os.getpid() not in results()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2 * FEW - 1])
+def test_a_few_files_are_read_here(paths: list[Path], count: int) -> None:
     """A process costs more than it saves."""
-    assert set(read_all(paths[: 2 * FEW - 1], lambda _: os.getpid())) == {os.getpid()}
-    assert read_all([], lambda _: os.getpid()) == []
+    assert read_all(paths[:count], lambda _: os.getpid()) == [os.getpid()] * count
 
 
-def test_what_a_killed_process_read_is_read_again(paths: list[Path]) -> None:
+@pytest.mark.parametrize("count", [PORTIONS - 1, PORTIONS, PORTIONS + 1, 3 * PORTIONS - 1])
+def test_any_number_of_files_is_read_whole(count: int) -> None:
+    """However many there are in a portion."""
+    paths = [Path(str(number)) for number in range(count)]
+    assert read_all(paths, str) == list(map(str, range(count)))
+
+
+def test_what_killed_processes_read_is_read_again(paths: list[Path], children: Children) -> None:
     """As the kernel does it where memory runs out."""
     here = os.getpid()
 
     def read(path: Path) -> str:
-        if os.getpid() != here and path.name in ("1.log", "101.log"):
+        if os.getpid() != here:
             os.kill(os.getpid(), signal.SIGKILL)
+        wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
         return path.read_text()
 
     assert read_all(paths, read) == [path.name for path in paths]
@@ -93,9 +125,15 @@ def test_an_error_of_a_process_is_raised_here(paths: list[Path], children: Child
             raise errors.LogError("no such log", code="READ")
         return path.name
 
-    with pytest.raises(errors.LogError, match="no such log"):
-        read_all(paths, read)
+    with begun(paths, read) as results:
+        wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
+        with pytest.raises(errors.LogError, match="no such log"):
+            results()
     assert children() == []
+
+
+def _has_ended(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.usefixtures("requests_taken")
@@ -106,7 +144,7 @@ def test_ctrl_c_ends_all_processes_at_once(paths: list[Path], children: Children
     def read(path: Path) -> str:
         if os.getpid() != here:
             time.sleep(60)
-        elif path == paths[0]:
+        else:
             for pid in children():
                 os.kill(pid, signal.SIGINT if pid % 2 else signal.SIGUSR1)
             os.kill(here, signal.SIGINT)
