@@ -1,30 +1,28 @@
 """Speaking to a person, or to a program that asked for JSON: lines, results, tables, errors."""
 
-import contextlib
 import errno
-import io
 import json
-import os
 import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
-
-from rich.console import Console
-from rich.status import Status
-from rich.text import Text
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from orchestrator import errors, nodeset, words
-from orchestrator.console import results, tables
-from orchestrator.console.view import View
-from orchestrator.model.attempt import Attempt
-from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Plan
-from orchestrator.model.report import Report
-from orchestrator.model.site import Finding
+
+if TYPE_CHECKING:  # a program that requested JSON does not wait for rich, nor for what it shows
+    from rich.status import Status
+
+    from orchestrator.console.terminal import Stream
+    from orchestrator.console.view import View
+    from orchestrator.model.attempt import Attempt
+    from orchestrator.model.experiment import Method
+    from orchestrator.model.plan import Plan
+    from orchestrator.model.report import Report
+    from orchestrator.model.site import Finding
 
 WORKING_EVERY_S = 10.0
-PLAIN_COLUMNS = 200
 # Control characters, and those that turn the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -32,26 +30,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 def harmless(text: str) -> str:
     """The text with control characters escaped; it may come from a node or a log."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
-
-
-class _Quiet(io.TextIOWrapper):
-    """Standard error whose reader may be gone, which must not stop a sweep."""
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
-            return super().write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            super().flush()
-
-
-class _Out(Console):
-    """Standard output; a reader that has gone away is an error of ours to handle, not rich's."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
 
 
 class Voice:
@@ -63,14 +41,21 @@ class Voice:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = _Out(highlight=False, soft_wrap=True)
-        if not self._out.is_terminal:  # a file or a pipe has no width to fold to
-            self._out = _Out(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
-        quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
-        self._err = Console(file=quiet, highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._worked = time.monotonic()
         self._on_terminal = sys.stdout.isatty()
+
+    @cached_property
+    def _out(self) -> "Stream":
+        from orchestrator.console import terminal
+
+        return terminal.output()
+
+    @cached_property
+    def _err(self) -> "Stream":
+        from orchestrator.console import terminal
+
+        return terminal.progress()
 
     def is_unheard(self, error: OSError) -> bool:
         """Whether the error means that standard output has lost its reader or its terminal."""
@@ -79,11 +64,13 @@ class Voice:
 
     def line(self, text: str) -> None:
         """Print one line on standard error."""
-        self._err.print(Text(harmless(text)))
+        self._err.say(harmless(text))
 
     def working(self, text: str) -> None:
         """Show the progress of a long step: a live line on a terminal, else one every 10 s."""
-        if self._err.is_terminal and not self.as_json:
+        if not self.as_json and self._err.is_terminal:
+            from rich.text import Text
+
             if self._status is None:
                 self._status = self._err.status("")
                 self._status.start()
@@ -101,10 +88,14 @@ class Voice:
     def result(self, text: str) -> None:
         """Print lines of a result on standard output; nothing with ``as_json``."""
         if not self.as_json:
-            self._out.print(Text(harmless(text)))
+            self._out.say(harmless(text))
 
     def sentences(self, lines: Iterable[str]) -> None:
         """Print lines as results; on a terminal they wrap between words."""
+        if self.as_json:
+            return
+        from orchestrator.console import tables
+
         width = self._out.width if self._out.is_terminal else sys.maxsize
         for line in lines:
             self.result(tables.wrapped(line, width))
@@ -125,7 +116,7 @@ class Voice:
     def error(self, error: errors.DlperfError) -> None:
         """Print an error on standard error, and with ``as_json`` as the document too."""
         for line in str(error).splitlines():
-            self._err.print(Text(harmless(line)))
+            self._err.say(harmless(line))
         self.document({"exit_code": error.exit_code, "errors": error.documents()})
 
     def table(
@@ -142,19 +133,21 @@ class Voice:
         """
         if self.as_json or not rows:
             return
+        from orchestrator.console import tables
+
         cells = [[harmless(cell) for cell in row] for row in rows]
         table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
         fitting = tables.fitting(table, self._out.width, spare)
-        self._out.print(Text(table.title))
+        self._out.say(table.title)
         if fitting is None:
             for line in tables.records(table):
-                self._out.print(Text(line))
+                self._out.say(line)
             return
         self._out.print(tables.drawn(fitting), soft_wrap=False)
         if gone := [name for name in table.head if name not in fitting.head]:
             self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
 
-    def findings(self, findings: Sequence[Finding]) -> None:
+    def findings(self, findings: "Sequence[Finding]") -> None:
         """Print a table of findings, equal ones of several nodes in one row."""
         folded: dict[tuple[str, ...], list[str]] = {}
         for finding in findings:
@@ -167,7 +160,7 @@ class Voice:
         head = ("severity", "code", "node", "seen", "expected", "what to do")
         self.table("Findings", head, rows)
 
-    def plan(self, plan: Plan, attempts: Iterable[Attempt]) -> None:
+    def plan(self, plan: "Plan", attempts: "Iterable[Attempt]") -> None:
         """Print every trial's first attempt: command lines, environments, mounts, node ranks."""
         self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
@@ -178,18 +171,22 @@ class Voice:
             for line in _tasks(attempt):
                 self.result(line)
 
-    def results(self, report: Report) -> None:
+    def results(self, report: "Report") -> None:
         """Print the tables of what was measured."""
+        from orchestrator.console import results
+
         for shown in results.tables_of(report):
             self.table(shown.title, shown.head, shown.rows, shown.spare)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
-        live = self._err.is_terminal and not self.as_json
+        from orchestrator.console.view import View
+
+        live = not self.as_json and self._err.is_terminal
         return View(self.line, self._err if live else None, name, total, done)
 
 
-def _tasks(attempt: Attempt) -> Iterable[str]:
+def _tasks(attempt: "Attempt") -> Iterable[str]:
     for task in attempt.tasks:
         yield f"  node {task.node}, node_rank {task.node_rank}, gpus {list(task.gpus) or 'none'}"
         yield f"    argv   {json.dumps(list(task.argv))}"
@@ -200,7 +197,7 @@ def _tasks(attempt: Attempt) -> Iterable[str]:
             yield f"    mount  {mount.source} -> {mount.target} ({mode})"
 
 
-def _method(method: Method) -> str:
+def _method(method: "Method") -> str:
     """How trials are measured, by the keys of a playbook's ``method:``."""
     values = method.model_dump(exclude_none=True)
     shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}

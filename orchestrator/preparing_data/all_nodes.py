@@ -9,7 +9,8 @@ from functools import partial
 from typing import Literal
 
 from orchestrator import errors
-from orchestrator.console import Voice, duration
+from orchestrator.console import Voice
+from orchestrator.console.view import duration
 from orchestrator.datasets import progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.fleet import Answer, ask_all

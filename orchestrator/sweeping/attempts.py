@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
-from orchestrator.console import Row, View
+from orchestrator.console.view import Row, View
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd
 from orchestrator.model.event import Adopted, Ended, Intent

@@ -6,7 +6,7 @@ from functools import partial
 
 from orchestrator import words
 from orchestrator.collecting import settled
-from orchestrator.console import duration
+from orchestrator.console.view import duration
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors, workloads
 from orchestrator.collecting.sweep import measured
-from orchestrator.console import duration
+from orchestrator.console.view import duration
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import NOT_NEEDED, Result

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli import debug_log
-from orchestrator.console import View, view
+from orchestrator.console import view
+from orchestrator.console.view import View
 from tests import ROOT
 from tests.terminal import on_terminal
 

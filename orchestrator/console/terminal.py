@@ -1,0 +1,50 @@
+"""Standard output and standard error as rich writes to them."""
+
+import contextlib
+import io
+import os
+import sys
+
+from rich.console import Console
+from rich.text import Text
+
+PLAIN_COLUMNS = 200
+
+
+class _Quiet(io.TextIOWrapper):
+    """Standard error whose reader may be gone, which must not stop a sweep."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().flush()
+
+
+class Stream(Console):
+    """A stream to people; a reader that has gone away is an error of ours to handle, not rich's."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+    def say(self, text: str) -> None:
+        """Print lines as they are."""
+        self.print(Text(text))
+
+
+def output() -> Stream:
+    """Standard output."""
+    out = Stream(highlight=False, soft_wrap=True)
+    if out.is_terminal:
+        return out
+    # A file or a pipe has no width to fold to.
+    return Stream(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
+
+
+def progress() -> Stream:
+    """Standard error."""
+    quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
+    return Stream(file=quiet, highlight=False, soft_wrap=True)
