@@ -92,9 +92,11 @@ def test_others_read_while_this_process_does_something_else(
 
 
 @pytest.mark.parametrize("count", [0, 1, 2 * FEW - 1])
-def test_a_few_files_are_read_here(paths: list[Path], count: int) -> None:
+def test_a_few_files_are_read_here(paths: list[Path], count: int, children: Children) -> None:
     """A process costs more than it saves."""
-    assert read_all(paths[:count], lambda _: os.getpid()) == [os.getpid()] * count
+    with begun(paths[:count], lambda _: os.getpid()) as results:
+        assert children() == []
+        assert results() == [os.getpid()] * count
 
 
 @pytest.mark.parametrize("count", [PORTIONS - 1, PORTIONS, PORTIONS + 1, 3 * PORTIONS - 1])
