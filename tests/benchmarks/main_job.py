@@ -43,7 +43,10 @@ HEADER = (
 def main() -> None:
     """Print every figure."""
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    # As after an installation, where modules are compiled once and not at every start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="dlperf-benchmark-") as folder:
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/compiled"
         started_s = startup()
         overhead(Path(folder) / "place", started_s)
         reading(Path(folder) / "logs")
