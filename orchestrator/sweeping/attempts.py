@@ -8,12 +8,11 @@ from dataclasses import replace
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
 from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, GangEnd
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
-from orchestrator.pool import Pool
 from orchestrator.retries import ATTEMPTS
 from orchestrator.state.files import now
 from orchestrator.sweeping import gather, lanes, outcomes, service_files
@@ -219,7 +218,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     silent = [end.node for end in gang.ends if end.why == "unreachable"]
     if silent:  # before it is cleared, which asks these nodes once more and takes a while
         campaign.voice.line(f"no answer from {nodeset.fold(silent)}; other tasks were ended")
-    missing = _cleared(campaign, attempt, gang)
+    missing = gather.clear_and_bring(campaign.sweep, campaign.scheduler, attempt, gang)
     campaign.scheduler.check()
     if gang.reason == "done" and missing:
         return _close(campaign, trial, attempt, Judgement("infra-lost", missing, gang))
@@ -228,26 +227,6 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         return _close(campaign, trial, attempt, judgement)
     state, problem = outcomes.failure(campaign, attempt, gang)
     return _close(campaign, trial, attempt, Judgement(state, (problem, *missing), gang))
-
-
-def _cleared(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[Problem, ...]:
-    """End what is left of a gang and copy its files; what of them is missing.
-
-    Where all tasks have told their ends, their files are copied meanwhile: nothing of them changes.
-
-    Raises:
-        LeftoverError: a process or container of the attempt could not be ended.
-    """
-    pool = Pool(1)
-    clearing = pool.submit(lambda: campaign.scheduler.clear(attempt))
-    pool.close()
-    try:
-        if gang.reason != "done" or not all(end.sha256 for end in gang.ends):
-            clearing.result()
-        cleared = clearing.result
-        return gather.bring(campaign.sweep, campaign.scheduler, attempt, gang.ends, cleared)
-    finally:
-        clearing.result()
 
 
 def _close(

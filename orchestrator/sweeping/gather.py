@@ -7,9 +7,10 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.fleet import ask_all
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
+from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import replacing, write
@@ -67,6 +68,28 @@ def bring(
         for answer in answers
         if answer.error is not None
     )
+
+
+def clear_and_bring(
+    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, gang: GangEnd
+) -> tuple[Problem, ...]:
+    """End what is left of a gang and copy its files; what of them is missing.
+
+    Where all tasks have told their ends, their files are copied meanwhile: nothing of them changes.
+    A service may have told none, even of a gang that is done.
+
+    Raises:
+        LeftoverError: a process or container of the attempt could not be ended.
+    """
+    pool = Pool(1)
+    clearing = pool.submit(lambda: scheduler.clear(attempt))
+    pool.close()
+    try:
+        if gang.reason != "done" or not all(end.sha256 for end in gang.ends):
+            clearing.result()
+        return bring(sweep, scheduler, attempt, gang.ends, clearing.result)
+    finally:
+        clearing.result()
 
 
 def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:

@@ -1,6 +1,7 @@
 """Services of a gang: an sshd of the attempt's own for mpirun, ended when the ranks have ended."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,9 +16,11 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout, places
-from orchestrator.sweeping import service_files
+from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import gather, service_files
 from orchestrator.transports.local import LocalTransport
 from tests.sshd import free_port
+from tests.sweeping.elsewhere import sweep_in
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
@@ -64,10 +67,14 @@ class Pair:
         service_files.bring(self.scheduler, attempt)
         before()
         try:
-            assert self.scheduler.launch(attempt, LIMITS)
-            return self.scheduler.wait(attempt, LIMITS, lambda _: None)
+            return self.wait(attempt)
         finally:
             self.scheduler.clear(attempt)
+
+    def wait(self, attempt: Attempt) -> GangEnd:
+        """Its end; what is left of it is not cleared."""
+        assert self.scheduler.launch(attempt, LIMITS)
+        return self.scheduler.wait(attempt, LIMITS, lambda _: None)
 
     def log(self, attempt: Attempt) -> str:
         """What the leader printed."""
@@ -164,6 +171,52 @@ def test_different_folders_are_refused(pair: Pair) -> None:
     with pytest.raises(errors.UnfitError, match="/elsewhere") as raised:
         service_files.bring(pair.scheduler, moved)
     assert raised.value.code == "FOLDERS"
+
+
+# Asked to end, it kills its supervisor, which then tells no end, and goes on.
+WRITES_ON = """
+go_on() { kill -KILL $PPID; while :; do echo still here; sleep 0.02; done; }
+trap go_on TERM
+while :; do sleep 0.1; done
+"""
+
+
+def test_a_service_that_writes_on_is_ended_before_its_log_is_copied(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gang is done, but nobody said how long that log is; a copy meanwhile would be too short.
+
+    Its node takes a while to find what it must end.
+    """
+    attempt, sweep = pair.attempt("true", service=WRITES_ON), sweep_in(pair.folder / "state")
+    gang = pair.wait(attempt)
+    assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "lost"])
+    slow = pair.folder / "bin" / "grep"
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\nsleep 0.3\nexec {shutil.which("grep")} "$@"\n')
+    slow.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    assert gather.clear_and_bring(sweep, pair.scheduler, attempt, gang) == ()
+    assert _copy(sweep, attempt) == _there(attempt) != b""
+
+
+def test_what_a_service_says_as_it_ends_is_copied(pair: Pair) -> None:
+    """Its supervisor tells its end after that, and its log is copied while nodes are cleared."""
+    last = "trap 'seq 100000; exit' TERM; while :; do sleep 0.1; done"
+    attempt, sweep = pair.attempt("true", service=last), sweep_in(pair.folder / "state")
+    gang = pair.wait(attempt)
+    assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "stopped"])
+    assert gather.clear_and_bring(sweep, pair.scheduler, attempt, gang) == ()
+    assert _copy(sweep, attempt) == _there(attempt)
+    assert _copy(sweep, attempt).endswith(b"\n100000\n")
+
+
+def _copy(sweep: Sweep, attempt: Attempt) -> bytes:
+    return (sweep.attempt_folder(attempt.trial, attempt.number) / "r1.log").read_bytes()
+
+
+def _there(attempt: Attempt) -> bytes:
+    return Path(attempt.folder(attempt.tasks[1]), "r1.log").read_bytes()
 
 
 def _carries(process: Path, token: str) -> bool:
