@@ -49,6 +49,17 @@ def pass_on(
     return lacking
 
 
+def onward_s(stall_s: float, behind: int) -> float:
+    """Seconds in which the next node takes nothing, until a node gives it up.
+
+    Each gives up the next one later than that one gives up those behind it, and its own Docker.
+
+    Args:
+        behind: how many nodes there are behind the one that waits.
+    """
+    return 2 * stall_s + 2 * behind
+
+
 class _Post:
     """The program on a node, and the words that callers must say and hear."""
 
@@ -78,8 +89,7 @@ class _Post:
             "call_s": deadlines.CALL_S,
             "beat_s": deadlines.CARRY_BEAT_S,
             "stall_s": self._patience.stall_s,
-            # Each gives up the next one later than that one gives up those behind it.
-            "onward_s": 2 * self._patience.stall_s + 2 * behind,
+            "onward_s": onward_s(self._patience.stall_s, behind),
             "work_s": self._patience.work_s,
         }
         with suppress(OSError, errors.NodeError):

@@ -15,6 +15,7 @@ from threading import Timer
 
 import pytest
 
+from orchestrator.provisioning.node_to_node import onward_s
 from orchestrator.runtimes import hand_on
 from tests.sshd import free_port
 from tests.waiting import wait_for
@@ -244,6 +245,27 @@ def test_a_next_node_that_stalls_is_cut_off_and_told(posts: list[Post], tmp_path
             assert source.says() == "end handed"
             assert one.says() == "end cut"
     assert (tmp_path / "one").stat().st_size == FAR_MORE
+
+
+def test_a_last_node_that_stalls_costs_none_of_those_before_it(
+    posts: list[Post], tmp_path: Path
+) -> None:
+    """All of the chain wait then; the one before it gives it up first, and the others go on."""
+    source, one, two, _ = posts
+    assert 1 < onward_s(1, behind=1) < onward_s(1, behind=2) < onward_s(1, behind=3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stalls = ("127.0.0.1", server.getsockname()[1], "a" * 32, "b" * 32)
+        two.tell(taking(tmp_path / "two"), stalls, onward_s=onward_s(1, behind=1))
+        one.tell(taking(tmp_path / "one"), two.called, onward_s=onward_s(1, behind=2))
+        giving = ("head", "-c", str(FAR_MORE), "/dev/zero")
+        source.tell(giving, one.called, onward_s=onward_s(1, behind=3))
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(b"b" * 32)
+            chain = (source, one, two)
+            assert [post.says() for post in chain] == ["next 0"] * 3
+            assert [post.says() for post in chain] == ["end handed", "end handed", "end cut"]
+    assert [(tmp_path / name).stat().st_size for name in ("one", "two")] == [FAR_MORE] * 2
 
 
 def test_a_docker_that_gives_no_more_ends_the_chain(posts: list[Post], tmp_path: Path) -> None:
