@@ -28,6 +28,7 @@ need srun slurm-client
 need munged munge
 need zsh zsh # where completion is tried
 need tmux tmux
+need locale-gen locales # a node that writes 1,5
 while [ $# -gt 0 ]; do
     need "$1" "$2"
     shift 2
