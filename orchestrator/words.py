@@ -69,6 +69,18 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def duration(seconds: float) -> str:
+    """``H:MM:SS``, or ``M:SS`` below an hour."""
+    whole = int(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def limit(seconds: float) -> str:
+    """A limit of time for a person: ``1.5 s``, ``900 s``; from an hour on ``4:00:00``."""
+    return duration(seconds) if seconds >= 3600 else f"{seconds:g} s"
+
+
 def size(size_bytes: int) -> str:
     """So much data for a person: ``512 B``, ``1.5 KiB``, ``377 GiB``; three digits that count."""
     amount, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")

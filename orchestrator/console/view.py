@@ -10,14 +10,9 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from orchestrator.words import duration
+
 PLAIN_EVERY_S = 30.0
-
-
-def duration(seconds: float) -> str:
-    """``H:MM:SS``, or ``M:SS`` below an hour."""
-    whole = int(seconds)
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
 class Row:

@@ -8,6 +8,7 @@ from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric
 from orchestrator.model.problem import Problem
+from orchestrator.words import limit
 
 LAST_SIGNAL = 64
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
@@ -52,10 +53,10 @@ def by_others(gang: GangEnd, method: Method) -> tuple[str, Problem] | None:
             return "interrupted", Problem(*LOST["preempted"])
         return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
     if gang.reason == "stalled":
-        silence = f"no task printed anything for {method.stall_limit_s:g} s"
+        silence = f"no task printed anything for {limit(method.stall_limit_s)}"
         return "infra-lost", Problem("STALLED", f"{silence}, which is method.stall_limit_s")
     if gang.reason == "deadline":
-        ran = f"it ran longer than {method.time_limit_s:g} s"
+        ran = f"it ran longer than {limit(method.time_limit_s)}"
         return "infra-lost", Problem("DEADLINE", f"{ran}, which is method.time_limit_s")
     if gang.reason in FAILED and gang.first is not None:
         code, words = FAILED[gang.reason]

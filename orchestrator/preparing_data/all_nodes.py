@@ -10,7 +10,6 @@ from typing import Literal
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.console.view import duration
 from orchestrator.datasets import progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.fleet import Answer, ask_all
@@ -18,6 +17,7 @@ from orchestrator.pool import Pool
 from orchestrator.preparing_data.one_node import Work, begin, left, prepare
 from orchestrator.preparing_data.plan import Planned, Plans
 from orchestrator.preparing_data.watch import RunningAttempt
+from orchestrator.words import duration
 
 MOST_AT_ONCE = 64
 SHOW_S = 0.5

@@ -168,7 +168,7 @@ def _counted(
     probe: Probe[DataDigest], output: Output, node: str
 ) -> DataDigest | errors.DlperfError:
     if output.exit_code is None:
-        cause = f"it was not counted in {DATA_COUNT_S:g} s"
+        cause = f"it was not counted in {words.limit(DATA_COUNT_S)}"
         return errors.CommandTimedOut(cause, code="TIMEOUT", node=node)
     done = Completed(output.exit_code, output.out.encode(), output.err.encode())
     try:

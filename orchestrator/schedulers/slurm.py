@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors, nodeset
+from orchestrator import errors, nodeset, words
 from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
@@ -217,17 +217,17 @@ class Slurm:
         needed_s = request.time_s + LEFT_S
         if left_s is None or left_s >= needed_s:
             return
-        needed = f"an attempt may take {request.time_s:g} s, and {LEFT_S} s are for ending"
+        needed = f"an attempt may take {words.limit(request.time_s)}, and {LEFT_S} s are for ending"
         limit_s = slurm_queue.time_limit_s(job)
         if limit_s is not None and limit_s < needed_s:
             raise errors.UnfitError(
-                f"jobs have {limit_s} s; {needed}",
+                f"jobs have {words.limit(limit_s)}; {needed}",
                 code="WALLTIME",
                 trial=request.trial,
                 fix="allow more with slurm.time, or less with method.time_limit_s",
             )
         raise errors.TimeOver(
-            f"the job ends in {left_s} s; {needed}",
+            f"the job ends in {words.limit(left_s)}; {needed}",
             code="WALLTIME",
             trial=request.trial,
             fix="run the same command again: it goes on in another job",

@@ -6,7 +6,6 @@ from functools import partial
 
 from orchestrator import words
 from orchestrator.collecting import settled
-from orchestrator.console.view import duration
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
@@ -16,6 +15,7 @@ from orchestrator.sweeping import attempts, gather, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.feed import Ears, Feed
 from orchestrator.sweeping.requested import Requested, counted_words
+from orchestrator.words import duration
 
 LOG_BYTES_PER_ITERATION = 120
 

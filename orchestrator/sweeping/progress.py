@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from orchestrator import errors, workloads
 from orchestrator.collecting.sweep import measured
-from orchestrator.console.view import duration
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers import Scheduler
 from orchestrator.sweeping.observed_sweep import Running
+from orchestrator.words import duration
 
 TAIL_BYTES = 64 << 10
 

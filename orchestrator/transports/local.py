@@ -14,6 +14,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STREAM_END_S
 from orchestrator.transports import Completed, Stream, open_files
+from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
@@ -77,7 +78,7 @@ class LocalTransport:
             )
         except subprocess.TimeoutExpired as error:
             raise errors.CommandTimedOut(
-                f"{argv[0]} gave no answer in {timeout_s:g} s",
+                f"{argv[0]} gave no answer in {limit(timeout_s)}",
                 code="TIMEOUT",
                 node=self.node,
             ) from error

@@ -18,6 +18,7 @@ from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused, Sftp
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports.known_hosts import HostKey
+from orchestrator.words import limit
 
 __all__ = ["SshTarget", "SshTransport", "offered_key"]
 
@@ -60,7 +61,9 @@ class SshTransport:
                 stream.close()
                 session.prove()
                 raise errors.CommandTimedOut(
-                    f"{argv[0]} gave no answer in {timeout_s:g} s", code="TIMEOUT", node=self.node
+                    f"{argv[0]} gave no answer in {limit(timeout_s)}",
+                    code="TIMEOUT",
+                    node=self.node,
                 ) from error
         if status == -1:
             raise session.lost(argv[0])

@@ -16,6 +16,7 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.transports import Completed, Stream
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
+from orchestrator.words import limit
 
 GATHER_S = 0.01  # questions that come within this time become one step
 # One task a node; every step may use what other steps use. Its answer says which node it is.
@@ -132,7 +133,7 @@ class Steps:
                 start_new_session=True,
             )
         except subprocess.TimeoutExpired as error:
-            return answers(argv, error.stdout or b""), f"its step did not end in {limit_s:g} s"
+            return answers(argv, error.stdout or b""), f"its step did not end in {limit(limit_s)}"
         except OSError as error:
             return {}, f"srun cannot be started: {error.strerror}"
         return answers(argv, done.stdout), done.stderr.decode(errors="replace").strip()
@@ -261,7 +262,7 @@ def _silent(node: str, why: str) -> errors.NodeUnreachable:
 
 def _late(question: _Question) -> errors.CommandTimedOut:
     return errors.CommandTimedOut(
-        f"{question.argv[0]} gave no answer in {question.timeout_s:g} s",
+        f"{question.argv[0]} gave no answer in {limit(question.timeout_s)}",
         code="TIMEOUT",
         node=question.node,
     )

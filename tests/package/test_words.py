@@ -25,6 +25,21 @@ def test_sizes_have_three_digits_that_count(size_bytes: int, text: str) -> None:
     assert words.size(size_bytes) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.5, "1.5 s"), (900, "900 s"), (3599, "3599 s"), (3600, "1:00:00"), (14400, "4:00:00")],
+)
+def test_long_limits_are_told_in_hours(seconds: float, text: str) -> None:
+    """Nobody divides 14400 by 3600."""
+    assert words.limit(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(9.9, "0:09"), (75, "1:15"), (5025, "1:23:45")])
+def test_durations_have_hours_only_where_there_are_any(seconds: float, text: str) -> None:
+    """As a stopwatch shows them."""
+    assert words.duration(seconds) == text
+
+
 def test_two_sizes_that_differ_read_otherwise() -> None:
     """What a finding saw and what it needed, though both be 64 GiB for a person."""
     gib = 1 << 30
