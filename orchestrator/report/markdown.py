@@ -12,6 +12,7 @@ from orchestrator.report import (
     gpus,
     groups,
     headline,
+    labels,
     machines,
     node_speeds,
     placements,
@@ -94,7 +95,7 @@ def _results(page: Page) -> Iterable[str]:
             by_gpus = page.report.layout.kind == "gpus"
             yield from (page.heading("final"), _unit(page))
             yield gpus.final(page) if by_gpus else placements.final(page)
-        yield from (page.heading("sureness"), cells.sureness(page))
+        yield from (page.heading(labels.of_sureness(page.report)), cells.sureness(page))
     if page.report.lone:
         yield from (page.heading("lone"), _lone(page))
 

@@ -52,7 +52,13 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
-    "sureness": ("Spread, Transport and Published Results", "离散度、传输方式与公布值"),
+    "sureness": ("Spread", "离散度"),
+    "sureness.transport": ("Spread and Transport", "离散度与传输方式"),
+    "sureness.published": ("Spread and Published Results", "离散度与公布值"),
+    "sureness.transport.published": (
+        "Spread, Transport and Published Results",
+        "离散度、传输方式与公布值",
+    ),
     "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
     "head.series": ("series", "系列"),
     "head.median": ("median", "中位数"),

@@ -77,7 +77,7 @@ def test_a_single_trial_has_no_spread_and_no_interval_in_any_file() -> None:
     assert [row[name] for name in (*columns, "interval_coverage")] == ["802.9", "", "", "", ""]
     (result,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert [result[name] for name in ("median", "spread", "interval")] == [802.9, None, None]
-    heading = "Spread, Transport and Published Results"
+    heading = "Spread"
     (_, cells) = tables(section(report.markdown(found), heading))[0]
     assert cells == ["1x1", "n/a", "n/a"]
 

@@ -129,7 +129,7 @@ def _sureness(page: Page) -> Element:
         "transport",
     )
     cells = [_sure(page, result) for result in page.report.results]
-    return table(page, page.say("sureness"), *filled(page.heads(*keys), cells))
+    return table(page, page.say(labels.of_sureness(page.report)), *filled(page.heads(*keys), cells))
 
 
 def _sure(page: Page, result: Result) -> Row:
