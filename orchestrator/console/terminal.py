@@ -46,5 +46,6 @@ def output() -> Stream:
 
 def progress() -> Stream:
     """Standard error."""
-    quiet = _Quiet(os.fdopen(os.dup(2), "wb"), encoding=sys.stderr.encoding, errors="replace")
+    raw = os.fdopen(2, "wb", closefd=False)
+    quiet = _Quiet(raw, encoding=sys.stderr.encoding, errors="replace")
     return Stream(file=quiet, highlight=False, soft_wrap=True)
