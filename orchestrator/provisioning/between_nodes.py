@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
@@ -11,7 +11,7 @@ from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
 from orchestrator.model.node import Node
-from orchestrator.model.site import DataDigest, Finding
+from orchestrator.model.site import DataDigest, Finding, NodeFacts
 from orchestrator.probes import Probe, data, reach, sections
 from orchestrator.probes.reach import Heard
 from orchestrator.probes.sections import Output, Section
@@ -30,21 +30,23 @@ class Between:
     data: Mapping[str, Mapping[str, DataDigest]]
 
 
-def looked(fleet: Fleet, voice: Voice, *, recount: bool) -> Between:
+def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool) -> Between:
     """Whether nodes reach each other, and what their data sets hold.
 
     Args:
+        facts: by node; what they do not show as present is no more looked at, lest it hang again.
         recount: count the files of data sets anew, and use no count kept on nodes.
 
     Raises:
         NodeError: a node stopped answering.
     """
     unreached = _unreached(fleet)
-    digests, unreadable = _data(fleet, voice, fresh=recount)
+    nodes = [_present(node, facts[node.name]) for node in fleet.cluster.members]
+    digests, unreadable = _data(fleet, voice, nodes, fresh=recount)
     between = _judged(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
         # The kept count may be from before the data set was repaired.
-        digests, unreadable = _data(fleet, voice, fresh=True)
+        digests, unreadable = _data(fleet, voice, nodes, fresh=True)
         between = _judged(digests)
     return Between((*unreached, *between, *unreadable), digests)
 
@@ -127,11 +129,17 @@ def _asked(fleet: Fleet, node: str, asked: Sequence[Section]) -> Mapping[str, Ou
     return probing.ask(fleet.transports[node], probe, sections.timeout_s(asked))
 
 
+def _present(node: Node, facts: NodeFacts) -> Node:
+    """The node with those of its data sets only that are there."""
+    there = {name: path for name, path in node.data.items() if facts.data.get(name) == "present"}
+    return replace(node, data=there)
+
+
 def _data(
-    fleet: Fleet, voice: Voice, *, fresh: bool
+    fleet: Fleet, voice: Voice, members: Sequence[Node], *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """By data set and node: what it holds; and findings for those that could not be read."""
-    nodes = {node.name: node for node in fleet.cluster.members if node.data}
+    nodes = {node.name: node for node in members if node.data}
     names = dict.fromkeys(name for node in nodes.values() for name in node.data)
     digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
     unreadable: list[Finding] = []

@@ -211,7 +211,8 @@ def _looked_into(
     The second is missing where a node stopped answering, which is told.
     """
     pool = Pool(1)
-    looking = pool.submit(lambda: between_nodes.looked(fleet, voice, recount=recount))
+    facts = site.nodes
+    looking = pool.submit(lambda: between_nodes.looked(fleet, voice, facts, recount=recount))
     pool.close()
     names = request.images.names if fleet.engines and not request.cluster.from_files else ()
     try:
