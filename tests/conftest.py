@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from orchestrator.runtimes.engine import Engine
-from tests import TESTS
+from tests import TESTS, proc
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
@@ -166,7 +166,7 @@ class Place:
             for kind in ("TASK", "SUPERVISOR")
         ]
         found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
+        for path in proc.files("environ"):
             try:
                 content = path.read_bytes()
             except OSError:

@@ -22,6 +22,7 @@ from pathlib import Path
 from orchestrator.deadlines import Patience
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
+from tests import proc
 from tests.waiting import PATIENCE_S, wait_for
 
 IMAGE = "tiny:1"
@@ -118,7 +119,7 @@ class Dockerd:
     def shims(self, container: str = "") -> tuple[int, ...]:
         """The processes between containerd and a container, given by id, or all of them."""
         found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        for path in proc.files("cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_text()
                 if f"{self.folder}/containerd.sock" in words and container in words:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests import proc
 from tests.cluster.place import STANDARD_PATH, Place, TestbedError
 
 PATIENCE_S = 60.0
@@ -100,7 +101,7 @@ def _kill(pid: int) -> None:
 
 
 def _environments() -> Iterator[tuple[int, bytes]]:
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for path in proc.files("environ"):
         try:
             yield int(path.parent.name), path.read_bytes()
         except OSError:

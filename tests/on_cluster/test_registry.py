@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.provisioning import saved_image
+from tests import proc
 from tests.cluster import Cluster, Node
 from tests.virtual import Desk
 from tests.waiting import wait_for
@@ -59,7 +60,7 @@ def command_lines() -> Iterator[set[bytes]]:
 
     def look() -> None:
         while not over.wait(0.01):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+            for path in proc.files("cmdline"):
                 try:
                     seen.add(path.read_bytes())
                 except OSError:

@@ -15,6 +15,7 @@ from orchestrator import errors
 from orchestrator.model.facts import Silent
 from orchestrator.probes import sections
 from orchestrator.probes.sections import Output, Section
+from tests import proc
 from tests.waiting import wait_for
 
 NONCE = f"c0ffee{os.getpid()}"
@@ -76,7 +77,7 @@ def test_hanging_program_delays_no_other_and_is_named() -> None:
 def running(script: str) -> list[Path]:
     """Processes that are a shell with this script."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc.files("cmdline"):
         with contextlib.suppress(OSError):
             if script.encode() in path.read_bytes().split(b"\0"):
                 found.append(path)

@@ -20,6 +20,7 @@ from orchestrator.model.image import Image
 from orchestrator.provisioning.apply import held
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
+from tests import proc
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for
 
@@ -53,7 +54,7 @@ def streams(dockerd: Dockerd) -> list[int]:
     """Commands that carry a stream to the engine now."""
     words = f"{dockerd.socket}\0system\0dial-stdio".encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc.files("cmdline"):
         try:
             if words in path.read_bytes():
                 found.append(int(path.parent.name))
@@ -285,7 +286,7 @@ def test_secrets_reach_the_registry_and_nothing_else(dockerd: Dockerd, tmp_path:
 
     def watch() -> None:
         while not done.is_set():
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+            for path in proc.files("cmdline"):
                 try:
                     lines.append(path.read_bytes())
                 except OSError:

@@ -29,6 +29,7 @@ from orchestrator.schedulers import Seen, choice
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
+from tests import proc
 
 NOT_NOW = 0.3  # of the requests that could be granted
 
@@ -255,7 +256,7 @@ def _is_free(port: int) -> bool:
 def _running(marks: set[str]) -> dict[int, str]:
     """By pid, what a process says it is of, of those whose word begins so."""
     found: dict[int, str] = {}
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for path in proc.files("environ"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().decode(errors="replace").split("\0")
             said = (word.partition("=")[2] for word in words if word.startswith("DLPERF_"))

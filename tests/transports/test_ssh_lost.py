@@ -14,6 +14,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.transports.ssh import SshTransport
+from tests import proc
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal
 from tests.waiting import wait_for
 
@@ -94,7 +95,7 @@ def under_way(
 def _sleepers() -> list[int]:
     """The commands of `under_way`."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc.files("cmdline"):
         try:
             words = path.read_bytes()
         except OSError:
