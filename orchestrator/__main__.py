@@ -5,7 +5,7 @@ import gc
 from orchestrator.signals import SIGNALS
 
 COLLECTED = (100_000, 50, 100)
-"""After how many objects garbage is collected: what modules make at the start stays, 7 % of it."""
+"""Thresholds of the garbage collector: with Python's own, 7 % of a start is spent on what stays."""
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     try:
         cli.main()
     finally:
-        gc.freeze()  # no garbage is sought in what ends with the process: of 2,000 logs, for long
+        gc.freeze()  # else the interpreter looks through everything once more before it ends
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
     """
     workload = reading.resolved()
     paths = _log_files(folder)
-    read = partial(_read_or_problem, workload=workload, window=reading.window)
-    with side_by_side.begun(paths, read) as contents:
+    read_one = partial(_read_or_problem, workload=workload, window=reading.window)
+    with side_by_side.begun(paths, read_one) as contents:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]

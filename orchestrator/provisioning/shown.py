@@ -75,12 +75,12 @@ def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, s
 
 
 def asked(store: Store, cluster: Cluster) -> Iterator[str]:
-    """What is asked of the nodes, in a line for all of which the same is asked."""
+    """The questions to the nodes, in a line for all that are asked the same."""
     alike: dict[str, list[str]] = {}
     for node in cluster.members:
         questions = node_probe.questions(node, observe.needs(node, store))
         names = ", ".join(question.name for question in questions)
-        same = f"({node.transport}, {node.runtime}) are asked: {names}"
+        same = f"({node.transport}, {node.runtime}): {names}"
         alike.setdefault(same, []).append(node.name)
     for same, nodes in alike.items():
-        yield f"{nodeset.fold(nodes)} {same}"
+        yield f"questions to {nodeset.fold(nodes)} {same}"

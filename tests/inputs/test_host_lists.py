@@ -128,6 +128,17 @@ def test_a_line_of_a_hostfile_that_names_no_host_is_told(tmp_path: Path) -> None
         host_lists.hostfile(path)
 
 
+def test_broken_yaml_is_told_by_its_place(tmp_path: Path) -> None:
+    """As in files of ours: the list is there, and a line of it is wrong."""
+    path = tmp_path / "bad.yaml"
+    path.write_text("all:\n  hosts: {gpu01: {}, gpu02\n")
+    with pytest.raises(
+        errors.UsageError, match=r"bad\.yaml:3:1: expected .*; needed YAML"
+    ) as raised:
+        ansible_hosts.hosts(path)
+    assert raised.value.code == "HOST"
+
+
 def test_lists_without_a_host_are_refused(tmp_path: Path) -> None:
     """Also files that are not there, and YAML that is none."""
     (tmp_path / "empty").write_text("# nobody\n")

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.runtimes import observer
 from tests.waiting import wait_for
 
-SUPERVISE = str(resources.files("orchestrator.runtimes").joinpath("supervise.sh"))
+SUPERVISE = resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_text()
 NOBODY = 65534
 
 
@@ -27,7 +27,9 @@ def supervised(
     folder = Path(tempfile.mkdtemp(prefix="dlperf-supervised-"))
     if user is not None:
         os.chown(folder, user, user)
-    words = (*shell, SUPERVISE, str(folder), "0", folder.name, "60", "1", "1000000")
+    # As text: another user may not reach the file.
+    script = (*shell, "-c", SUPERVISE, "supervise.sh")
+    words = (*script, str(folder), "0", folder.name, "60", "1", "1000000")
     observe = observe.replace("{folder}", str(folder))
     with subprocess.Popen((*words, observe, *program), start_new_session=True, user=user) as made:
         try:
