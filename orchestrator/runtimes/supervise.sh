@@ -135,12 +135,13 @@ echo now >&5 # twice: a date that says the same both times took its own start fo
 read -r _ <&3
 echo now >&5
 exec 3<&- 5<&- # no more lines come: then it writes what it has
+printf '' >"$base.log" # a program that is ended before it can open its log has replaced none
 {
     unset DLPERF_SUPERVISOR
     export "DLPERF_TASK=$token"
     [ -e "/proc/$$/fd/8" ] || exit 143
     exec setsid "$@"
-} >"$base.log" 2>&1 </dev/null 4<&- 7<&- 8<&- &
+} >>"$base.log" 2>&1 </dev/null 4<&- 7<&- 8<&- &
 program=$!
 wait "$clock"
 { read -r came && read -r went; } 2>/dev/null <"$base.go.new"

@@ -21,7 +21,11 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def supervised(
-    *program: str, shell: Sequence[str] = ("sh",), observe: str = "", user: int | None = None
+    *program: str,
+    shell: Sequence[str] = ("sh",),
+    observe: str = "",
+    user: int | None = None,
+    grace_s: int = 1,
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """A supervisor at its gate, and its folder; `{folder}` in ``observe`` is that folder."""
     folder = Path(tempfile.mkdtemp(prefix="dlperf-supervised-"))
@@ -29,7 +33,7 @@ def supervised(
         os.chown(folder, user, user)
     # As text: another user may not reach the file.
     script = (*shell, "-c", SUPERVISE, "supervise.sh")
-    words = (*script, str(folder), "0", folder.name, "60", "1", "1000000")
+    words = (*script, str(folder), "0", folder.name, "60", str(grace_s), "1000000")
     observe = observe.replace("{folder}", str(folder))
     with subprocess.Popen((*words, observe, *program), start_new_session=True, user=user) as made:
         try:
