@@ -47,11 +47,12 @@ lowest: $(READY)
 	    tests/runtimes/test_engine.py tests/state/test_archives.py
 
 # Upstream's real programs on CPUs, and pyxis: of REAL_SOURCES, a folder of git repositories, else from
-# where they are published. It needs root on Debian, builds below .real once, and is part of nothing.
+# where they are published; and apptainer where there is one. It needs root on Debian, builds below
+# .real once, and is part of nothing.
 real: $(READY)
 	sh tests/cluster/install.sh mpirun openmpi-bin mpicxx libopenmpi-dev g++ g++ musl-gcc musl-tools \
 	    /usr/include/slurm/spank.h libslurm-dev mksquashfs squashfs-tools parallel parallel curl curl \
-	    jq jq zstd zstd column bsdextrautils
+	    jq jq zstd zstd column bsdextrautils squashfuse_ll squashfuse
 	$(PYTEST) -m real -v tests/real/test_oneflow.py # alone: neighbours blur the rates of its shim
 	$(PYTEST) -n $(WORKERS) -m real -v tests/real --ignore tests/real/test_oneflow.py
 

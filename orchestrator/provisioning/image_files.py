@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.deadlines import PATIENCE
+from orchestrator.deadlines import PATIENCE, UNPACKED_S
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
 from orchestrator.images import Action
@@ -131,11 +131,11 @@ def _start(importing: Importing, file: Path) -> None:
     way, nodes = importing.way, list(importing.fleet.transports)
     command = (*way.words(wanted), *image_files.proved(str(file)), "true")
     words = Steps(slurm_queue.job_id()).words(nodes, *way.options(wanted), *command)
-    done = LocalTransport("shared").run(words, timeout_s=PATIENCE.start_s + way.start_s)
+    done = LocalTransport("shared").run(words, timeout_s=PATIENCE.start_s + UNPACKED_S)
     if done.exit_code == 0:
         return
     said = done.stderr.decode(errors="replace")
-    node, cause = container_starts.not_started(said) or ("", container_starts.first_error(said))
+    node, cause = container_starts.blamed(said)
     raise errors.UnfitError(
         f"no container of {file} starts: {cause}",
         code="CONTAINER-START",

@@ -15,6 +15,8 @@ FIX = "see that containers start there: `srun --container-image=FILE true`, or `
 _LINE = re.compile(r"^slurmstepd(?:-(\S+))?: error: pyxis: (.*)$", re.MULTILINE)
 _SAYS_NOTHING = re.compile(r"child \d+ |printing enroot log file|couldn't create enroot start")
 _SEE_LOG = re.compile(r"failed to |container start failed|container exited")
+_FATAL = re.compile(r"FATAL: +(.*)")  # apptainer 1.4.5, without colours
+_EXITED = re.compile(r"^srun: error: ([^][\s]+): task \d+: Exited with exit code", re.MULTILINE)
 _ENDED = "received SIG"  # a node whose container was being made when another's failed
 
 
@@ -38,8 +40,21 @@ def not_started(said: str) -> tuple[str, str] | None:
     return node, cause.removeprefix("[ERROR] ")
 
 
+def blamed(said: str) -> tuple[str, str]:
+    """The node and the cause where srun's program is in a container, or nothing.
+
+    Args:
+        said: standard error of srun. The node is empty where it names none, or several.
+    """
+    nodes = _EXITED.findall(said)
+    node = nodes[0] if len(nodes) == 1 else ""
+    return not_started(said) or (node, first_error(said))
+
+
 def first_error(said: str) -> str:
-    """The first line of an srun's standard error that is no remark; the first of all else."""
+    """The first line of standard error that is no remark; the first of all else."""
+    if fatal := _FATAL.search(said):
+        return fatal[1]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors_told = (line for line in lines if "error:" in line or "unrecognized" in line)
     return next(errors_told, lines[0] if lines else "no reason given")
@@ -54,9 +69,10 @@ def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None
     if files.supervisor() is not None:
         return None
     found = not_started(said)
-    if found is None and not files.has("gone"):
+    told = files.text("err") if files.has("gone") else ""  # nothing: killed, for another's failure
+    if found is None and not told:
         return None
-    node, cause = found or ("", files.text("err") or "no reason given")
+    node, cause = found or ("", first_error(told))
     return errors.UnfitError(
         f"no container started: {cause}",
         code="CONTAINER-START",

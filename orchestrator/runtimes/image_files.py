@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.deadlines import GATES_S, PATIENCE, UNPACKED_S
+from orchestrator.deadlines import PATIENCE
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import observer
@@ -24,6 +24,9 @@ PROVED = """
 shift
 exec "$@"
 """
+# Apptainer takes options from variables (APPTAINER_BIND), hands others on whatever --cleanenv says
+# (APPTAINERENV_X), and with --cleanenv sets LANG to C, whatever the image says.
+ALONE = 'exec env -i "HOME=$HOME" "PATH=$PATH" "$@"'
 
 # $1: the job; $2...: its steps that run. Pyxis removes a container's files at the end of its step,
 # but enroot fails at it where the step was ended while they were being unpacked. The paths of
@@ -47,12 +50,14 @@ class Contained:
     Args:
         image: the file, by its absolute path: pyxis takes any other word for a name in a registry.
         folder: the task's own, where it begins.
+        token: of the task, which marks also the processes that serve its image.
     """
 
     image: str
     folder: str
     mounts: Sequence[Mount] = ()
     gpus: bool = False
+    token: str = ""
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
@@ -70,7 +75,6 @@ class ImageFiles:
         importing: the command that writes an image into a file: registry, name there, path.
         options: of srun, for a step whose tasks all run in such containers.
         words: what stands before a program on its node, so that it runs in one.
-        start_s: until a container is there; enroot unpacks the whole image for each.
         left: a script that removes what containers of steps left, and prints what stays.
     """
 
@@ -78,7 +82,6 @@ class ImageFiles:
     importing: Callable[[str, str, str], tuple[str, ...]]
     options: Callable[[Contained], tuple[str, ...]] = lambda _: ()
     words: Callable[[Contained], tuple[str, ...]] = lambda _: ()
-    start_s: float = GATES_S
     left: str = "true"
 
 
@@ -116,20 +119,24 @@ def apptainer_pull(host: str, name: str, path: str) -> tuple[str, ...]:
 def apptainer(wanted: Contained) -> tuple[str, ...]:
     """The node's devices are there; its environment and the user's home are not.
 
-    Source: apptainer 1.3, `apptainer exec --help`.
+    The program is no member of apptainer's process group: a supervisor signals its own whole one,
+    and before 1.4.5 the image's file system is served by a process of that group.
+
+    Source: apptainer 1.1.0 to 1.5.3, cmd/internal/cli/action_flags.go; CHANGELOG.md of 1.4.5.
     """
     binds = (_apptainer_mount(mount) for mount in wanted.all_mounts)
     return (
-        *("apptainer", "exec", "--cleanenv", "--no-home", *(("--nv",) if wanted.gpus else ())),
+        *("sh", "-c", ALONE, "sh"),
+        *((f"DLPERF_SUPERVISOR={wanted.token}",) if wanted.token else ()),
+        *("apptainer", "--quiet", "--nocolor", "exec", "--no-home"),
+        *(("--nv",) if wanted.gpus else ()),
         *(word for bind in binds for word in ("--bind", bind)),
-        *("--pwd", wanted.folder, wanted.image),
+        *("--pwd", wanted.folder, wanted.image, "setsid"),
     )
 
 
 WAYS = {
-    "pyxis": ImageFiles(
-        ".sqsh", enroot_import, options=pyxis, start_s=UNPACKED_S, left=ENROOT_LEFT
-    ),
+    "pyxis": ImageFiles(".sqsh", enroot_import, options=pyxis, left=ENROOT_LEFT),
     "apptainer": ImageFiles(".sif", apptainer_pull, words=apptainer),
 }
 """By the runtime of an inventory."""
@@ -137,7 +144,8 @@ WAYS = {
 
 def of_task(attempt: Attempt, task: Task) -> Contained:
     """The container of a task."""
-    return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
+    folder, token = attempt.folder(task), attempt.token(task)
+    return Contained(attempt.image, folder, task.mounts, bool(task.gpus), token)
 
 
 def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:

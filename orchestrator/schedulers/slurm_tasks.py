@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator import errors
+from orchestrator.deadlines import UNPACKED_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
@@ -34,8 +35,8 @@ class SlurmTasks:
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
     def patient(self, limits: Limits) -> Limits:
-        """With the time that containers take to start here."""
-        return replace(limits, create_s=self._way.start_s) if self._way else limits
+        """With the time that containers take to start here: some unpack the image for each."""
+        return replace(limits, create_s=UNPACKED_S) if self._way else limits
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""

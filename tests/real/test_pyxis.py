@@ -11,40 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import cluster, layers, registry, slurm
-from tests.login import PROGRAM, SLOW, STEP, Login, ended
-from tests.real import pyxis
+from tests.cluster import cluster, slurm
+from tests.login import SLOW, Login, ended
+from tests.real import inside, pyxis
+from tests.real.inside import as_planned, provisioned, seen, with_env
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.real
-
-LOGS = "sweeps/*/attempts/*/a*/r0.log"
-MARK = "etc/only-in-the-image"
-INVENTORY = """\
-name: queue
-scheduler: slurm
-slurm: {partition: main, time: "01:00:00", nodes: 2}
-defaults: {runtime: pyxis, data: {imagenet: /data/image}}
-registry: {mirror: '10.11.0.1:5000'}
-images: [toy]
-"""
-# Before the toy's own program: what a task sees, into the folder where it begins.
-LOOK = f"""\
-import json, os, sys
-with open("seen.%s.json" % os.environ["SLURMD_NODENAME"], "w") as file:
-    json.dump({{
-        "inside": os.path.exists("/{MARK}"),
-        "folder": os.getcwd(),
-        "env": dict(os.environ),
-        "data": sorted(os.listdir("/data/imagenet")),
-        "image": os.listdir("/dlperf"),
-        "writable": [path for path in ("/", "/data/imagenet", "/dlperf", "/root")
-                     if os.access(path, os.W_OK)],
-        "home": os.listdir("/root"),
-    }}, file)
-if "EXIT_WITH" in os.environ:
-    sys.exit(int(os.environ["EXIT_WITH"]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +28,8 @@ def prepared() -> Iterator[Login]:
     prefix = pyxis.built()
     with cluster(2, slurm=True) as nodes:
         pyxis.install(nodes, prefix)
-        mark = layers.files(nodes.place, "mark", {MARK: b""})
-        parts = (layers.debian(nodes.place), mark)
-        registry.put(nodes.place, "toy:1", parts, registry.SETTINGS)
-        login = Login.made(nodes, "pyxis")
-        login.more_env.update(PATH=f"{prefix}/bin:{os.environ['PATH']}", LEAKED="of the user")
-        (login.folder / "inventory" / "queue.yaml").write_text(INVENTORY)
-        program = login.folder / "images" / "toy" / "program.py"
-        program.write_text(LOOK + program.read_text())
-        done = login.run("provision", "queue")
-        assert done.returncode == 0, done.stderr
+        path = f"{prefix}/bin:{os.environ['PATH']}"
+        login = provisioned(nodes, "pyxis", PATH=path, LEAKED="of the user")
         yield login
         login.end()
 
@@ -76,13 +41,6 @@ def login(prepared: Login) -> Iterator[Login]:
     prepared.end()
 
 
-def seen(login: Login, trial: str) -> dict[str, Any]:
-    """By node, what the tasks of a trial's first attempt saw."""
-    (folder,) = login.sweep().glob(f"attempts/{trial}-*/a1")
-    found = {path.name.split(".")[1]: path for path in folder.glob("seen.*.json")}
-    return {node: json.loads(path.read_text()) for node, path in sorted(found.items())}
-
-
 def nothing_left(login: Login) -> None:
     """No process, step or job; no container, file or mount of one."""
     login.nothing_left()
@@ -90,16 +48,8 @@ def nothing_left(login: Login) -> None:
 
 
 def running(login: Login) -> Any:
-    """A slow sweep of one gang over both nodes, in the middle of its iterations."""
-    login.playbook(("2x1",), step_s=SLOW)
-    before = set(login.state.glob(LOGS))
-    started = login.start(*PROGRAM, "sweep", "toy", "--new")
-    wait_for(
-        lambda: any(STEP.search(log.read_bytes()) for log in set(login.state.glob(LOGS)) - before),
-        "iterations",
-    )
-    assert set(pyxis.left(login.cluster)) == {"vs001", "vs002"}
-    return started
+    """A sweep over both nodes whose containers are there."""
+    return inside.running(login, lambda: set(pyxis.left(login.cluster)))
 
 
 def test_init_finds_pyxis(login: Login) -> None:
@@ -112,8 +62,7 @@ def test_init_finds_pyxis(login: Login) -> None:
 def test_a_sweep_runs_inside_the_image_and_is_measured(login: Login) -> None:
     """Numbers are those of the raw logs; mounts, folder and environment are those of the plan."""
     login.playbook(("1x1", "2x2"), step_s=0.02, iterations=11)
-    playbook = login.folder / "playbooks" / "toy.yaml"
-    playbook.write_text(f"{playbook.read_text()}env: {{A_WORD: 'one, two'}}\n")
+    with_env(login, "A_WORD: 'one, two'")
     done = login.run("sweep", "toy")
     assert done.returncode == 0, done.stderr
     login.whole(2)
@@ -125,25 +74,14 @@ def test_a_sweep_runs_inside_the_image_and_is_measured(login: Login) -> None:
     tasks = seen(login, "2n2g")
     assert list(tasks) == ["vs001", "vs002"]
     (folder,) = login.sweep().glob("attempts/2n2g-*/a1")
-    for task in tasks.values():
-        assert task["inside"]
-        assert task["folder"] == task["env"]["HOME"] == str(folder)
-        assert task["data"] == ["train", "val"]
-        assert "registry.example-toy-1.sqsh" in task["image"]
-        assert task["writable"] == []
-        assert ".ssh" not in task["home"]  # as the node's own has it
-        assert task["env"]["A_WORD"] == "one, two"
-        assert task["env"]["PIP_BREAK_SYSTEM_PACKAGES"] == "1"  # the image's own
-        assert task["env"]["PATH"] == registry.SETTINGS["Env"][0].removeprefix("PATH=")
-        assert "LEAKED" not in task["env"]
+    as_planned(tasks, folder, "registry.example-toy-1.sqsh")
     nothing_left(login)
 
 
 def test_a_programs_own_exit_status_arrives(login: Login) -> None:
     """It is told as the program's, and not as a container that did not start."""
     login.playbook(("2x1",), step_s=0.02, iterations=11)
-    playbook = login.folder / "playbooks" / "toy.yaml"
-    playbook.write_text(f"{playbook.read_text()}env: {{EXIT_WITH: 1}}\n")
+    with_env(login, "EXIT_WITH: 1")
     done = login.run("sweep", "toy", "--new")
     assert done.returncode == 3, done.stderr
     (outcome,) = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]

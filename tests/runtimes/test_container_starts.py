@@ -68,6 +68,33 @@ def test_the_first_error_of_srun_is_no_remark() -> None:
     assert container_starts.first_error("\n") == "no reason given"
 
 
+# Of apptainer 1.4.5 on two nodes: the second has no /dev/fuse; and where none has the file.
+NO_FUSE = """\
+FATAL:   container creation failed: image driver mount failure: image driver squashfuse_ll instance\
+ exited with error: squashfuse_ll exited: fuse: device not found, try 'modprobe fuse' first
+srun: error: vs002: task 1: Exited with exit code 255
+"""
+NO_FILE = """\
+FATAL:   While checking container encryption: could not open image /nope.sif: failed to retrieve\
+ path for /nope.sif: lstat /nope.sif: no such file or directory
+FATAL:   While checking container encryption: could not open image /nope.sif: failed to retrieve\
+ path for /nope.sif: lstat /nope.sif: no such file or directory
+srun: error: vs001: task 0: Exited with exit code 255
+srun: error: vs002: task 1: Exited with exit code 255
+"""
+
+
+def test_apptainer_says_why_and_srun_where() -> None:
+    """Where one node fails, it is named; where pyxis told of one, that counts."""
+    node, cause = container_starts.blamed(NO_FUSE)
+    assert node == "vs002"
+    assert cause.startswith("container creation failed: image driver mount failure: ")
+    node, cause = container_starts.blamed(NO_FILE)
+    assert node == ""
+    assert cause.endswith("lstat /nope.sif: no such file or directory")
+    assert container_starts.blamed(sample("mount_missing")) == CAUSES["mount_missing"]
+
+
 def refused(folder: Path, said: str, **files: str) -> errors.UnfitError | None:
     """What is made of a task's files and of srun's words."""
     task = Task("vs001", 0, ("true",), {}, (), ())
@@ -94,10 +121,15 @@ def test_what_stood_before_the_supervisor_says_why_in_its_own_words(tmp_path: Pa
         "vs001",
         f"no container started: {words.strip()}",
     )
+    said = f"WARNING: could not find any nv files\n{NO_FUSE.splitlines()[0]}\n"
+    error = refused(tmp_path, "", err=said)
+    assert error is not None
+    assert error.cause.startswith("no container started: container creation failed: ")
 
 
 def test_a_task_that_was_inside_is_not_told_as_one_without_a_container(tmp_path: Path) -> None:
     """Its program's exit 1 is its own; and nothing is said of one that just never came."""
     assert refused(tmp_path, sample("stopped")) is None
+    assert refused(tmp_path, "", gone="143\n") is None  # killed, since another failed
     said = sample("unwritable_on_one_node")
     assert refused(tmp_path, said, gone="1\n", pid="7 7 boot\n") is None

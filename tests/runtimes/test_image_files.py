@@ -1,6 +1,7 @@
 """Command lines of pyxis and apptainer, word for word, and the proof that a program is inside."""
 
 import os
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,12 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import image_files
+from orchestrator.runtimes._files import script
 from orchestrator.runtimes.image_files import WAYS, Contained
 from orchestrator.schedulers import slurm_tasks
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports.local import LocalTransport
+from tests.waiting import wait_for
 
 DATA = Mount("/data/image", "/data", read_only=True)
 WANTED = Contained("/state/images/base.sqsh", "/state/a1", (DATA,), gpus=True)
@@ -33,11 +36,12 @@ PYXIS = (
     "--no-container-entrypoint",
     "--export=HOME,LANG,LC_ALL,LOGNAME,PATH,USER",
 )
+ALONE = ("sh", "-c", 'exec env -i "HOME=$HOME" "PATH=$PATH" "$@"', "sh")
 APPTAINER = (
-    *("apptainer", "exec", "--cleanenv", "--no-home", "--nv"),
+    *("apptainer", "--quiet", "--nocolor", "exec", "--no-home", "--nv"),
     *("--bind", "/state/images:/state/images:ro", "--bind", "/state/images:/dlperf:ro"),
     *("--bind", "/state/a1:/state/a1:rw", "--bind", "/data/image:/data:ro"),
-    *("--pwd", "/state/a1", "/state/images/base.sqsh"),
+    *("--pwd", "/state/a1", "/state/images/base.sqsh", "setsid"),
 )
 
 
@@ -66,7 +70,9 @@ def test_pyxis_is_told_by_options_of_srun() -> None:
 
 def test_apptainer_stands_before_the_program() -> None:
     """srun is told nothing; GPUs are there where the task has some."""
-    assert WAYS["apptainer"].words(WANTED) == APPTAINER
+    assert WAYS["apptainer"].words(WANTED) == (*ALONE, *APPTAINER)
+    marked = WAYS["apptainer"].words(replace(WANTED, token="dlp-r0"))
+    assert marked == (*ALONE, "DLPERF_SUPERVISOR=dlp-r0", *APPTAINER)
     assert WAYS["apptainer"].options(WANTED) == ()
     assert "--nv" not in WAYS["apptainer"].words(Contained("/i/b.sif", "/w"))
 
@@ -97,15 +103,18 @@ def test_a_dry_run_shows_the_command_lines() -> None:
     step, *programs = slurm_tasks.shown(queue("apptainer"), attempt())
     assert "--job-name=dlp-s-t-a1 sh /state/a1/step.sh /state/a1" in step
     program = f"{' '.join(APPTAINER)} python3 train.py"
-    assert programs == [f"n1: {program}", f"n2: {program}"]
+    assert programs == [
+        f"n{rank + 1}: {shlex.join(ALONE)} DLPERF_SUPERVISOR=dlp-s-t-a1-r{rank} {program}"
+        for rank in (0, 1)
+    ]
     assert "/IMAGES/BASE.sqsh" in slurm_tasks.shown(queue("pyxis"), attempt(""))[0]
     assert slurm_tasks.shown(queue("process"), attempt("")) == []
 
 
 def test_a_gang_waits_while_an_image_is_unpacked() -> None:
-    """By enroot, for every start; apptainer only mounts the file."""
+    """By enroot for every start, by apptainer where nodes lack what mounts the file."""
     given = Limits(60, 60, 5, 30, 100)
-    for runtime, seconds in (("pyxis", 900), ("apptainer", 60), ("process", 30)):
+    for runtime, seconds in (("pyxis", 900), ("apptainer", 900), ("process", 30)):
         cluster = queue(runtime)
         with Fleet(cluster, {name: LocalTransport(name) for name in ("n1", "n2")}) as fleet:
             assert SlurmTasks(fleet, "7").patient(given) == replace(given, create_s=seconds)
@@ -113,7 +122,8 @@ def test_a_gang_waits_while_an_image_is_unpacked() -> None:
 
 def test_a_task_is_its_supervisor_inside() -> None:
     """Behind the proof; with the task's variables, and those by which leftovers are found."""
-    for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", "exec apptainer exec ")):
+    alone = f"exec {shlex.join(ALONE)} DLPERF_SUPERVISOR=dlp-s-t-a1-r1 apptainer "
+    for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", alone)):
         made = attempt()
         text = image_files.script(WAYS[runtime], made, made.tasks[1], Limits(60, 60, 5, 30, 100))
         assert f"\n{first}" in text
@@ -135,6 +145,49 @@ def test_who_is_not_inside_runs_nothing(tmp_path: Path) -> None:
     inside = [*words[:-1], str(tmp_path), "touch", str(ran)]
     subprocess.run(inside, check=True)
     assert ran.exists()
+
+
+# A stand-in for apptainer before 1.4.5: what serves the image, and what is in the container, are
+# of its own process group; its words end with the image. At $HOME is the pid of the server.
+BEFORE = """#!/bin/sh
+sleep 600 &
+server=$!
+echo $server >"$HOME/server"
+until case $1 in *.sif) true ;; *) false ;; esac; do shift; done
+shift
+env >"$HOME/env"
+"$@" &
+wait $!
+status=$?
+kill "$server" && echo served >"$HOME/server"
+exit $status
+"""
+
+
+def test_a_task_ends_while_its_image_is_still_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor runs its last programs from the image after it has ended its watches."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("APPTAINER_BIND", "/nope")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "apptainer").write_text(BEFORE)
+    (tmp_path / "apptainer").chmod(0o755)
+    folder = tmp_path / "a1"
+    folder.mkdir()
+    (folder / "supervise.sh").write_bytes(script())
+    words = WAYS["apptainer"].words(Contained("/i/base.sif", str(folder), token="dlp-r0"))
+    supervised = ("sh", f"{folder}/supervise.sh", str(folder), "0", "dlp-r0", "60", "1", "100", "")
+    program = ("sh", "-c", "exit 3")
+    with subprocess.Popen([*words, *supervised, *program], start_new_session=True) as made:
+        wait_for((folder / "r0.pid").exists, "the supervisor at its gate", 20)
+        (folder / "r0.gate").write_text("go\n")
+        assert made.wait(20) == 0
+    assert (tmp_path / "server").read_text() == "served\n"
+    assert (folder / "r0.exit").read_text() == "3 exited\n"
+    env = (tmp_path / "env").read_text()
+    assert "DLPERF_SUPERVISOR=dlp-r0\n" in env  # what serves the image is the task's
+    assert "APPTAINER_BIND" not in env
 
 
 # A stand-in for enroot, whose containers are folders of one folder; `stays` cannot be removed.
