@@ -106,8 +106,8 @@ finish() { # STATUS
         dd if=/dev/null of="$base.log" bs=1 seek="$log_bytes" 2>/dev/null # cuts it there
         size
     fi
-    digest=$(sha256sum <"$base.log")
-    write exit "$1 $why" && ended=yes && sync "$base.log" "$base.exit"
+    digest=$(sha256sum <"$base.log") # without one, as where it cannot be read, nobody can vouch
+    [ -n "$digest" ] && write exit "$1 $why" && ended=yes && sync "$base.log" "$base.exit"
     set -- "$base.gate" "$base.alive" "$base.clock" "$base.go.new"
     [ -s "$base.err" ] || set -- "$@" "$base.err"
     rm -f "$@"

@@ -73,6 +73,15 @@ def test_a_log_that_cannot_be_read_for_a_while_costs_nothing() -> None:
         assert (folder / "r0.end").read_text().startswith("11 ")
 
 
+def test_a_log_that_cannot_be_read_at_the_end_has_no_end() -> None:
+    """Nobody can vouch for it then: the task is lost, not one whose files nobody understands."""
+    user = NOBODY if os.geteuid() == 0 else None  # root could read it all the same
+    with supervised("sh", "-c", "echo hello; chmod 000 r0.log", user=user) as (supervisor, folder):
+        go(folder)
+        supervisor.wait(20)
+        assert not (folder / "r0.end").exists()
+
+
 def test_an_observer_follows_no_link_of_the_program(tmp_path: Path) -> None:
     """Another file of the user's stays as it is."""
     precious = tmp_path / "precious"
