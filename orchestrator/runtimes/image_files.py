@@ -50,14 +50,12 @@ class Contained:
     Args:
         image: the file, by its absolute path: pyxis takes any other word for a name in a registry.
         folder: the task's own, where it begins.
-        token: of the task, which marks also the processes that serve its image.
     """
 
     image: str
     folder: str
     mounts: Sequence[Mount] = ()
     gpus: bool = False
-    token: str = ""
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
@@ -126,9 +124,7 @@ def apptainer(wanted: Contained) -> tuple[str, ...]:
     """
     binds = (_apptainer_mount(mount) for mount in wanted.all_mounts)
     return (
-        *("sh", "-c", ALONE, "sh"),
-        *((f"DLPERF_SUPERVISOR={wanted.token}",) if wanted.token else ()),
-        *("apptainer", "--quiet", "--nocolor", "exec", "--no-home"),
+        *("sh", "-c", ALONE, "sh", "apptainer", "--quiet", "--nocolor", "exec", "--no-home"),
         *(("--nv",) if wanted.gpus else ()),
         *(word for bind in binds for word in ("--bind", bind)),
         *("--pwd", wanted.folder, wanted.image, "setsid"),
@@ -144,8 +140,7 @@ WAYS = {
 
 def of_task(attempt: Attempt, task: Task) -> Contained:
     """The container of a task."""
-    folder, token = attempt.folder(task), attempt.token(task)
-    return Contained(attempt.image, folder, task.mounts, bool(task.gpus), token)
+    return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
 
 
 def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:

@@ -36,8 +36,8 @@ PYXIS = (
     "--no-container-entrypoint",
     "--export=HOME,LANG,LC_ALL,LOGNAME,PATH,USER",
 )
-ALONE = ("sh", "-c", 'exec env -i "HOME=$HOME" "PATH=$PATH" "$@"', "sh")
 APPTAINER = (
+    *("sh", "-c", 'exec env -i "HOME=$HOME" "PATH=$PATH" "$@"', "sh"),
     *("apptainer", "--quiet", "--nocolor", "exec", "--no-home", "--nv"),
     *("--bind", "/state/images:/state/images:ro", "--bind", "/state/images:/dlperf:ro"),
     *("--bind", "/state/a1:/state/a1:rw", "--bind", "/data/image:/data:ro"),
@@ -70,9 +70,7 @@ def test_pyxis_is_told_by_options_of_srun() -> None:
 
 def test_apptainer_stands_before_the_program() -> None:
     """srun is told nothing; GPUs are there where the task has some."""
-    assert WAYS["apptainer"].words(WANTED) == (*ALONE, *APPTAINER)
-    marked = WAYS["apptainer"].words(replace(WANTED, token="dlp-r0"))
-    assert marked == (*ALONE, "DLPERF_SUPERVISOR=dlp-r0", *APPTAINER)
+    assert WAYS["apptainer"].words(WANTED) == APPTAINER
     assert WAYS["apptainer"].options(WANTED) == ()
     assert "--nv" not in WAYS["apptainer"].words(Contained("/i/b.sif", "/w"))
 
@@ -102,11 +100,8 @@ def test_a_dry_run_shows_the_command_lines() -> None:
     )
     step, *programs = slurm_tasks.shown(queue("apptainer"), attempt())
     assert "--job-name=dlp-s-t-a1 sh /state/a1/step.sh /state/a1" in step
-    program = f"{' '.join(APPTAINER)} python3 train.py"
-    assert programs == [
-        f"n{rank + 1}: {shlex.join(ALONE)} DLPERF_SUPERVISOR=dlp-s-t-a1-r{rank} {program}"
-        for rank in (0, 1)
-    ]
+    program = f"{shlex.join(APPTAINER)} python3 train.py"
+    assert programs == [f"n1: {program}", f"n2: {program}"]
     assert "/IMAGES/BASE.sqsh" in slurm_tasks.shown(queue("pyxis"), attempt(""))[0]
     assert slurm_tasks.shown(queue("process"), attempt("")) == []
 
@@ -122,7 +117,7 @@ def test_a_gang_waits_while_an_image_is_unpacked() -> None:
 
 def test_a_task_is_its_supervisor_inside() -> None:
     """Behind the proof; with the task's variables, and those by which leftovers are found."""
-    alone = f"exec {shlex.join(ALONE)} DLPERF_SUPERVISOR=dlp-s-t-a1-r1 apptainer "
+    alone = f"exec {shlex.join(APPTAINER[:6])} "
     for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", alone)):
         made = attempt()
         text = image_files.script(WAYS[runtime], made, made.tasks[1], Limits(60, 60, 5, 30, 100))
@@ -176,7 +171,7 @@ def test_a_task_ends_while_its_image_is_still_served(
     folder = tmp_path / "a1"
     folder.mkdir()
     (folder / "supervise.sh").write_bytes(script())
-    words = WAYS["apptainer"].words(Contained("/i/base.sif", str(folder), token="dlp-r0"))
+    words = WAYS["apptainer"].words(Contained("/i/base.sif", str(folder)))
     supervised = ("sh", f"{folder}/supervise.sh", str(folder), "0", "dlp-r0", "60", "1", "100", "")
     program = ("sh", "-c", "exit 3")
     with subprocess.Popen([*words, *supervised, *program], start_new_session=True) as made:
@@ -185,9 +180,7 @@ def test_a_task_ends_while_its_image_is_still_served(
         assert made.wait(20) == 0
     assert (tmp_path / "server").read_text() == "served\n"
     assert (folder / "r0.exit").read_text() == "3 exited\n"
-    env = (tmp_path / "env").read_text()
-    assert "DLPERF_SUPERVISOR=dlp-r0\n" in env  # what serves the image is the task's
-    assert "APPTAINER_BIND" not in env
+    assert "APPTAINER_BIND" not in (tmp_path / "env").read_text()
 
 
 # A stand-in for enroot, whose containers are folders of one folder; `stays` cannot be removed.
