@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from orchestrator.checks.nodes import deviants
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, DataState, Finding
+from orchestrator.probes import first_look
 
 # ImageNet's training set of 2012, as PyTorch's and DALI's readers count it.
 IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
@@ -19,7 +20,7 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
                 "error",
                 "MOUNT-HUNG",
                 node.name,
-                f"{path}: no answer in 10 s",
+                f"{path}: no answer in {first_look.LIMIT_S} s",
                 f"data set {name}",
                 "remount the file system; its server may be gone",
             )

@@ -1,10 +1,13 @@
 """Runs probes on nodes and parses their answers."""
 
+import secrets
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.fleet import Answer
-from orchestrator.probes import Probe
+from orchestrator.probes import Probe, sections
+from orchestrator.probes.sections import Output, Section
 from orchestrator.transports import Completed, Transport
 
 T = TypeVar("T")
@@ -18,6 +21,21 @@ def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
         UnfitError: the answer cannot be parsed; the message has the command's standard error.
     """
     return understood(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
+
+
+def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mapping[str, Output]:
+    """The outputs of commands that run on a node at once, in one round trip, by their names.
+
+    Raises:
+        NodeError: no answer.
+        UnfitError: the answer is not whole.
+    """
+    if not asked:
+        return {}
+    nonce = secrets.token_hex(8)
+    argv = sections.argv(asked, nonce=nonce)
+    probe = Probe(name, argv, lambda text: sections.split(text, asked, nonce=nonce).outputs)
+    return ask(transport, probe, sections.timeout_s(asked))
 
 
 def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:

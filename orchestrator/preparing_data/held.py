@@ -9,7 +9,7 @@ from orchestrator.datasets import Dataset, contents, judge
 from orchestrator.datasets.contents import Contents, FilesSeen
 from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
-from orchestrator.inputs import probing
+from orchestrator.inputs import data_states, probing
 from orchestrator.model.facts import JSON
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding
@@ -18,11 +18,10 @@ from orchestrator.probes import data
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One node's copy of a data set, with the findings about it alone."""
+    """One node's copy of a data set."""
 
     digest: DataDigest
     contents: Contents
-    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,10 @@ class Holdings:
 def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
     """The data set on these nodes, read anew file by file and compared between nodes."""
     nodes = {node.name: node for node in fleet.cluster.members}
-    answers = ask_all(names, lambda name: _ask(fleet, dataset, nodes[name]))
-    held = {answer.node: answer.value for answer in answers if answer.value}
-    findings = [finding for holding in held.values() for finding in holding.findings]
+    answers = ask_all(names, lambda name: _looked(fleet, dataset, nodes[name]))
+    looked = {answer.node: answer.value for answer in answers if answer.value}
+    held = {name: holding for name, (holding, _) in looked.items() if holding}
+    findings = [finding for _, own in looked.values() for finding in own]
     between = checks.digests(dataset.name, {name: holding.digest for name, holding in held.items()})
     # The data set's own rules have already judged which parts it may lack.
     findings += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
@@ -64,7 +64,7 @@ def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Conten
 
 
 def size(fleet: Fleet, node: Node, name: str) -> DataDigest:
-    """Count, size and digest of a data set, from the node's kept count if it still holds.
+    """Count, size and digest of a data set that is present, from the node's kept count if it holds.
 
     Raises:
         NodeError: no answer.
@@ -98,18 +98,27 @@ def _plain(holding: Holding) -> JSON:
     return {**dataclasses.asdict(holding.digest), "parts": parts}
 
 
-def _ask(fleet: Fleet, dataset: Dataset, node: Node) -> Holding:
-    transport = fleet.transports[node.name]
-    path = node.data[dataset.name]
+def _looked(
+    fleet: Fleet, dataset: Dataset, node: Node
+) -> tuple[Holding | None, tuple[Finding, ...]]:
+    """A node's copy, None where a first look finds none; with the findings about the node alone."""
+    like = datasets.find(dataset.like) if dataset.like else None
+    names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
+    paths = {name: node.data[name] for name in names}
+    observed = data_states.observed(fleet.transports[node.name], paths)
+    findings = list(checks.states(node, observed))
+    there = data_states.present(node, observed)
+    if dataset.name not in there.data:
+        return None, tuple(findings)
+    path = there.data[dataset.name]
     own = contents_of(fleet, dataset, node, path)
     question = data.probe(path, node.folder, fresh=True)
-    digest = probing.ask(transport, question, DATA_COUNT_S)
-    findings = list(judge.judge(dataset, node.name, path, own))
-    like = datasets.find(dataset.like) if dataset.like else None
-    if like is not None and like.name in node.data:
-        other = contents_of(fleet, like, node, node.data[like.name])
+    digest = probing.ask(fleet.transports[node.name], question, DATA_COUNT_S)
+    findings += judge.judge(dataset, node.name, path, own)
+    if like is not None and like.name in there.data:
+        other = contents_of(fleet, like, node, there.data[like.name])
         findings += judge.unlike(dataset, node.name, own, other)
-    return Holding(digest, own, tuple(findings))
+    return Holding(digest, own), tuple(findings)
 
 
 def _unread(dataset: Dataset, node: str, error: errors.UnfitError) -> Finding:

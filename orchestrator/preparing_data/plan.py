@@ -4,17 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator import errors, words
+from orchestrator import checks, errors, words
 from orchestrator.datasets import Dataset, Tool, Way, look
 from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import probing
+from orchestrator.inputs import data_states, probing
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
-from orchestrator.model.site import Finding, ImageRecord
+from orchestrator.model.site import DataState, Finding, ImageRecord
 from orchestrator.preparing_data import held
+from orchestrator.probes import first_look
 
+SOURCE = "--from"
 State = Literal["there", "ready", "refused"]
 
 
@@ -69,19 +71,23 @@ def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
     """What is to be done on a node.
 
     Raises:
-        NodeError, UnfitError: it gave no answer that can be read.
+        NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
     """
     node = next(member for member in request.cluster.members if member.name == name)
+    states = _states(fleet, request, node)
     paths = Paths(node.data[request.dataset.name], request.source, home(node, request.dataset))
     question = look.probe(request.dataset, paths)
     observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
     if observed.target == "there":
         return Planned(node, observed, "there", None, 0, ())
     findings = list(look.findings(request.dataset, name, paths, observed))
-    open_ways = look.ways(request.dataset, observed, _beside(fleet, request.dataset, node))
+    beside = _beside(fleet, request.dataset, data_states.present(node, states))
+    open_ways = look.ways(request.dataset, observed, beside)
     fit = [way for way in open_ways if _lack(request, node, way[0]) is None]
     if not open_ways:
         findings.append(look.unmet(request.dataset, name, paths, observed))
+        hung = {other: state for other, state in states.items() if state == "hung"}
+        findings += checks.states(node, hung)
     elif not fit:
         findings += [lack for way, _ in open_ways if (lack := _lack(request, node, way))]
     way, needed_bytes = fit[0] if fit else (None, 0)
@@ -108,6 +114,28 @@ def summary(planned: Planned) -> str:
         else ""
     )
     return f"{planned.way.title}; needs {words.size(planned.needed_bytes)} of free disk{begun}"
+
+
+def _states(fleet: Fleet, request: DataRequest, node: Node) -> Mapping[str, DataState]:
+    """By name, what lies at the paths of the data set and of those that it can be made of.
+
+    Raises:
+        UnfitError: MOUNT-HUNG; the data set's path, or that of the sources, does not answer.
+    """
+    own = request.dataset.name
+    names = [own, *(way.after for way in request.dataset.ways if way.after in node.data)]
+    paths = {name: node.data[name] for name in names if name}
+    source = {SOURCE: request.source} if request.source else {}
+    states = data_states.observed(fleet.transports[node.name], {**paths, **source})
+    for name, path in {own: paths[own], **source}.items():
+        if states[name] == "hung":
+            raise errors.UnfitError(
+                f"{path}: no answer in {first_look.LIMIT_S} s",
+                code="MOUNT-HUNG",
+                node=node.name,
+                fix="remount the file system; its server may be gone",
+            )
+    return {name: states[name] for name in paths}
 
 
 def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:

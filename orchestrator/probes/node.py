@@ -17,7 +17,6 @@ from orchestrator.model.facts import (
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import (
-    DataState,
     GpuSummary,
     HcaSummary,
     NodeFacts,
@@ -26,6 +25,7 @@ from orchestrator.model.site import (
 from orchestrator.probes import (
     Probe,
     docker,
+    first_look,
     gpu,
     health,
     host,
@@ -44,14 +44,6 @@ HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", 
 GIDS = "gids"
 HEALTH = "health"
 DATA = "data."
-# A folder counts as readable if it can be listed in ten seconds: a stale mount never answers.
-LOOK = r"""
-[ -e "$1" ] || { echo missing; exit 0; }
-[ -r "$1" ] || { echo unreadable; exit 0; }
-[ -d "$1" ] || { echo present; exit 0; }
-names=$(ls -AU -- "$1" 2>/dev/null) || { echo unreadable; exit 0; }
-[ -n "$names" ] && echo present || echo empty
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
-        selected.append(Section(f"{DATA}{name}", ("sh", "-c", LOOK, "sh", path)))
+        selected.append(first_look.section(f"{DATA}{name}", path))
     return tuple(selected)
 
 
@@ -154,16 +146,13 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
         nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
-        data={name[len(DATA) :]: _data(text) for name, text in outputs.items() if name[:5] == DATA},
+        data={
+            name[len(DATA) :]: first_look.state(output)
+            for name, output in outputs.items()
+            if name.startswith(DATA)
+        },
         gids=sections.read(outputs.get(GIDS), roce.parse),
     )
-
-
-def _data(output: Output) -> DataState:
-    if output.exit_code is None:
-        return "hung"
-    states: tuple[DataState, ...] = ("present", "empty", "missing")
-    return next((state for state in states if output.out.strip() == state), "unreadable")
 
 
 def _gpu_summary(fact: DriverFacts) -> GpuSummary:

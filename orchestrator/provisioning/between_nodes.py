@@ -3,16 +3,16 @@
 import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
-from orchestrator.inputs import probing
+from orchestrator.inputs import data_states, probing
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding, NodeFacts
-from orchestrator.probes import Probe, data, reach, sections
+from orchestrator.probes import Probe, data, reach
 from orchestrator.probes.reach import Heard
 from orchestrator.probes.sections import Output, Section
 from orchestrator.transports import Completed, Stream
@@ -41,7 +41,7 @@ def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recoun
         NodeError: a node stopped answering.
     """
     unreached = _unreached(fleet)
-    nodes = [_present(node, facts[node.name]) for node in fleet.cluster.members]
+    nodes = [data_states.present(node, facts[node.name].data) for node in fleet.cluster.members]
     digests, unreadable = _data(fleet, voice, nodes, fresh=recount)
     between = _judged(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
@@ -104,7 +104,7 @@ def _calls(
             Section(name, reach.connector(addresses[name], PORT), limit_s=int(CALLED_S))
             for name in called
         ]
-        outputs = _asked(fleet, caller, asked)
+        outputs = probing.outputs(fleet.transports[caller], "between", asked)
         return {
             name: reach.connected(
                 output.exit_code, output.out, output.err, token=listening[name].token
@@ -117,22 +117,6 @@ def _calls(
     return {
         (answer.node, name): heard for answer in answers for name, heard in answer.checked().items()
     }
-
-
-def _asked(fleet: Fleet, node: str, asked: Sequence[Section]) -> Mapping[str, Output]:
-    """The outputs of commands that run on a node at once, in one round trip, by their names."""
-    if not asked:
-        return {}
-    nonce = secrets.token_hex(8)
-    argv = sections.argv(asked, nonce=nonce)
-    probe = Probe("between", argv, lambda text: sections.split(text, asked, nonce=nonce).outputs)
-    return probing.ask(fleet.transports[node], probe, sections.timeout_s(asked))
-
-
-def _present(node: Node, facts: NodeFacts) -> Node:
-    """The node with those of its data sets only that are there."""
-    there = {name: path for name, path in node.data.items() if facts.data.get(name) == "present"}
-    return replace(node, data=there)
 
 
 def _data(
@@ -168,7 +152,7 @@ def _counts(
     """By name, what the data sets of a node hold, or why that is not known; counted at once."""
     probes = {name: data.probe(path, node.folder, fresh=fresh) for name, path in node.data.items()}
     asked = [Section(name, probe.argv, int(DATA_COUNT_S)) for name, probe in probes.items()]
-    outputs = _asked(fleet, node.name, asked)
+    outputs = probing.outputs(fleet.transports[node.name], "between", asked)
     return {name: _counted(probe, outputs[name], node.name) for name, probe in probes.items()}
 
 

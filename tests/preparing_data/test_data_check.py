@@ -1,12 +1,20 @@
 """Data sets on nodes that are only looked at: `data check`, and what `data` refuses."""
 
+import os
+import time
+
 import pytest
 
+from tests.hung_mount import FUSE, hung
 from tests.preparing_data.nodes import Nodes, codes
 from tests.small_sets import parts, tfrecords
 from tests.sshd import Sshd
 
 pytestmark = pytest.mark.cluster
+mounts = pytest.mark.skipif(
+    os.getuid() != 0 or not FUSE.exists(), reason="a mount that hangs needs root and FUSE"
+)
+SOON_S = 60  # a count may take an hour
 
 
 def test_sets_that_differ_are_told_by_node(nodes: Nodes) -> None:
@@ -34,6 +42,61 @@ def test_a_set_that_is_not_there_is_an_error_of_its_node(nodes: Nodes) -> None:
     assert (finding["node"], finding["code"]) == ("node2", "DATA-MISSING")
     assert "missing" in finding["seen"]
     assert set(said["held"]) == {"node1"}
+
+
+@mounts
+def test_a_mount_that_hangs_is_told_and_not_counted(nodes: Nodes) -> None:
+    """The first look is short; the other node is counted all the same."""
+    nodes.write(wiki_ofrecord=f"{nodes.folder}/{{node}}")
+    parts(nodes.folder / "node1", 32)
+    with hung(nodes.folder / "node2"):
+        began = time.monotonic()
+        said = nodes.json("check", "wiki_ofrecord", code=5)
+        assert time.monotonic() - began < SOON_S
+    (finding,) = said["findings"]
+    assert (finding["node"], finding["code"]) == ("node2", "MOUNT-HUNG")
+    assert set(said["held"]) == {"node1"}
+
+
+@mounts
+def test_records_whose_mount_hangs_keep_an_index_from_comparison_alone(nodes: Nodes) -> None:
+    """The index itself is counted; the records are named with their own path."""
+    nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
+    index = nodes.folder / "idx"
+    index.mkdir()
+    (index / "train-00000-of-00001").write_text("0 10\n")
+    with hung(nodes.folder / "tf"):
+        said = nodes.json("check", "dali_idx", code=5)
+    (hanging,) = [finding for finding in said["findings"] if finding["code"] == "MOUNT-HUNG"]
+    assert hanging["seen"] == f"{nodes.folder}/tf: no answer in 10 s"
+    assert said["held"]["node1"]["files"] == 1
+
+
+@mounts
+@pytest.mark.parametrize("where", ["image", "from"])
+def test_nothing_is_prepared_from_or_to_a_mount_that_hangs(nodes: Nodes, where: str) -> None:
+    """It is told within seconds, as that of its node."""
+    nodes.write("node1", imagenet=f"{nodes.folder}/image")
+    source = nodes.folder / "from"
+    words = ("imagenet", "--from", str(source), "--dry-run")
+    with hung(nodes.folder / where):
+        began = time.monotonic()
+        said = nodes.json("prepare", *words, code=5)
+        assert time.monotonic() - began < SOON_S
+    (error,) = said["errors"]
+    assert (error["code"], error["node"]) == ("MOUNT-HUNG", "node1")
+    assert f"{nodes.folder}/{where}: no answer in 10 s" in error["message"]
+
+
+@mounts
+def test_a_set_that_others_are_made_of_is_not_counted_where_it_hangs(nodes: Nodes) -> None:
+    """It closes its way, and is named where no other is open."""
+    nodes.write("node1", imagenet=f"{nodes.folder}/image", imagenet_ofrecord=f"{nodes.folder}/of")
+    with hung(nodes.folder / "image"):
+        began = time.monotonic()
+        said = nodes.json("prepare", "imagenet_ofrecord", "--dry-run", code=5)
+        assert time.monotonic() - began < SOON_S
+    assert codes(said) == {("error", "DATA-SOURCE"), ("error", "MOUNT-HUNG")}
 
 
 def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
