@@ -45,15 +45,19 @@ class Running:
         record = sweep.record()
         return cls(sweep, record.inventory, record.plan)
 
-    def states(self) -> dict[str, str]:
-        """The states of trials by name, in plan order; ``running`` with an open attempt.
+    def states(self, *, controlled: bool) -> dict[str, str]:
+        """The states of trials by name, in plan order.
 
+        One with an attempt that has no outcome is ``running`` under a controller, else ``open``.
         One that never ended is ``not-needed`` where its case has settled without it.
         """
+        begun = "running" if controlled else "open"
         histories = self.sweep.histories()
         rests = settled.not_needed(self.sweep, self.plan, histories)
         return {
-            trial.name: _state(histories.get(trial.name, History()), rests=trial.name in rests)
+            trial.name: begun
+            if (history := histories.get(trial.name, History())).open
+            else (NOT_NEEDED if trial.name in rests else history.state)
             for trial in self.plan.trials
         }
 
@@ -75,9 +79,3 @@ class Running:
         from orchestrator.schedulers import choice
 
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
-
-
-def _state(history: History, *, rests: bool) -> str:
-    if history.open:
-        return "running"
-    return NOT_NEEDED if rests else history.state

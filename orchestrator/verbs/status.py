@@ -9,6 +9,7 @@ from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.model.attempt import Attempt
+from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
@@ -16,6 +17,7 @@ from orchestrator.submitting import jobs, waits
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
+OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
 MOST_ROWS = 32  # of tasks; more are folded
 
 
@@ -37,42 +39,88 @@ class _TaskRow:
         return (*place, words.size(self.log_bytes), self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A sweep at one moment: its trials, and what its nodes say of those that are open."""
+
+    running: Running
+    holder: Holder | None
+    states: Mapping[str, str]
+    rows: Sequence[_TaskRow]
+    going: Sequence[progress.Progress]
+    failures: Sequence[errors.DlperfError]
+
+    @classmethod
+    def at(cls, running: Running) -> "_Look":
+        """It now; a controller that begins or ends meanwhile counts as there."""
+        lock = running.sweep.lock()
+        before = lock.holder()
+        rows, going, failures = _rows(running)
+        holder = before or lock.holder()
+        states = running.states(controlled=holder is not None)
+        return cls(running, holder, states, rows, going, failures)
+
+    @property
+    def over(self) -> bool:
+        """Whether neither a controller nor a task is left that may go on."""
+        return self.holder is None and all(row.phase in OVER for row in self.rows)
+
+
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     if sweep_id is None and _only_waits(store, voice):
         return 0
-    running = Running.of(store, sweep_id)
-    rows, going, failures = _rows(running)
-    states = running.states()
+    return _shown(store, _Look.at(Running.of(store, sweep_id)), voice)
+
+
+def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
+    """Show the same again and again until no controller and no task is left; exit code.
+
+    With ``as_json`` nothing is shown before the last look, which is the document.
+    """
+    sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
+    while True:
+        look = _Look.at(Running.of(store, sweep_id))
+        if look.over:
+            return _shown(store, look, voice)
+        if not voice.as_json:
+            voice.cleared()
+            _shown(store, look, voice)
+        time.sleep(every_s)
+
+
+def _shown(store: Store, look: _Look, voice: Voice) -> int:
+    """Show a look at a sweep; exit code."""
+    running, states = look.running, look.states
     unit, medians = progress.results(running)
-    code = errors.joined(failure.exit_code for failure in failures)
-    holder = running.sweep.lock().holder()
+    code = errors.joined(failure.exit_code for failure in look.failures)
     queued = jobs.alive(store, running.cluster)
     voice.document(
         {
             "exit_code": code,
             "sweep": running.sweep.id,
             "cluster": running.cluster.name,
-            "controller": str(holder) if holder else None,
+            "controller": str(look.holder) if look.holder else None,
+            "continue": None if look.holder or _all_valid(states) else _again(running),
             "trials": dict(states),
-            "tasks": [asdict(row) for row in rows],
-            "running": [progress_now.document() for progress_now in going],
+            "tasks": [asdict(row) for row in look.rows],
+            "running": [progress_now.document() for progress_now in look.going],
             "medians": [progress.document(median) for median in medians],
-            "errors": [document for failure in failures for document in failure.documents()],
+            "errors": [document for failure in look.failures for document in failure.documents()],
             **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
         }
     )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
-    voice.result(f"controller: {holder}" if holder else _resting(running, states))
+    voice.result(f"controller: {look.holder}" if look.holder else _resting(running, states))
     for job in queued:
         voice.result(waits.told(job))
-    _show(voice, rows, going)
+    _show(voice, look.rows, look.going)
     if medians:
         head = ("case", "batch", "precision", unit, "trials")
         voice.table("Medians so far", head, [progress.row(median) for median in medians])
-    for failure in folded(failures):
+    for failure in folded(look.failures):
         voice.line(str(failure))
     return code
 
@@ -85,22 +133,6 @@ def _only_waits(store: Store, voice: Voice) -> bool:
     if queued:
         voice.document({"exit_code": 0, "jobs": [asdict(job) for job in queued]})
     return bool(queued)
-
-
-def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
-    """Show the same again and again until no controller and no task is left; exit code.
-
-    With ``as_json`` nothing is shown before the last look, which is the document.
-    """
-    sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
-    while True:
-        running = Running.of(store, sweep_id)
-        if running.sweep.lock().holder() is None and not running.open_attempts():
-            return status(store, sweep_id, voice)
-        if not voice.as_json:
-            voice.cleared()
-            status(store, sweep_id, voice)
-        time.sleep(every_s)
 
 
 def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progress]) -> None:
@@ -124,11 +156,20 @@ def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
     """The line about a sweep without a controller."""
-    kinds = set(states.values())
-    if kinds <= {"valid", NOT_NEEDED}:
-        needed = " that is needed" if NOT_NEEDED in kinds else ""
+    if _all_valid(states):
+        needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"
-    return f"not running; continue with: {_again(running)}"
+    unfinished = [trial for trial, state in states.items() if state == "open"]
+    seen = f"its controller ended before {_names(unfinished)} had an outcome"
+    return f"{seen if unfinished else 'not running'}; continue with: {_again(running)}"
+
+
+def _names(trials: Sequence[str]) -> str:
+    return trials[0] if len(trials) == 1 else words.count(len(trials), "trial")
+
+
+def _all_valid(states: Mapping[str, str]) -> bool:
+    return set(states.values()) <= {"valid", NOT_NEEDED}
 
 
 def _again(running: Running) -> str:

@@ -70,6 +70,30 @@ def test_a_gang_whose_controller_was_killed_is_adopted(place: Place) -> None:
     assert place.pids() == []
 
 
+def test_status_after_a_kill_says_what_is_open_and_what_goes_on(place: Place) -> None:
+    """The trial is open, not running; watching ends with its tasks, and the command named works."""
+    place.rewrite(params="params: {step_s: 0.6}")
+    process = place.start("sweep", "toy", "--case", "2x2", "--repeats", "1")
+    wait_for(lambda: running(place, 1), "both tasks run")
+    process.kill()
+    process.wait()
+    again = ("sweep", "toy", "--case", "2x2", "--repeats", "1")
+    command = " ".join(("dlperf-orch", *again))
+    seen, _, more = place.run("status").stdout.partition("\n")
+    assert seen.endswith("on cluster two: 1 open")
+    assert more.startswith(
+        f"its controller ended before 2n2g-toy_b4_fp32_1 had an outcome; continue with: {command}\n"
+    )
+    assert "not running" not in more
+    last = json.loads(place.run("status", "--watch", "--every", "0.5", "--json").stdout)
+    assert (last["controller"], last["trials"]) == (None, {"2n2g-toy_b4_fp32_1": "open"})
+    assert {task["phase"] for task in last["tasks"]} == {"ended"}
+    assert last["continue"] == command
+    assert place.run(*again).returncode == 0
+    done = json.loads(place.run("status", "--json").stdout)
+    assert (done["trials"], done["continue"]) == ({"2n2g-toy_b4_fp32_1": "valid"}, None)
+
+
 def test_a_killed_supervisor_loses_the_attempt_and_nothing_else(place: Place) -> None:
     """Its program is ended too, and a new attempt gives the outcome."""
     place.rewrite(params="params: {step_s: 0.1}")

@@ -94,7 +94,7 @@ def test_what_may_run_on_a_node_that_is_gone_is_never_taken_for_ended(place: Pla
     assert done.returncode == 0, done.stderr
     assert "a1 was ended, except on right, left out this time" in done.stderr
     status = json.loads(place.run("status", "--json").stdout)
-    assert status["trials"] == {"2n2g-toy_b4_fp32_1": "running"}
+    assert status["trials"] == {"2n2g-toy_b4_fp32_1": "open"}
     inventory(place).write_text(text)
     again = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
     assert again.returncode == 0, again.stderr
