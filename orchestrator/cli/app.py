@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import __version__, errors
+from orchestrator import __version__, errors, words
 from orchestrator.cli import comparing, evidence, files, provisioning, sweeps, upkeep
 from orchestrator.cli.command import stopped_code
 from orchestrator.signals import SIGNALS, Stopped
@@ -23,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+_OF_THE_PARSER = re.compile("^Invalid value(: | for )|(?<=: )Value error, ")
+_NO_COMMAND = re.compile("No such command '(.+?)'[.]")
 # The parent of all that the parser refuses; not every version of typer has a name for it.
 _WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
@@ -56,7 +59,6 @@ def main() -> None:
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:
-        error.show()
         _wrong_usage(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
         path = _traceback(error)
@@ -71,10 +73,32 @@ def main() -> None:
 
 
 def _wrong_usage(error: typer.BadParameter) -> None:
-    """End with the exit code of wrong usage, and with a document where JSON was asked for."""
+    """End with the exit code of wrong usage, told in the form of all errors, and as JSON too."""
+    from orchestrator.console import Voice
+
     command = error.ctx.command_path if error.ctx else "dlperf-orch"
-    _document(errors.UsageError(error.format_message(), code="USAGE", fix=f"see {command} --help"))
+    cause, fix = _OF_THE_PARSER.sub("", error.format_message()), f"see {command} --help"
+    if error.ctx and cause == error.ctx.get_help():  # a group without a command
+        typer.echo(cause, err=True)
+        cause = "Missing command"
+    if unknown := _unknown(error):
+        kind, name, names = unknown
+        cause = f"No such {kind} {name!r}"
+        fix = words.did_you_mean(name, names) or fix
+    Voice(as_json=_wants_json()).error(errors.UsageError(cause, code="USAGE", fix=fix))
     sys.exit(error.exit_code)
+
+
+def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
+    """What no command or option is called: its kind, its name, and the names that there are."""
+    context = error.ctx
+    if context is None:
+        return None
+    if option := getattr(error, "option_name", ""):  # no version of typer has a name for its class
+        return "option", option, [name for one in context.command.params for name in one.opts]
+    if found := _NO_COMMAND.match(error.format_message()):
+        return "command", found[1], list(getattr(context.command, "commands", ()))
+    return None
 
 
 def _document(error: errors.DlperfError) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes
+from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, whole
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -15,17 +15,15 @@ _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
 Side = "A sweep (id, its beginning, folder, playbook), a results.json, or published:FRAMEWORK."
 
 
-def percent(text: str | None) -> float | None:
+def percent(text: str) -> float:
     """The share in ``3%`` or ``3``.
 
     Raises:
         BadParameter: it is not of that form.
     """
-    if text is None:
-        return None
     found = _PERCENT.fullmatch(text.strip())
     if not found:
-        raise typer.BadParameter(f"{text!r}; needed percent below 100, such as 3% or 0.5%")
+        raise typer.BadParameter(f"got {text!r}; needed percent below 100, such as 3% or 0.5%")
     return float(found[1]) / 100
 
 
@@ -37,15 +35,17 @@ def compare(
         str, typer.Argument(metavar="B", help="What is compared with A.", autocompletion=SWEEPS)
     ],
     bound: Annotated[
-        str | None,
+        float | None,
         typer.Option(
+            parser=percent,
             metavar="PERCENT",
             help="Differences up to this are noise; default: learnt from earlier sweeps, else 1%.",
         ),
     ] = None,
     fail_if_slower: Annotated[
-        str | None,
+        float | None,
         typer.Option(
+            parser=percent,
             metavar="PERCENT",
             help="Exit 3 if a case of B is slower by more than this, 5 if that cannot be told.",
         ),
@@ -62,7 +62,10 @@ def compare(
         str | None, typer.Option(help="With --interleave: where.", autocompletion=INVENTORIES)
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="With --interleave: trials per case.")
+        int | None,
+        typer.Option(
+            parser=whole(1, 1000), metavar="N", help="With --interleave: trials per case."
+        ),
     ] = None,
     nodes: Nodes = None,
 ) -> int:
@@ -71,7 +74,7 @@ def compare(
     from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb
 
-    options = verb.CompareOptions(percent(bound), percent(fail_if_slower), junit, markdown)
+    options = verb.CompareOptions(bound, fail_if_slower, junit, markdown)
     if interleave:
         turns = TurnOptions(first, second, inventory, nodes, repeats)
         return verb.interleave(face.store, turns, options, Caller(face.voice, SIGNALS))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command, json_command
-from orchestrator.cli.options import WORKLOADS, Window, window
+from orchestrator.cli.options import WORKLOADS, Window, whole, window
 from orchestrator.model.log import Rule
 
 app = typer.Typer()
@@ -91,7 +91,7 @@ def log(
     workload: Annotated[str, typer.Option(help="What wrote the log.", autocompletion=WORKLOADS)],
     between: Window = None,
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
-    global_batch_size: Annotated[int | None, typer.Option(min=1)] = None,
+    global_batch_size: Annotated[int | None, typer.Option(parser=whole(1), metavar="N")] = None,
 ) -> int:
     """Read a training log."""
     from orchestrator.collecting.logs import Reading

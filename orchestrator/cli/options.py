@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE = Path(".dlperf")
 _WHOLE = re.compile(r"[0-9]{1,9}")
+_SECONDS = re.compile(r"[0-9]{1,4}([.][0-9]{1,9})?")
 
 
 def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
@@ -49,8 +50,31 @@ def _cases(context: typer.Context, incomplete: str) -> list[str]:
 
 def _folder(named: str | Path) -> Path:
     if not str(named):  # which Path takes for the working folder
-        raise typer.BadParameter("nothing; needed a folder, such as .dlperf")
+        raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
     return Path(named)
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str | int], int]:
+    """The parser of a whole number between these."""
+    span = f", at least {least}" if most is None else f" from {least} to {most}"
+
+    def parsed(text: str | int) -> int:
+        if not _WHOLE.fullmatch(str(text)) or not least <= int(text) <= (most or int(text)):
+            raise typer.BadParameter(f"got {text!r}; needed a whole number{span}")
+        return int(text)
+
+    return parsed
+
+
+def seconds(text: str | float) -> float:
+    """How long to wait between two looks.
+
+    Raises:
+        BadParameter: it is no number, or none that makes sense.
+    """
+    if not _SECONDS.fullmatch(str(text)) or not 0.5 <= float(text) <= 3600:
+        raise typer.BadParameter(f"got {text!r}; needed seconds from 0.5 to 3600")
+    return float(text)
 
 
 def window(text: str | None) -> tuple[int, int] | None:
@@ -63,9 +87,13 @@ def window(text: str | None) -> tuple[int, int] | None:
         return None
     first, colon, last = text.partition(":")
     if not (colon and all(_WHOLE.fullmatch(word) for word in (first, last))):
-        raise typer.BadParameter(f"{text!r}; needed first:last, such as 20:120")
+        raise typer.BadParameter(
+            f"got {text!r}; needed first:last, such as 20:120", param_hint="--window"
+        )
     if not int(first) < int(last):
-        raise typer.BadParameter(f"{text!r}; needed the first iteration before the last")
+        raise typer.BadParameter(
+            f"got {text!r}; needed the first iteration before the last", param_hint="--window"
+        )
     return int(first), int(last)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, PLAYBOOKS, Inventory, Nodes
+from orchestrator.cli.options import IMAGES, PLAYBOOKS, Inventory, Nodes, whole
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -37,7 +37,9 @@ def init(
     ] = False,
     name: Annotated[str | None, typer.Option(help="Of the cluster; default: the file's.")] = None,
     user: Annotated[str | None, typer.Option(help="Who logs in; default: you.")] = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Where sshd listens.")] = None,
+    port: Annotated[
+        int | None, typer.Option(parser=whole(1, 65535), metavar="N", help="Where sshd listens.")
+    ] = None,
     identity: Annotated[str | None, typer.Option(help="The SSH key to offer.")] = None,
     agent: Annotated[bool, typer.Option("--agent", help="Let ssh-agent sign.")] = False,
     known_hosts: Annotated[str | None, typer.Option(help="File of trusted host keys.")] = None,

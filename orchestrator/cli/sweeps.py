@@ -32,6 +32,8 @@ from orchestrator.cli.options import (
     WhichFile,
     Window,
     reading,
+    seconds,
+    whole,
 )
 from orchestrator.signals import SIGNALS, Stopped
 
@@ -64,14 +66,19 @@ def sweep(
         ),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Trials per case, at most.")
+        int | None,
+        typer.Option(parser=whole(1, 1000), metavar="N", help="Trials per case, at most."),
     ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
     ] = False,
     max_fail: Annotated[
         int | None,
-        typer.Option(min=1, help="Start no trial after this many without a valid outcome."),
+        typer.Option(
+            parser=whole(1),
+            metavar="N",
+            help="Start no trial after this many without a valid outcome.",
+        ),
     ] = None,
     nodes: Nodes = None,
     strict: Strict = False,
@@ -112,7 +119,8 @@ def status(
         bool, typer.Option("--watch", "-w", help="Show it again until nothing of it runs.")
     ] = False,
     every: Annotated[
-        float, typer.Option(min=0.5, max=3600, help="Seconds between looks, with --watch.")
+        float,
+        typer.Option(parser=seconds, metavar="S", help="Seconds between looks, with --watch."),
     ] = 5.0,
 ) -> int:
     """Show what a sweep has done and what of it runs where."""
@@ -132,8 +140,12 @@ def logs(
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
     ] = None,
-    attempt: Annotated[int | None, typer.Option(min=1, help="Default: the newest.")] = None,
-    rank: Annotated[int, typer.Option(min=0, help="Whose log, by node_rank.")] = 0,
+    attempt: Annotated[
+        int | None, typer.Option(parser=whole(1), metavar="N", help="Default: the newest.")
+    ] = None,
+    rank: Annotated[
+        int, typer.Option(parser=whole(0), metavar="N", help="Whose log, by node_rank.")
+    ] = 0,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
     ] = False,

@@ -61,7 +61,14 @@ def test_nodes_that_gave_no_answer_are_in_provisions_document(place: Place) -> N
     [
         (("nonsense",), "No such command 'nonsense'"),
         (("sweep",), "Missing argument"),
-        (("sweep", "toy", "--repeats", "x"), "Invalid value for '--repeats'"),
+        (("sweep", "toy", "--repeats", "x"), "'--repeats': got 'x'; needed a whole number from 1"),
+        (("sweep", "toy", "--repeats", "0"), "'--repeats': got '0'; needed a whole number from 1"),
+        (("sweep", "toy", "--max-fail", "-1"), "'--max-fail': got '-1'; needed a whole number, at"),
+        (("logs", "--rank", "-1"), "'--rank': got '-1'; needed a whole number, at least 0"),
+        (("init", "h", "--port", "65536"), "'--port': got '65536'; needed a whole number from 1"),
+        (("status", "--every", "0.4"), "'--every': got '0.4'; needed seconds from 0.5 to 3600"),
+        (("collect", "--rule", "best"), "'--rule': 'best' is not one of 'clock'"),
+        (("compare", "a", "b", "--bound", "x"), "'--bound': got 'x'; needed percent below 100"),
         (("collect", "--logs", "."), "--logs DIR and --workload NAME belong together"),
         (("inspect", "log"), "Missing argument"),
         (("status", "--nope"), "No such option"),
@@ -77,8 +84,35 @@ def test_wrong_usage_is_json_where_that_was_asked_for(
     assert "--help" in error["fix"]
     plain = place.run(*words)
     assert (plain.returncode, plain.stdout) == (2, "")
-    assert seen in plain.stderr
+    last = plain.stderr.splitlines()[-1]
+    assert last == f"ERROR USAGE: {error['message'].removesuffix('.')}. Fix: {error['fix']}."
     assert place.run(*words, "--", "--json").stdout == ""
+
+
+def test_a_group_without_a_command_shows_its_commands(place: Place) -> None:
+    """And ends as wrong usage does."""
+    done = place.run("data")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "\n  prepare " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ERROR USAGE: Missing command. Fix: see ")
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (("swep", "toy"), "ERROR USAGE: No such command 'swep'. Fix: did you mean 'sweep'?"),
+        (("data", "chek"), "ERROR USAGE: No such command 'chek'. Fix: did you mean 'check'?"),
+        (
+            ("sweep", "--repeat"),
+            "ERROR USAGE: No such option '--repeat'. Fix: did you mean '--repeats'?",
+        ),
+        (("--versoin",), "ERROR USAGE: No such option '--versoin'. Fix: did you mean '--version'?"),
+    ],
+)
+def test_the_nearest_name_is_offered(place: Place, words: tuple[str, ...], last: str) -> None:
+    """In the form of all errors, for commands as for options."""
+    done = place.run(*words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{last}\n")
 
 
 @pytest.mark.parametrize("kind", ["topology", "ibstat", "gpu", "log"])
