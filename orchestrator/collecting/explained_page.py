@@ -29,8 +29,8 @@ def page(found: Explanation) -> list[str]:
     room = LINES - len(number) - len(proof) - len(place) - 1  # the head of the trials
     left = room - min(trials, FEWEST_TRIALS) - min(len(command), 1)
     marks = [f"mark {mark.code}: {mark.message}" for mark in found.result.marks]
-    wrapped = [line for mark in marks for line in _wrapped(mark)]
-    marks = wrapped if len(wrapped) <= left else [*map(_cut, marks)]
+    whole = [line for mark in marks for line in wrapped(mark)]
+    marks = whole if len(whole) <= left else [*map(cut, marks)]
     room -= len(marks)
     most = max(room - min(len(command), 1), FEWEST_TRIALS)
     number += [*marks, *_trials(found, most)]
@@ -64,7 +64,7 @@ def document(found: Explanation) -> dict[str, JSON]:
 def _number(found: Explanation) -> Iterator[str]:
     result, report = found.result, found.report
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
-    yield _cut(f"{found.name} of {source}: {report.title}")
+    yield cut(f"{found.name} of {source}: {report.title}")
     statistics = result.statistics
     if statistics is None:
         yield f"no number: {counted(report, result)} trials, none of which counts"
@@ -72,7 +72,7 @@ def _number(found: Explanation) -> Iterator[str]:
     sure = f"; interval {interval_words(statistics)}" if statistics.interval else ""
     yield f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials{sure}"
     if result.speedup is not None and result.efficiency is not None:
-        yield from _wrapped(
+        yield from wrapped(
             f"speedup {statistics.median:.2f} / {_median(found.baseline):.2f} of 1x1 ="
             f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
             f" {result.efficiency:.1%}"
@@ -94,20 +94,20 @@ def _trials(found: Explanation, most: int) -> Iterator[str]:
         sign = ">" if trial in found.middle else " "
         number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
         reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
-        yield _cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
+        yield cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
     if len(trials) > most:
         yield f"  and {len(trials) - len(chosen)} more, which --json has"
 
 
 def _derivations(found: Explanation) -> Iterator[str]:
     for rule in dict.fromkeys(map(_rule, found.derivations)):
-        yield from _wrapped(f"{rule}{_batch(found)}")
+        yield from wrapped(f"{rule}{_batch(found)}")
     for it in found.derivations:
         evidence = it.trial.evidence
         where = f": {evidence.log}, sha256 {evidence.sha256[:12]}" if evidence else ""
-        yield _cut(f"trial {it.trial.repeat}{where}")
+        yield cut(f"trial {it.trial.repeat}{where}")
         yield from _lines(it)
-        yield from _wrapped(f"  {it.formula}")
+        yield from wrapped(f"  {it.formula}")
 
 
 def _rule(derivation: Derivation) -> str:
@@ -127,7 +127,7 @@ def _batch(found: Explanation) -> str:
 
 def _lines(derivation: Derivation) -> Iterator[str]:
     for line in derivation.lines:
-        yield _cut(f"  {line.number}: {line.text}")
+        yield cut(f"  {line.number}: {line.text}")
 
 
 def _circumstances(found: Explanation) -> Iterator[str]:
@@ -135,14 +135,14 @@ def _circumstances(found: Explanation) -> Iterator[str]:
     if attempt is None:
         return
     nodes = nodeset.fold(attempt.nodes)
-    yield from _wrapped(f"attempt a{attempt.number} on {nodes}, transport {found.result.transport}")
+    yield from wrapped(f"attempt a{attempt.number} on {nodes}, transport {found.result.transport}")
     digest = report.image_digest[:DIGEST] or "without a digest"
-    yield from _wrapped(f"image {report.image}, {digest}")
+    yield from wrapped(f"image {report.image}, {digest}")
     shown = next(iter(found.middle), found.result.trials[0])
     facts = {key: it for key, it in shown.provenance.items() if key not in ("image", "tasks")}
     known = ", ".join(f"{key} {it}" for key, it in facts.items() if it)
     if known:
-        yield from _wrapped(known)
+        yield from wrapped(known)
 
 
 def _command(found: Explanation) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _command(found: Explanation) -> Iterator[str]:
     if attempt := found.attempt:
         command = shlex.join(attempt.tasks[attempt.log_rank].argv)
         text = f"command on {attempt.nodes[attempt.log_rank]}: {command}"
-        yield from _wrapped(text, most=None)
+        yield from wrapped(text, most=None)
 
 
 def _shortened(command: list[str], most: int) -> list[str]:
@@ -161,12 +161,14 @@ def _shortened(command: list[str], most: int) -> list[str]:
     return [*command[: most - 1], f"{command[most - 1][: WIDTH - len(more)]}{more}"]
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """The text in one line of the page."""
     shown = words.printable(text)
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 2]}.."
 
 
-def _wrapped(text: str, most: int | None = MOST_WORDS) -> Iterator[str]:
+def wrapped(text: str, most: int | None = MOST_WORDS) -> Iterator[str]:
+    """The text in as many lines as it needs; cut after ``most`` characters."""
     shown = words.printable(text)
     shown = shown if most is None or len(shown) <= most else f"{shown[: most - 2]}.."
     yield from textwrap.wrap(

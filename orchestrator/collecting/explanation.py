@@ -8,8 +8,6 @@ from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.collecting import logs
-from orchestrator.collecting.folder import report_on
-from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
@@ -70,7 +68,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """Where the logs of a report lie, and how they were read."""
 
     folder: Path
@@ -91,30 +89,26 @@ def explained(sweep: Sweep, name: str) -> Explanation:
     report = measured(sweep)
     workload, method = find(record.plan.workload), record.plan.method
     assert workload is not None  # or nothing could be measured
-    found = _explained(report, case, _Source(sweep.folder, workload, method.window, method.rule))
+    found = _explained(report, case, Source(sweep.folder, workload, method.window, method.rule))
     shown = next(iter(found.middle), next((it for it in found.result.trials if it.attempt), None))
     return replace(found, attempt=sweep.attempt(shown.trial, shown.attempt) if shown else None)
 
 
-def of_logs(folder: Path, reading: Reading, name: str) -> Explanation:
+def of_logs(report: Report, source: Source, name: str) -> Explanation:
     """The same, of a case in a folder of logs that belong to no sweep.
 
     Raises:
-        UsageError: as of ``explained``; NO-LOGS, NO-WORKLOAD, NO-RULE.
-        LocalError: LOG-RIGHTS.
+        UsageError: as of ``explained``.
     """
-    report = report_on(folder, reading)
     trials = [
         Trial(it.trial, it.repeat, result.case, it.trial, 0, 0, report.names.get(result.case, ""))
         for result in report.results
         for it in result.trials
     ]
-    above = folder if folder.is_dir() else folder.parent
-    source = _Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
-    return _explained(report, _case(trials, name), source)
+    return _explained(report, _case(trials, name, [lone.path for lone in report.lone]), source)
 
 
-def _explained(report: Report, case: Case, source: _Source) -> Explanation:
+def _explained(report: Report, case: Case, source: Source) -> Explanation:
     (result,) = (it for it in report.results if it.case == case)
     middle = _middle(result)
     return Explanation(
@@ -133,7 +127,7 @@ def name_of(case: Case) -> str:
     return f"{case.token}/{case.precision}/{case.micro_batch_size}"
 
 
-def _case(trials: Sequence[Trial], name: str) -> Case:
+def _case(trials: Sequence[Trial], name: str, lone: Sequence[str] = ()) -> Case:
     parts = name.split("/")
     cases = dict.fromkeys(
         trial.case
@@ -150,13 +144,16 @@ def _case(trials: Sequence[Trial], name: str) -> Case:
             fix="give one of these names, or the name of a trial",
         )
     places = dict.fromkeys(trial.case.placement for trial in trials)
+    known = [", ".join(every) or "none", *([f"logs of no case: {', '.join(lone)}"] if lone else [])]
     raise errors.UsageError(
-        f"no case {words.shown(name)}; there are {', '.join(every) or 'none in these logs'}",
+        f"no case {words.shown(name)}; there are {'; '.join(known)}",
         code="NO-CASE",
-        fix=words.did_you_mean(name, [*every, *places])
-        or "one of these names, a placement such as 4x8, or the name of a trial"
-        if every
-        else "give logs whose names or headers tell their whole case",
+        fix=words.did_you_mean(name, [*every, *places, *lone])
+        or (
+            "one of these names, a placement such as 4x8, or the name of a trial"
+            if every
+            else "give the name of one of these logs"
+        ),
     )
 
 
@@ -184,19 +181,22 @@ def _baseline(report: Report, result: Result) -> Result | None:
     return next(it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
 
 
-def _derivation(source: _Source, trial: Measurement, case: Case) -> Derivation:
+def _derivation(source: Source, trial: Measurement, case: Case) -> Derivation:
     assert trial.evidence is not None  # of a valid trial
     path, workload = source.folder / trial.evidence.log, source.workload
     log = logs.read(path, workload, source.window)
     rule = source.rule or log.rule
-    found = tuple(_lines(path, log.evidence(rule) or ()))
-    formula = _formula(rule, log, case, trial.throughput or 0)
-    return Derivation(trial, rule, log.window, found, f"{formula} {workload.unit}")
+    found = tuple(raw_lines(path, log.evidence(rule) or ()))
+    terms = formula(rule, log, case.global_batch_size, trial.throughput or 0)
+    return Derivation(trial, rule, log.window, found, f"{terms} {workload.unit}")
 
 
-def _formula(rule: Rule, log: TrainingLog, case: Case, throughput: float) -> str:
-    """The rule's formula with its numbers; the seconds to their last digit."""
-    batch = case.global_batch_size
+def formula(rule: Rule, log: TrainingLog, batch: int | None, throughput: float) -> str:
+    """The rule's formula with its numbers; the seconds to their last digit.
+
+    Args:
+        batch: global batch size; None where the rule does not need it.
+    """
     first, last = log.window or (0, 0)
     if rule == "clock" and log.start and log.end:
         seconds = _exact(log.end.clock_ns - log.start.clock_ns)
@@ -216,7 +216,8 @@ def _exact(nanoseconds: int) -> str:
     return str(seconds) if whole.denominator == 1 else f"{seconds}.{rest:09}".rstrip("0")
 
 
-def _lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
+def raw_lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
+    """Lines of a raw log by their numbers."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             if number in numbers:

@@ -1,11 +1,14 @@
 """explain: how the number of one case came to be, on one page."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from orchestrator.collecting import explained_page, explanation
-from orchestrator.collecting.explanation import Explanation
+from orchestrator.collecting import explained_log, explained_page, explanation
+from orchestrator.collecting.explanation import Explanation, Source
+from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
+from orchestrator.model.facts import JSON
 from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 
@@ -21,17 +24,32 @@ def explain(store: Store, case: str, name: str | None, voice: Voice) -> int:
 
 
 def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int:
-    """The same of a folder of logs that belong to no sweep.
+    """The same of a folder of logs that belong to no sweep; or of one of them that has no case.
 
     Raises:
         UsageError: as of ``explain``; NO-LOGS, NO-WORKLOAD, NO-RULE.
     """
-    return _show(explanation.of_logs(folder, reading, case), voice)
+    report = report_on(folder, reading)
+    above = folder if folder.is_dir() else folder.parent
+    source = Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
+    lone = explained_log.named(report, case)
+    if lone is None:
+        return _show(explanation.of_logs(report, source, case), voice)
+    found = explained_log.explained(report, lone, source)
+    return _shown(voice, explained_log.page(found), lone.throughput, explained_log.document(found))
 
 
 def _show(found: Explanation, voice: Voice) -> int:
-    for line in explained_page.page(found):
+    statistics = found.result.statistics
+    number = statistics.median if statistics else None
+    return _shown(voice, explained_page.page(found), number, explained_page.document(found))
+
+
+def _shown(
+    voice: Voice, page: Sequence[str], number: float | None, document: Mapping[str, JSON]
+) -> int:
+    for line in page:
         voice.result(line)
-    code = 0 if found.result.statistics else 3
-    voice.document({"exit_code": code, **explained_page.document(found)})
+    code = 3 if number is None else 0
+    voice.document({"exit_code": code, **document})
     return code

@@ -216,7 +216,41 @@ def test_logs_that_tell_no_case_say_so(place: Place) -> None:
     words = ("--logs", str(sweeps.TF), "--workload", "ngc_tensorflow_rn50")
     done = place.run("explain", "1n8g/amp/256", *words)
     assert done.returncode == 2
-    assert "no case '1n8g/amp/256'; there are none in these logs" in done.stderr
+    assert "no case '1n8g/amp/256'; there are none; logs of no case: " in done.stderr
+
+
+def test_a_log_of_no_case_is_explained_by_its_name(place: Place) -> None:
+    """Its number with lines and formula, of a real log whose header lacks the precision."""
+    logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
+    words = ("--logs", str(logs), "--workload", "oneflow_rn50")
+    name = "of_2n8g_b128_with_timestamp_excerpt.txt"
+    page = place.run("explain", name, *words)
+    assert page.returncode == 0, page.stderr
+    assert "\n5915.65 images/s, of this log alone\n" in page.stdout
+    raw = (logs / name).read_text().splitlines()
+    for number in (5, 6):
+        assert f"\n  {number}: {raw[number - 1][:40]}" in page.stdout
+    assert "2048 samples x (120 - 20) iterations / 34.6200511 s = 5915.65 images/s" in page.stdout
+    assert max(map(len, page.stdout.splitlines())) <= 80
+    found = json.loads(place.run("explain", name, *words, "--json").stdout)
+    assert (found["log"], found["case"], found["window"]) == (name, None, [20, 120])
+    (collected,) = (
+        log
+        for log in json.loads(place.run("collect", *words, "--json").stdout)["logs"]
+        if log["log"] == name
+    )
+    assert (found["throughput"], found["sha256"]) == (collected["throughput"], collected["sha256"])
+    assert [line["number"] for line in found["lines"]] == collected["lines"]
+
+
+def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
+    """Exit 3, and each problem with its code."""
+    logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
+    name = "of_v0.1.8_1n1g_b128_no_timestamp.txt"
+    done = place.run("explain", name, "--logs", str(logs), "--workload", "oneflow_rn50")
+    assert done.returncode == 3
+    assert "\nno number\nNO-CLOCK: line 1: iteration 20 without the time" in done.stdout
+    assert "\nNO-BATCH: " in done.stdout
 
 
 def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:
