@@ -12,7 +12,7 @@ from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.upstream import NAME
 from orchestrator.state import records
-from orchestrator.state.files import dumps, keep
+from orchestrator.state.files import dumps, keep, ours
 
 RESULTS = "results.json"
 HTML = "report.html"
@@ -28,14 +28,18 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
 
     Args:
         logs: None where they lie in ``folder``.
+
+    Raises:
+        StoreError: STORE-FULL.
+        LocalError: STORE-RIGHTS; the folder cannot be written.
     """
     files, earlier = contents(folder, measured, language, logs or Logs(folder)), _earlier(folder)
     for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         keep(folder / name, content)
     for name in earlier:
         if name not in files:
-            (folder / name).unlink(missing_ok=True)
+            with ours(folder / name):
+                (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # there is none, or it holds something
         (folder / FOLDER).rmdir()
 

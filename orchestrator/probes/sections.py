@@ -82,6 +82,8 @@ true
 """
 _HUNG = ("hung", "124", "137")  # 124 and 137 are timeout's words for TERM and KILL
 _NOT_FOUND = 127
+# What timeout says of a command that is not there, in which nothing took too long.
+_BY_TIMEOUT = re.compile(r"^\S*timeout: failed to run command .(.+?).(?=: )", re.MULTILINE)
 _LONGEST = 300
 _CLOCK = re.compile(r"[0-9]+[.][0-9]+")
 
@@ -106,7 +108,8 @@ class Output:
     @property
     def message(self) -> str:
         """One line for a person: standard error, else the output, at most 300 characters."""
-        lines = [line.strip() for line in (self.err.strip() or self.out).splitlines()]
+        text = _BY_TIMEOUT.sub(r"\1", self.err.strip() or self.out)
+        lines = [line.strip() for line in text.splitlines()]
         return printable("; ".join(filter(None, lines))[:_LONGEST])
 
 

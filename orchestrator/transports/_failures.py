@@ -28,7 +28,8 @@ def _where(target: SshTarget) -> dict[str, str]:
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     """The error for a TCP connection that cannot be had."""
     if isinstance(error, ConnectionRefusedError):
-        cause, code, fix = "refuses the connection", "SSH-REFUSED", "start sshd there"
+        cause, code = "refuses the connection", "SSH-REFUSED"
+        fix = "start sshd there, or correct port in the inventory"
     elif isinstance(error, TimeoutError):
         cause, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
         fix = "check the address, the machine and the firewall"

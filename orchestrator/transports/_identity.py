@@ -37,8 +37,8 @@ def private_key(target: SshTarget) -> Any:
             f"cannot use the key {target.identity}: {why}",
             code="SSH-KEY",
             node=target.name,
-            fix="needed a private key of ssh-keygen's that is readable and has no passphrase;"
-            " one that has: ssh-add it, and say `agent: true` in the inventory",
+            fix="set identity to a private key of ssh-keygen's that is readable and has no"
+            " passphrase; for one that has: ssh-add it, and say `agent: true` in the inventory",
         ) from error
 
 

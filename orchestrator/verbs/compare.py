@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import errors, words
+from orchestrator import disk, errors, words
 from orchestrator.collecting import sides
 from orchestrator.comparing import bounds, pairing, table
 from orchestrator.comparing.bounds import Bound
@@ -13,7 +13,6 @@ from orchestrator.comparing.junit import junit
 from orchestrator.comparing.markdown import markdown
 from orchestrator.comparing.sides import Side
 from orchestrator.console import Voice
-from orchestrator.state.files import write
 from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
 from orchestrator.sweeping.caller import Caller
@@ -52,11 +51,16 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
         )
     show(comparison, voice)
     if options.markdown:
-        write(options.markdown, markdown(comparison).encode())
+        _write("--markdown", options.markdown, markdown(comparison))
     if options.junit:
-        write(options.junit, junit(comparison).encode())
+        _write("--junit", options.junit, junit(comparison))
     voice.document(document(comparison))
     return comparison.exit_code
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
+        file.write(text.encode())
 
 
 def interleave(

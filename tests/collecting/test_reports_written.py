@@ -165,3 +165,18 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
     assert f"- When: first step of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))
     assert "- When: not known: no log tells it\n" in text
+
+
+def test_files_that_cannot_be_written_name_the_option_to_change(place: Place) -> None:
+    """Exit 6: it was a bug of ours for reports, and `--state` was named for a comparison's."""
+    refused = place.run(*COLLECT, "--out", "/proc/nowhere")
+    assert refused.returncode == 6
+    assert "ERROR STORE-RIGHTS: /proc/nowhere/" in refused.stderr
+    assert "or --out for reports" in refused.stderr
+    assert place.run(*COLLECT, "--out", "a").returncode == 0
+    for option in ("--markdown", "--junit"):
+        side = "a/results.json"
+        refused = place.run("compare", side, side, option, "/proc/nowhere/page")
+        assert refused.returncode == 6, refused.stderr
+        assert "ERROR LOCAL-FILE: /proc/nowhere/page: " in refused.stderr
+        assert refused.stderr.endswith(f" Fix: choose another {option}.\n")

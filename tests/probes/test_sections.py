@@ -104,6 +104,13 @@ def test_questions_are_asked_at_once_and_leave_nothing_behind() -> None:
     assert not list(Path("/dev/shm").glob(f"dlperf-{NONCE}.*"))
 
 
+def test_a_program_that_is_not_there_is_named_without_the_one_that_looked_for_it() -> None:
+    """Nothing timed out: "timeout: failed to run command" would say so to a person."""
+    output = ask([Section("one", ("dlperf-no-such-program",))]).outputs["one"]
+    assert output.exit_code == 127
+    assert output.message == "dlperf-no-such-program: No such file or directory"
+
+
 def test_hostile_words_are_not_obeyed(tmp_path: Path) -> None:
     """Quotes, dollars and newlines reach the program as they are."""
     words = ["a b", "'\"`touch harm`$(touch harm)", "two\nlines", "*", ""]

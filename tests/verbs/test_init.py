@@ -141,7 +141,7 @@ def test_what_hosts_cannot_be_reached_by_is_told_once(place: Place, tmp_path: Pa
     public = place.run(*words, f"{key}.pub")
     assert public.returncode == 6
     assert "ERROR SSH-KEY node=gpu[01-02],10.0.0.1: cannot use the key" in public.stderr
-    assert f"{key}.pub: it is the public one. Fix: needed a private key" in public.stderr
+    assert f"{key}.pub: it is the public one. Fix: set identity to a private key" in public.stderr
 
 
 def test_hosts_are_chosen_from_a_list_and_reached_through_another(place: Place) -> None:
