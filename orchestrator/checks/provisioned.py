@@ -17,10 +17,10 @@ def blocks_images(findings: Sequence[Finding]) -> bool:
 
 def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
     """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
-    seen = "findings that left no room for images"
+    seen, fix = "findings that left no room for images", "mend what they name"
     if failures:
-        seen = f"{failures[0].code}: {failures[0].cause}"
-    needed, fix = "a provisioning that came to its end", "provision again"
+        seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix or "mend that"
+    needed = "a provisioning that came to its end"
     return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
 
 

@@ -16,6 +16,9 @@ class _Cause:
     kind: type[errors.DlperfError] = errors.ImageError
 
 
+MISSING_FIX = (
+    "correct the image's name or tag; a digest in the lock beside the inventory: provision --lock"
+)
 # The first that matches counts: a registry's message comes wrapped in the engine's.
 CAUSES = (
     _Cause(
@@ -39,7 +42,7 @@ CAUSES = (
         r"manifest unknown|name unknown|manifest for .* not found|reference does not exist|"
         r"no such image|repository name not known|: not found",
         "IMAGE-MISSING",
-        "correct the image's name or digest",
+        MISSING_FIX,
     ),
     _Cause(
         r"no basic auth credentials|unauthorized|authentication required|incorrect username|"

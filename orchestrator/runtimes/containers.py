@@ -103,7 +103,10 @@ class Containers:
             answer = self._engine.ask_once(ask, within_s=self._engine.patience.create_s)
         except docker.errors.NotFound as error:
             raise errors.ImageError(
-                str(error.explanation), code="IMAGE-MISSING", node=self._engine.node
+                str(error.explanation),
+                code="IMAGE-MISSING",
+                node=self._engine.node,
+                fix="run `dlperf-orch provision` again",
             ) from error
         except errors.UnfitError as error:
             if "is already in use" not in error.cause:

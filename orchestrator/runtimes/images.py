@@ -272,7 +272,10 @@ class Images:
 
     def _missing(self, reference: str, cause: str) -> errors.ImageError:
         return errors.ImageError(
-            f"{reference}: {cause}", code="IMAGE-MISSING", node=self._engine.node
+            f"{reference}: {cause}",
+            code="IMAGE-MISSING",
+            node=self._engine.node,
+            fix=_causes.MISSING_FIX,
         )
 
     def _unbuilt(self, tag: str, cause: str, lines: list[str]) -> errors.ImageError:

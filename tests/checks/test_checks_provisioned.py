@@ -27,6 +27,7 @@ def test_an_unfinished_provisioning_names_its_first_failure() -> None:
     silent = errors.NodeError("no answer in 10 s", code="SILENT", node="vs002", fix="look at it")
     finding = provisioned.unfinished([silent])
     assert (finding.code, finding.seen) == ("NOT-PROVISIONED", "SILENT: no answer in 10 s")
+    assert finding.fix == "look at it"  # "then provision again" is added by a sweep
     assert provisioned.unfinished([]).seen == "findings that left no room for images"
 
 

@@ -275,6 +275,7 @@ def test_an_image_that_the_registry_lacks(engine: Engine, registry: Registry) ->
         with pytest.raises(errors.DlperfError) as raised:
             ask()
         assert raised.value.code == "IMAGE-MISSING"
+        assert raised.value.fix.startswith("correct the image's name or tag; a digest in the lock")
 
 
 def test_secrets_reach_the_registry_and_nothing_else(dockerd: Dockerd, tmp_path: Path) -> None:
