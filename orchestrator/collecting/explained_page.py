@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orchestrator import nodeset, words
 from orchestrator.collecting.explanation import Derivation, Explanation
 from orchestrator.model.facts import JSON
-from orchestrator.model.result import Measurement, Result
+from orchestrator.model.result import Measurement
 from orchestrator.report import counted, interval_words
 
 WIDTH = 80
@@ -41,15 +41,14 @@ def document(found: Explanation) -> dict[str, JSON]:
     """The same for programs, nothing rounded or cut."""
     result, attempt = found.result, found.attempt
     task = attempt.tasks[attempt.log_rank] if attempt else None
-    statistics = result.statistics
     return {
         "sweep": found.report.source,
         "case": found.name,
         "unit": found.report.unit,
-        "median": statistics.median if statistics else None,
+        "median": result.median,
         "speedup": result.speedup,
         "efficiency": result.efficiency,
-        "baseline_median": _median(found.baseline),
+        "baseline_median": found.baseline.median if found.baseline else None,
         "median_of": [trial.trial for trial in found.middle],
         "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
         "trials": [_trial_document(trial) for trial in result.trials],
@@ -71,16 +70,12 @@ def _number(found: Explanation) -> Iterator[str]:
         return
     sure = f"; interval {interval_words(statistics)}" if statistics.interval else ""
     yield f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials{sure}"
-    if result.speedup is not None and result.efficiency is not None:
+    if found.baseline is not None:
         yield from wrapped(
-            f"speedup {statistics.median:.2f} / {_median(found.baseline):.2f} of 1x1 ="
+            f"speedup {statistics.median:.2f} / {found.baseline.median:.2f} of 1x1 ="
             f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
             f" {result.efficiency:.1%}"
         )
-
-
-def _median(result: Result | None) -> float | None:
-    return result.statistics.median if result and result.statistics else None
 
 
 def _trials(found: Explanation, most: int) -> Iterator[str]:

@@ -167,10 +167,7 @@ def _names(trials: Iterable[Trial]) -> list[str]:
 
 def _middle(result: Result) -> tuple[Measurement, ...]:
     """The valid trial that the median is, or the two that it is the mean of, lowest first."""
-    valid = [
-        trial for trial in result.trials if trial.state == "valid" and trial.throughput is not None
-    ]
-    ordered = sorted(valid, key=lambda trial: trial.throughput or 0)
+    ordered = sorted(result.valid, key=lambda trial: trial.throughput or 0)
     return tuple(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1])
 
 

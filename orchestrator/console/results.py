@@ -96,7 +96,7 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         " ".join(filter(None, (case.placement, report.names.get(case)))),
         str(case.micro_batch_size),
         " ".join([case.precision, *_distinct_params(report, result)]),
-        _number(statistics.median if statistics else None),
+        _number(result.median),
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
         f"{statistics.n if statistics else 0}/{report.planned(result)}",

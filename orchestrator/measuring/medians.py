@@ -140,4 +140,4 @@ def _compared(result: Result, baseline: Result | None) -> Result:
 
 def _provenance(result: Result) -> Mapping[str, str]:
     """The provenance of the first valid trial, which all valid ones share."""
-    return next((trial.provenance for trial in result.trials if trial.state == "valid"), {})
+    return next((trial.provenance for trial in result.valid), {})

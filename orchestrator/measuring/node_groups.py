@@ -39,8 +39,8 @@ def groups(pairs: Result, together: Iterable[Result]) -> tuple[Group, ...]:
     return tuple(
         Group(trial.nodes, trial.throughput, trial.throughput / pairs.statistics.median)
         for result in together
-        for trial in result.trials
-        if trial.state == "valid" and trial.throughput
+        for trial in result.valid
+        if trial.throughput
     )
 
 

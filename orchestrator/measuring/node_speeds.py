@@ -101,17 +101,16 @@ def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
 
 def _points(results: Iterable[Result]) -> Iterable[_Point]:
     for index, result in enumerate(results):
-        for trial in result.trials:
-            if trial.state == "valid" and trial.throughput and len(trial.nodes) == 1:
+        for trial in result.valid:
+            if trial.throughput and len(trial.nodes) == 1:
                 yield _Point(index, trial.nodes[0], log(trial.throughput))
 
 
 def _pairs(results: Iterable[Result]) -> Iterable[_Pair]:
     for result in results:
-        valid = [trial for trial in result.trials if trial.state == "valid"]
         rates = [
             (trial.nodes, log(trial.throughput))
-            for trial in valid
+            for trial in result.valid
             if trial.throughput and len(trial.nodes) == 2
         ]
         for nodes, rate in rates:

@@ -75,8 +75,7 @@ class PublishedResult:
 
     def difference(self, result: Result) -> float | None:
         """Measured / published - 1; None without a measured number."""
-        statistics = result.statistics
-        return statistics.median / self.throughput - 1 if statistics else None
+        return None if result.median is None else result.median / self.throughput - 1
 
 
 @dataclass(frozen=True, slots=True)

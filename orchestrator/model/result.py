@@ -129,50 +129,43 @@ class Result:
     speedup_interval: Interval | None = None
 
     @property
+    def valid(self) -> list[Measurement]:
+        """The trials that count."""
+        return [trial for trial in self.trials if trial.state == "valid"]
+
+    @property
+    def median(self) -> float | None:
+        """Of their throughputs; None without a valid trial."""
+        return self.statistics.median if self.statistics else None
+
+    @property
     def latency_s(self) -> float | None:
         """Median seconds per optimizer step over the valid trials; None where logs say none."""
-        latencies = [
-            trial.latency_s
-            for trial in self.trials
-            if trial.state == "valid" and trial.latency_s is not None
-        ]
+        latencies = [trial.latency_s for trial in self.valid if trial.latency_s is not None]
         return median(latencies) if latencies else None
 
     @property
     def energy_per_sample(self) -> float | None:
         """Median joules per sample over the valid trials; None where none tells it."""
-        known = [
-            trial.energy.per_sample
-            for trial in self.trials
-            if trial.state == "valid" and trial.energy is not None
-        ]
+        known = [trial.energy.per_sample for trial in self.valid if trial.energy is not None]
         return median(known) if known else None
 
     @property
     def energy_source(self) -> str | None:
         """Whether the valid trials' joules are of ``counter``, ``power``, or some of each."""
-        sources = {
-            trial.energy.source
-            for trial in self.trials
-            if trial.state == "valid" and trial.energy is not None
-        }
+        sources = {trial.energy.source for trial in self.valid if trial.energy is not None}
         return " ".join(sorted(sources)) or None
 
     @property
     def memory_mib(self) -> int | None:
         """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
-        used = [
-            trial.memory_mib
-            for trial in self.trials
-            if trial.state == "valid" and trial.memory_mib is not None
-        ]
+        used = [trial.memory_mib for trial in self.valid if trial.memory_mib is not None]
         return max(used, default=None)
 
     @property
     def transport(self) -> str:
         """What its valid trials ran over; without a valid one, what any of them ran over."""
-        valid = [trial for trial in self.trials if trial.state == "valid"]
-        transports = dict.fromkeys(trial.transport for trial in valid or self.trials)
+        transports = dict.fromkeys(trial.transport for trial in self.valid or self.trials)
         return " or ".join(transport for transport in transports if transport != "-") or "-"
 
 

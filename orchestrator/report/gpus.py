@@ -46,7 +46,7 @@ def _table(
 def _throughput(result: Result, decimals: int) -> str:
     if all(trial.state == "planned" for trial in result.trials):
         return ABSENT
-    return rounding.fixed(result.statistics.median if result.statistics else None, decimals)
+    return rounding.fixed(result.median, decimals)
 
 
 def _speedup(result: Result) -> str:

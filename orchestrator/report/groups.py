@@ -116,7 +116,7 @@ def _logs(result: Result) -> Sequence[Sequence[str]]:
 
 
 def _measured(page: Page, result: Result) -> Sequence[str]:
-    report, statistics = page.report, result.statistics
+    report = page.report
     tflops, peak = report.tflops_per_gpu(result), report.peak_tflops
     ours: tuple[str, ...] = ()
     if report.step_flops:
@@ -126,7 +126,7 @@ def _measured(page: Page, result: Result) -> Sequence[str]:
     return (
         latency(result.latency_s),
         memory(result.memory_mib),
-        rounding.short(statistics.median if statistics else None, report.layout.decimals),
+        rounding.short(result.median, report.layout.decimals),
         *ours,
         rounding.of_trials(report, result, page.language),
     )

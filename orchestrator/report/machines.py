@@ -57,8 +57,7 @@ def _machine(state: MachineState) -> dict[str, JSON]:
 
 
 def _states(result: Result) -> tuple[MachineState, ...]:
-    valid = [trial for trial in result.trials if trial.state == "valid"]
-    return tuple(state for trial in valid for state in trial.machines)
+    return tuple(state for trial in result.valid for state in trial.machines)
 
 
 def _row(page: Page, result: Result) -> tuple[str, ...]:

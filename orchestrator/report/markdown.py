@@ -123,9 +123,7 @@ def _published(page: Page) -> str:
             escaped(report.names.get(result.case, "") or result.case.token),
             escaped(row.batch),
             escaped(row.precision),
-            rounding.fixed(
-                result.statistics.median if result.statistics else None, report.layout.decimals
-            ),
+            rounding.fixed(result.median, report.layout.decimals),
             cells.printed(row),
             rounding.signed(row.difference(result)),
             escaped(row.source),

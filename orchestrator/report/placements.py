@@ -30,9 +30,7 @@ def _final(page: Page, group: Sequence[Result]) -> str:
     rows = [
         (
             *_place(result),
-            rounding.fixed(
-                result.statistics.median if result.statistics else None, page.report.layout.decimals
-            ),
+            rounding.fixed(result.median, layout.decimals),
             _speedup(page, result),
             rounding.share(result.efficiency),
             rounding.of_trials(page.report, result, page.language),

@@ -1,6 +1,6 @@
 """How far a running trial is, and what the finished trials of its sweep give so far."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from orchestrator import errors, workloads
 from orchestrator.collecting.sweep import measured
@@ -39,14 +39,7 @@ class Progress:
 
     def document(self) -> JSON:
         """It as ``status --json`` has it."""
-        return {
-            "trial": self.trial,
-            "attempt": self.attempt,
-            "iteration": self.iteration,
-            "iterations": self.iterations,
-            "rate": self.rate,
-            "left_s": self.left_s,
-        }
+        return asdict(self)
 
 
 def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int) -> Progress | None:
@@ -84,23 +77,22 @@ def results(running: Running) -> tuple[str, tuple[Result, ...]]:
 
 def row(result: Result) -> tuple[str, ...]:
     """A row of the table of medians: placement, batch, precision, median, valid of planned."""
-    case, statistics = result.case, result.statistics
+    case = result.case
     return (
         case.placement,
         str(case.micro_batch_size),
         case.precision,
-        f"{statistics.median:.2f}" if statistics else "n/a",
-        f"{statistics.n if statistics else 0}/{_needed(result)}",
+        f"{result.median:.2f}",
+        f"{len(result.valid)}/{_needed(result)}",
     )
 
 
 def document(result: Result) -> JSON:
     """A case with its median, as ``status --json`` has it."""
-    statistics = result.statistics
     return {
         "case": dict(result.case.document()),
-        "median": statistics.median if statistics else None,
-        "trials_valid": statistics.n if statistics else 0,
+        "median": result.median,
+        "trials_valid": len(result.valid),
         "trials_planned": _needed(result),
         "settled": result.settled,
     }

@@ -58,7 +58,7 @@ def _slow(group: Group) -> Problem:
 
 def _short(found: tuple[Report, PublishedResult]) -> Problem:
     (result,), published = found[0].results, found[1]
-    median = result.statistics.median if result.statistics else 0.0
+    median = result.median or 0.0
     return Problem(
         "BUSBW-LOW",
         f"{result.case.placement} reaches {median:.4g} GB/s; needed"

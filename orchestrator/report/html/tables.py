@@ -156,13 +156,13 @@ def _heads(page: Page) -> tuple[str, ...]:
 
 
 def _cells(page: Page, result: Result) -> Row:
-    report, case, found = page.report, result.case, result.statistics
+    report, case = page.report, result.case
     tflops = report.tflops_per_gpu(result)
     if report.layout.kind == "groups":
         place: Row = (groups.name(page, result),)
     else:
         place = (str(case.nodes), str(case.gpus_per_node), str(case.micro_batch_size))
-    median = rounding.fixed(found.median if found else None, report.layout.decimals)
+    median = rounding.fixed(result.median, report.layout.decimals)
     return (
         *place,
         element("a", median, href=f"#{case_anchor(page, result)}"),
@@ -225,7 +225,7 @@ def published(page: Page) -> Iterable[Element]:
             case_link(page, result),
             row.batch,
             row.precision,
-            rounding.fixed(result.statistics.median if result.statistics else None, 2),
+            rounding.fixed(result.median, 2),
             f"{row.throughput} ({row.by})",
             rounding.signed(row.difference(result)),
             row.source,
