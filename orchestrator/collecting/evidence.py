@@ -39,19 +39,19 @@ def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
         recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
         return KeptOutcome(
-            None, (*_log_problems(sweep, trial, history), _changed("it does not read"))
+            None, (*_log_problems(sweep, trial, history), outcome_changed("it does not read"))
         )
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
-        return KeptOutcome(None, (_changed("it is gone"),) if gone else ())
+        return KeptOutcome(None, (outcome_changed("it is gone"),) if gone else ())
     outcome, sha256 = recorded
     closed = history.closed.get(outcome.attempt)
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
-        changed = _changed("events.jsonl says otherwise")
+        changed = outcome_changed("events.jsonl says otherwise")
         return KeptOutcome(None, (*_log_problems(sweep, trial, history), changed))
     if closed.outcome and closed.outcome != sha256:
-        return KeptOutcome(None, (_changed(OTHERWISE),))
+        return KeptOutcome(None, (outcome_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
         return KeptOutcome(outcome, ())
     return KeptOutcome(outcome, tuple(_evidence_problems(sweep, trial, outcome)))
@@ -85,7 +85,7 @@ def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable
         return
     ranks = [end.node_rank for end in outcome.tasks]
     if ranks != [*range(trial.case.nodes)]:
-        yield _changed("it lacks tasks")
+        yield outcome_changed("it lacks tasks")
     yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
 
 
@@ -97,7 +97,8 @@ def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem
     return (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
 
 
-def _changed(how: str) -> Problem:
+def outcome_changed(how: str) -> Problem:
+    """OUTCOME-CHANGED, with how it is seen."""
     return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
 
 

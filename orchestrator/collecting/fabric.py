@@ -48,9 +48,5 @@ def proved(
 ) -> Measurement:
     """The measurement with its transport; invalid if the requested one is not proved."""
     problems = transport_proof.problems(transport_proof.requested(attempt.tasks), fabrics)
-    return replace(
-        measurement,
-        transport=transport_proof.transport(fabrics) if len(attempt.tasks) > 1 else "-",
-        state="invalid" if problems else measurement.state,
-        problems=(*measurement.problems, *problems),
-    )
+    transport = transport_proof.transport(fabrics) if len(attempt.tasks) > 1 else "-"
+    return replace(measurement.with_problems(problems), transport=transport)

@@ -174,14 +174,9 @@ def _as_run(
     measurement: Measurement, kept_problems: Sequence[Problem], outcome: Outcome
 ) -> Measurement:
     """The measurement with what was recorded when its trial ran, and no log tells."""
-    later_problems = (
-        *kept_problems,
-        *(problem for problem in outcome.problems if problem.code in NOT_IN_LOGS),
-    )
+    as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
-        measurement,
-        state="invalid" if later_problems else measurement.state,
-        problems=(*measurement.problems, *later_problems),
+        measurement.with_problems((*kept_problems, *as_it_ran)),
         attempt=outcome.attempt,
         provenance=outcome.provenance,
         nodes=tuple(end.node for end in outcome.tasks),
@@ -195,8 +190,7 @@ def _proved(
     try:
         attempt = sweep.attempt(outcome.trial, outcome.attempt)
     except errors.StoreError as error:
-        changed = Problem("OUTCOME-CHANGED", f"its outcome does not count: {error.cause}")
-        return replace(measurement, state="invalid", problems=(*measurement.problems, changed))
+        return measurement.with_problems([evidence.outcome_changed(error.cause)])
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
     return fabric.proved(measurement, attempt, fabric.observed(folder, attempt.tasks, workload))
 

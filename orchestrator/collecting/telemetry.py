@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from orchestrator.collecting.evidence import OTHERWISE
 from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.outcome import Outcome
@@ -77,7 +78,7 @@ def recorded(
     changed = [name for name, sha256 in outcome.observed.items() if now.get(name) != sha256]
     if not changed:
         return stated(measurement, log, folder, outcome.tasks)
-    words = f"{', '.join(changed)}: its sha256 is not the one that was taken when it ran"
+    words = f"{', '.join(changed)}: {OTHERWISE}"
     mark = Problem("STATE-CHANGED", f"the state of the machines is not shown: {words}")
     return replace(measurement, marks=(*measurement.marks, mark))
 
@@ -89,15 +90,8 @@ def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
 
 def strict(measurement: Measurement) -> Measurement:
     """The measurement, invalid where the state of its nodes marks it."""
-    bad = of_machines(measurement)
-    if not bad:
-        return measurement
-    return replace(
-        measurement,
-        state="invalid" if measurement.state == "valid" else measurement.state,
-        problems=(*measurement.problems, *bad),
-        marks=tuple(mark for mark in measurement.marks if mark.code not in MARKS),
-    )
+    others = tuple(mark for mark in measurement.marks if mark.code not in MARKS)
+    return replace(measurement.with_problems(of_machines(measurement)), marks=others)
 
 
 def _bytes(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.measuring import throughputs
@@ -167,7 +167,7 @@ def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
             for key in dict.fromkeys((*there, *here))
             if here.get(key) != there.get(key)
         ]
-        yield _invalid(trial, Problem("PROVENANCE", "; ".join(differs)))
+        yield trial.with_problems([Problem("PROVENANCE", "; ".join(differs))])
 
 
 def _circumstances(trial: Measurement) -> Mapping[str, str]:
@@ -195,9 +195,4 @@ def _with_doubles(trial: Measurement, users: Mapping[str, list[str]]) -> Measure
     if not others:
         return trial
     names = ", ".join(sorted(others))
-    return _invalid(trial, Problem("SAME-EVIDENCE", f"the same steps also serve {names}"))
-
-
-def _invalid(trial: Measurement, problem: Problem) -> Measurement:
-    state = "invalid" if trial.state == "valid" else trial.state
-    return replace(trial, state=state, problems=(*trial.problems, problem))
+    return trial.with_problems([Problem("SAME-EVIDENCE", f"the same steps also serve {names}")])

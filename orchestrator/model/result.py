@@ -1,7 +1,7 @@
 """Measurements of trials, and the result of a case over them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator.model.case import Case
@@ -78,6 +78,12 @@ class Measurement:
     def counts_or_rests(self) -> bool:
         """Whether it is valid, or not needed since its case has settled: nothing is lacking."""
         return self.state in ("valid", NOT_NEEDED)
+
+    def with_problems(self, problems: Iterable[Problem]) -> "Measurement":
+        """With these too; a valid one with any is valid no more."""
+        every = (*self.problems, *problems)
+        state = "invalid" if every and self.state == "valid" else self.state
+        return replace(self, state=state, problems=every)
 
 
 @dataclass(frozen=True, slots=True)

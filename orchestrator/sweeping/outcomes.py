@@ -1,7 +1,7 @@
 """How an attempt ended: its state, its problems, its measurement, and the outcome file."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.collecting import causes, evidence, fabric, logs, telemetry
@@ -105,11 +105,8 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     measurement = validity.judged(log, trial, method, f"logs/{trial.log}")
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
-    changed = (*evidence.changed_logs(folder, ends), *_changed_code(campaign))
-    if changed:
-        measurement = replace(
-            measurement, state="invalid", problems=(*measurement.problems, *changed)
-        )
+    measurement = measurement.with_problems(evidence.changed_logs(folder, ends))
+    measurement = measurement.with_problems(_changed_code(campaign))
     if len(attempt.tasks) > 1:
         measurement = fabric.proved(measurement, attempt, _seen(campaign, attempt))
     measurement = telemetry.stated(measurement, log, folder, ends)
