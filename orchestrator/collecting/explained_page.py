@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from orchestrator import nodeset, words
 from orchestrator.collecting.explanation import Derivation, Explanation
@@ -50,7 +51,7 @@ def document(found: Explanation) -> dict[str, JSON]:
         "efficiency": result.efficiency,
         "baseline_median": found.baseline.median if found.baseline else None,
         "median_of": [trial.trial for trial in found.middle],
-        "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
+        "marks": [asdict(mark) for mark in result.marks],
         "trials": [_trial_document(trial) for trial in result.trials],
         "derivations": [_derivation_document(it) for it in found.derivations],
         "image": found.report.image,
@@ -183,7 +184,7 @@ def _derivation_document(derivation: Derivation) -> dict[str, JSON]:
         "sha256": evidence.sha256 if evidence else None,
         "rule": derivation.rule,
         "window": list(window) if window else None,
-        "lines": [{"number": line.number, "text": line.text} for line in derivation.lines],
+        "lines": [asdict(line) for line in derivation.lines],
         "formula": derivation.formula,
     }
 
@@ -194,6 +195,6 @@ def _trial_document(trial: Measurement) -> dict[str, JSON]:
         "state": trial.state,
         "throughput": trial.throughput,
         "nodes": list(trial.nodes),
-        "problems": [{"code": it.code, "message": it.message} for it in trial.problems],
-        "marks": [{"code": it.code, "message": it.message} for it in trial.marks],
+        "problems": [asdict(problem) for problem in trial.problems],
+        "marks": [asdict(mark) for mark in trial.marks],
     }

@@ -1,5 +1,7 @@
 """A comparison as JSON: every number unrounded, unknown ones null."""
 
+from dataclasses import asdict
+
 from orchestrator.comparing.comparison import ComparedCase, Comparison
 from orchestrator.comparing.sides import Side, SideCase
 from orchestrator.comparing.verdicts import LEVEL
@@ -21,15 +23,7 @@ def document(comparison: Comparison) -> dict[str, JSON]:
         "cases": [_row(row, comparison) for row in comparison.rows],
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
-        "differences": [
-            {
-                "what": difference.what,
-                "first": difference.first,
-                "second": difference.second,
-                "cases": list(difference.cases),
-            }
-            for difference in comparison.differences
-        ],
+        "differences": [asdict(difference) for difference in comparison.differences],
     }
 
 
@@ -53,20 +47,10 @@ def _row(row: ComparedCase, comparison: Comparison) -> dict[str, JSON]:
         "first": _trials(row.pair.first, comparison.first.is_published),
         "second": _trials(row.pair.second, comparison.second.is_published),
         "difference": verdict.difference,
-        "interval": {
-            "low": interval.low,
-            "high": interval.high,
-            "coverage": interval.coverage,
-        }
-        if interval
-        else None,
+        "interval": asdict(interval) if interval else None,
         "p": verdict.p,
         "p_holm": verdict.p_holm,
-        "bound": {
-            "share": row.bound.share,
-            "how": row.bound.how,
-            "sweeps": list(row.bound.sweeps),
-        },
+        "bound": asdict(row.bound),
         "verdict": verdict.kind,
         "reason": verdict.reason or None,
         "needs_trials": verdict.needs,

@@ -1,5 +1,7 @@
 """results.json: every number unrounded, with path, lines and sha256 of its log."""
 
+from dataclasses import asdict
+
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
@@ -32,11 +34,8 @@ def document(report: Report) -> dict[str, JSON]:
         "cases": [_case(report, result) for result in report.results],
         "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],
-        "node_speeds": [
-            {"node": speed.node, "trials": speed.trials, "speed": speed.speed}
-            for speed in report.node_speeds.nodes
-        ],
-        "marks": [{"code": mark.code, "message": mark.message} for mark in report.marks],
+        "node_speeds": [asdict(speed) for speed in report.node_speeds.nodes],
+        "marks": [asdict(mark) for mark in report.marks],
     }
 
 
@@ -59,7 +58,7 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "energy_source": result.energy_source,
         "published": [_published(published, result) for published in report.published_for(result)],
         "transport": known_transport(result.transport),
-        "marks": [{"code": mark.code, "message": mark.message} for mark in result.marks],
+        "marks": [asdict(mark) for mark in result.marks],
         "trials": [_trial(trial) for trial in result.trials],
     }
 
@@ -69,7 +68,7 @@ def _watched(watched: Watched) -> dict[str, JSON]:
         "case": dict(watched.case.document()),
         "drift": watched.drift,
         "bound": watched.bound,
-        "marks": [{"code": mark.code, "message": mark.message} for mark in watched.marks],
+        "marks": [asdict(mark) for mark in watched.marks],
         "trials": [
             {"place": place, **_trial(trial)}
             for place, trial in zip(watched.places, watched.trials, strict=True)
@@ -97,9 +96,7 @@ def _numbers(result: Result) -> dict[str, JSON]:
 
 
 def _interval(interval: Interval | None) -> JSON:
-    if interval is None:
-        return None
-    return {"low": interval.low, "high": interval.high, "coverage": interval.coverage}
+    return asdict(interval) if interval else None
 
 
 def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
@@ -132,10 +129,8 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "transport": known_transport(trial.transport),
         "nodes": list(trial.nodes),
         "beside": list(trial.beside),
-        "problems": [
-            {"code": problem.code, "message": problem.message} for problem in trial.problems
-        ],
-        "marks": [{"code": mark.code, "message": mark.message} for mark in trial.marks],
+        "problems": [asdict(problem) for problem in trial.problems],
+        "marks": [asdict(mark) for mark in trial.marks],
         "log": evidence.log if evidence else None,
         "lines": list(evidence.lines) if evidence and evidence.lines else None,
         "sha256": evidence.sha256 if evidence else None,
@@ -161,7 +156,5 @@ def _lone(lone: LoneLog) -> dict[str, JSON]:
         "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
         "lines": list(lines) if lines else None,
         "sha256": log.sha256,
-        "problems": [
-            {"code": problem.code, "message": problem.message} for problem in lone.problems
-        ],
+        "problems": [asdict(problem) for problem in lone.problems],
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import BinaryIO
 
 from orchestrator import errors
@@ -108,7 +109,7 @@ def log_document(
         "rate": rate,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
-        "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
+        "problems": [asdict(problem) for problem in problems],
     }
 
 

@@ -1,5 +1,7 @@
 """verify: every number derived once more from raw logs, and compared with what is written."""
 
+from dataclasses import asdict
+
 from orchestrator import words
 from orchestrator.console import Voice
 from orchestrator.state import lock
@@ -43,15 +45,7 @@ def _line(difference: Difference) -> str:
 
 def _document(findings: Findings) -> dict[str, object]:
     return {
-        "differences": [
-            {
-                "file": difference.file,
-                "place": difference.place,
-                "written": difference.written,
-                "derived": difference.derived,
-            }
-            for difference in findings.differences
-        ],
+        "differences": [asdict(difference) for difference in findings.differences],
         "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
         "files_checked": findings.files,
         "numbers_checked": findings.numbers,
