@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator import logs
 from orchestrator.measuring import throughputs
-from orchestrator.model.log import TrainingLog
 from tests import ROOT, SAMPLES
+from tests.logs.said import codes
 
 PAGE = (ROOT / "docs/adding-a-log-format.md").read_text(encoding="utf-8")
 (TEXT,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -23,10 +23,6 @@ def plain() -> logs.Format:
     found = names["PLAIN"]
     assert isinstance(found, logs.Format)
     return found
-
-
-def codes(log: TrainingLog) -> set[str]:
-    return {problem.code for problem in log.problems}
 
 
 def test_it_is_one_short_file_that_imports_public_names_alone() -> None:

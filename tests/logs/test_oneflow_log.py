@@ -3,10 +3,8 @@
 Over 400 lines: all tests doctor the same few logs, with the helpers that stand before them.
 """
 
-import random
 import re
 from fractions import Fraction
-from itertools import pairwise
 
 import pytest
 
@@ -15,6 +13,7 @@ from orchestrator.logs import ONEFLOW_BERT, ONEFLOW_RN50, progress, reader
 from orchestrator.measuring import throughputs
 from orchestrator.model.log import TrainingLog
 from tests import SAMPLES
+from tests.logs.said import codes, problems
 
 READ, READ_BERT = reader(ONEFLOW_RN50), reader(ONEFLOW_BERT)
 
@@ -102,14 +101,6 @@ def throughput(log: TrainingLog) -> float:
     return throughputs.of_log(log, throughputs.global_batch_size(log), log.rule)
 
 
-def codes(log: TrainingLog) -> list[str]:
-    return [problem.code for problem in log.problems]
-
-
-def problems(log: TrainingLog, code: str) -> list[str]:
-    return [problem.message for problem in log.problems if problem.code == code]
-
-
 def test_recorded_resnet_gives_the_reported_throughput() -> None:
     """The two lines behind the report's 5915.6 samples/s give 5915.65 (facts: 204800 / 34.62 s)."""
     log = read(RN50)
@@ -172,7 +163,7 @@ def test_recorded_bert_gives_its_throughput() -> None:
 def test_log_of_an_old_version_has_no_throughput_but_rates() -> None:
     """Before 21 August 2020 no line has a time: NO-CLOCK, and the ten printed rates summed up."""
     log = read(OLD)
-    assert codes(log) == ["NO-CLOCK", "NO-HEADER"]
+    assert codes(log) == {"NO-CLOCK", "NO-HEADER"}
     assert "iteration 20 without the time" in problems(log, "NO-CLOCK")[0]
     assert (log.start, log.end, log.steps, log.last_iteration) == (None, None, 10, 200)
     assert log.rate
@@ -326,7 +317,7 @@ def test_window_that_is_asked_for_is_measured() -> None:
 def test_log_that_ends_early_gives_its_number_and_a_problem() -> None:
     """The window 20 to 80 is there, the iterations that the images are enough for are not."""
     log = read(HEADER + steps()[: steps().index(train(100))], (20, 80))
-    assert codes(log) == ["TRUNCATED"]
+    assert codes(log) == {"TRUNCATED"}
     assert "ends at iteration 80 of epoch 0; its header promises 120" in log.problems[0].message
     assert throughput(log) == pytest.approx(5915.65, abs=0.01)
 
@@ -363,7 +354,7 @@ def test_every_cut_of_a_log_gives_its_number_or_none() -> None:
         log = read(WHOLE[:size])
         if size < needed:
             assert log.end is None
-            assert {"TRUNCATED", "NO-STEPS"} & set(codes(log))
+            assert {"TRUNCATED", "NO-STEPS"} & codes(log)
         else:
             assert throughput(log) == pytest.approx(5915.65, abs=0.005)
             assert log.problems == ()
@@ -407,23 +398,6 @@ def test_what_stands_around_the_records_makes_no_difference(before: bytes, after
     assert (log.rate, log.digest) == (clean.rate, clean.digest)
 
 
-def test_chunks_make_no_difference() -> None:
-    """Bytes that come one by one or cut anywhere give the same log."""
-    raw = WHOLE.replace(b"\n", b"\r\n", 25) + b"NCCL INFO Using network IB\n"
-    whole, dice, cuts = read(raw), random.Random(1), [0]
-    while cuts[-1] < len(raw):
-        cuts.append(cuts[-1] + dice.randrange(200))
-    chunks = [raw[begin:end] for begin, end in pairwise(cuts)]
-    assert READ(chunks, None) == whole
-    assert READ((raw[at : at + 1] for at in range(len(raw))), None) == whole
-
-
-def test_transport_is_read_beside_the_steps() -> None:
-    """What NCCL says in the log of the leader is heard, with its line."""
-    log = read(WHOLE + b"vs002:1:2 [0] NCCL INFO Using network IB\n")
-    assert (log.fabric.networks, log.fabric.lines) == (("IB",), (40,))
-
-
 def test_iterations_of_the_next_epoch_are_no_second_run() -> None:
     """The window means the first epoch, though the second one has the same iterations."""
     later = steps(epoch=1).replace(b" 15979339", b" 15979349")
@@ -462,14 +436,6 @@ def test_steps_and_rates_of_several_runs_are_the_last_ones() -> None:
     assert (log.runs, log.steps, log.config["nodes"]) == (2, 6, 2)
     assert log.rate
     assert log.rate.count == 6
-
-
-def test_step_that_is_there_twice_is_named() -> None:
-    """The same words twice are a problem, but tell the same time."""
-    log = read(WHOLE.replace(train(120), train(120) * 2))
-    assert problems(log, "DUP-STEPS") == ["line 39: iteration 120 of epoch 0 is there again"]
-    assert log.steps == 6
-    assert throughput(log) == pytest.approx(5915.65, abs=0.005)
 
 
 @pytest.mark.parametrize("iteration", [20, 120])
@@ -513,23 +479,6 @@ def test_line_without_its_time_is_no_end_of_a_window() -> None:
     assert (log.end, log.steps) == (None, 6)
 
 
-def test_lost_loss_is_marked() -> None:
-    """A loss that is not finite does not change the time, but is shown."""
-    log = read(WHOLE.replace(b"loss: 7.087004", b"loss: nan"))
-    assert codes(log) == ["LOSS-NOT-FINITE"]
-    assert "line 33: iteration 20" in log.problems[0].message
-    assert log.steps == 6
-
-
-@pytest.mark.parametrize("rate", [b"nan", b"inf", b"0.000"])
-def test_rate_that_is_no_positive_number_sums_up_to_nothing(rate: bytes) -> None:
-    """No mean is made of a rate that cannot be."""
-    log = read(WHOLE.replace(train(80), train(80, rate)))
-    assert "iteration 80: rate" in problems(log, "NOT-FINITE")[0]
-    assert log.rate is None
-    assert log.window_rate is None
-
-
 @pytest.mark.parametrize(
     "broken",
     [
@@ -553,7 +502,7 @@ def test_broken_record_inside_the_window_is_a_problem(broken: bytes) -> None:
 def test_broken_records_outside_the_window_are_a_mark() -> None:
     """Before the first iteration of the window and after its last one nothing is lost."""
     log = read(HEADER + b"train: epoch\ntrain: x\n" + steps() + b"train: epoch 1, iter\n")
-    assert codes(log) == ["MALFORMED-OUTSIDE"]
+    assert codes(log) == {"MALFORMED-OUTSIDE"}
     assert "(the first of 3)" in log.problems[0].message
 
 
@@ -583,18 +532,6 @@ def test_steps_that_are_left_out_show_without_a_header() -> None:
     log = read(steps().replace(train(80), b""))
     assert problems(log, "SKIPPED-STEPS") == ["line 4: iteration 100 after 60"]
     assert "NO-HEADER" in codes(log)
-
-
-@pytest.mark.parametrize(
-    "raw", [b"", b"\n", b"hello\n", b"\x00\xff\xfe", b"train: epoch 0, iter 2"]
-)
-def test_log_without_steps_is_no_zero(raw: bytes) -> None:
-    """Nothing to read is nothing, and never 0."""
-    log = read(raw)
-    assert (log.runs, log.steps, log.rate, log.start, log.end) == (0, 0, None, None, None)
-    assert (log.first_iteration, log.last_iteration, log.digest) == (None, None, "")
-    assert "NO-STEPS" in codes(log)
-    assert log.size_bytes == len(raw)
 
 
 def test_copies_of_one_evidence_have_one_digest() -> None:

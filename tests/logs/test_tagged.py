@@ -31,9 +31,9 @@ def rejoined(log: bytes, size: int = 1000) -> bytes:
     return b"".join(map(ranks.feed, chunks)) + ranks.close()
 
 
-def by_rank(log: bytes) -> dict[bytes, bytes]:
+def by_rank() -> dict[bytes, bytes]:
     """What each rank printed, in its order: all pieces behind its tags."""
-    _, *parts = TAG.split(log.replace(b"\n", b"\n"))
+    _, *parts = TAG.split(TRAIN)
     said: dict[bytes, bytes] = {b"0": b"", b"1": b""}
     for rank, text in zip(parts[0::2], parts[1::2], strict=True):
         said[rank] += text
@@ -86,7 +86,7 @@ def test_a_recorded_training_says_its_header_in_pieces() -> None:
 
 def test_whatever_pieces_ranks_print_in_the_numbers_stay() -> None:
     """Every split of two ranks' text gives the very same reading, evidence lines but for order."""
-    text = by_rank(TRAIN)[b"0"]
+    text = by_rank()[b"0"]
     noise = b"WARNING: a rank says imgs\nDLL is a word\nNum GPUs\n" * 12
     expected = READ([TRAIN], WINDOW)
     for seed in range(60):
@@ -98,7 +98,7 @@ def test_whatever_pieces_ranks_print_in_the_numbers_stay() -> None:
 
 def test_what_is_lost_of_a_glued_log_gives_no_other_number() -> None:
     """A log with a piece, a tag or a line feed missing gives the number, or says why not."""
-    text, noise = by_rank(TRAIN)[b"0"], b"Warning: this is rank 1\n" * 40
+    text, noise = by_rank()[b"0"], b"Warning: this is rank 1\n" * 40
     right, given = number(READ([TRAIN], WINDOW)), 0
     for seed in range(120):
         dice = random.Random(seed)

@@ -13,6 +13,7 @@ import pytest
 import tests
 from orchestrator.logs import TENSORFLOW, progress, reader
 from orchestrator.model.log import SECOND_NS, TrainingLog
+from tests.logs.said import codes, problems
 
 READ = reader(TENSORFLOW)
 SAMPLES = tests.SAMPLES / "logs-tf-rn50"
@@ -46,14 +47,6 @@ RESULT = b"DLL 2020-12-16 12:59:00.000000 - () train_throughput : 1280.0 \n"
 
 def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
     return READ([log], window)
-
-
-def problems(log: TrainingLog, code: str) -> list[str]:
-    return [problem.message for problem in log.problems if problem.code == code]
-
-
-def codes(log: TrainingLog) -> set[str]:
-    return {problem.code for problem in log.problems}
 
 
 def line_of(iteration: int, log: bytes = ONE_GPU) -> bytes:
@@ -113,17 +106,6 @@ def test_benchmark_without_a_window_is_what_the_program_reports(row: dict[str, s
         assert (log.reported, codes(log)) == ({}, {"HEADERLESS", "NO-RESULT"})
         assert log.evidence("reported") is None
         assert len(problems(log, "NO-RESULT")) == 1
-
-
-@pytest.mark.parametrize("row", EXPECTED, ids=lambda row: row["file"])
-def test_chunks_make_no_difference(row: dict[str, str]) -> None:
-    """Bytes that come one by one, seven by seven or cut anywhere give the same log."""
-    raw = (SAMPLES / row["file"]).read_bytes().replace(b"\n", b"\r\n", 40)
-    for window in (None, (210, 300)):
-        whole = read(raw, window)
-        for size in (1, 7, 1000):
-            chunks = (raw[at : at + size] for at in range(0, len(raw), size))
-            assert READ(chunks, window) == whole
 
 
 def test_window_takes_the_time_between_its_ends() -> None:
@@ -369,17 +351,6 @@ def test_older_training_prints_six_lines_a_step() -> None:
     assert problems(log, "LOSS-NOT-FINITE") == ["line 33: iteration 30: the loss is not finite"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"\n", b"Experiment ended\n", b"\xff\x00\xfe" * 9])
-@pytest.mark.parametrize("window", [None, (200, 300)])
-def test_log_without_steps_has_no_numbers(raw: bytes, window: tuple[int, int] | None) -> None:
-    """Nothing comes back as nothing, never as 0."""
-    log = read(raw, window)
-    assert (log.runs, log.steps, log.rate, log.window_rate, log.window_mean) == (0, 0, *(None,) * 3)
-    assert (log.first_iteration, log.last_iteration, log.start, log.end) == (None,) * 4
-    assert (log.digest, log.size_bytes, log.reported) == ("", len(raw), {})
-    assert codes(log) == {"NO-STEPS", "HEADERLESS"}
-
-
 def test_header_alone_is_a_run_without_steps() -> None:
     """A program that died before its first step is truncated."""
     log = read(ONE_GPU[: ONE_GPU.index(line_of(200))])
@@ -549,14 +520,6 @@ def test_iterations_that_go_back_into_the_middle_are_a_second_run() -> None:
     assert (log.runs, log.steps) == (2, 40)
 
 
-def test_repeated_step_is_counted_once() -> None:
-    """The same line twice is named, and changes no number."""
-    log = read(ONE_GPU.replace(line_of(230), line_of(230) * 2), (200, 400))
-    assert (log.steps, log.rate, log.runs) == (300, read(ONE_GPU).rate, 1)
-    assert log.window_mean == read(ONE_GPU, (200, 400)).window_mean
-    assert problems(log, "DUP-STEPS") == ["line 51: iteration 230 is there again"]
-
-
 def test_earlier_step_that_comes_again_is_a_repetition() -> None:
     """Iteration 212 between 230 and 231, and at the very end."""
     log = read(ONE_GPU.replace(line_of(231), line_of(212) + line_of(231)))
@@ -564,13 +527,6 @@ def test_earlier_step_that_comes_again_is_a_repetition() -> None:
     log = read(TAGGED + line_of(212, TAGGED))
     assert (log.steps, log.runs) == (300, 1)
     assert problems(log, "DUP-STEPS") == ["line 301: iteration 212 is there again"]
-
-
-def test_window_end_that_is_printed_twice_is_no_end() -> None:
-    """With two times for one iteration neither is taken."""
-    again = re.sub(rb"\.\d{6} -", b".999999 -", line_of(200))
-    log = read(ONE_GPU.replace(line_of(200), line_of(200) + again), (200, 300))
-    assert (log.start, log.window_rate, log.window_mean) == (None, None, None)
 
 
 def test_steps_of_two_ranks_are_named() -> None:
@@ -672,15 +628,6 @@ def test_broken_pair_of_nvlog_is_no_step(before: bytes, after: bytes) -> None:
     assert {"MALFORMED", "SKIPPED-STEPS", "TRUNCATED"} <= codes(log)
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "0.0", "-5.0", "-inf"])
-def test_rate_that_is_no_rate_is_named(number: str) -> None:
-    """No mean is drawn from a rate that is not positive and finite."""
-    broken = re.sub(rb"ips : [\d.]+", b"ips : " + number.encode(), line_of(230))
-    log = read(ONE_GPU.replace(line_of(230), broken), (200, 300))
-    assert (log.rate, log.window_rate, log.steps) == (None, None, 300)
-    assert problems(log, "NOT-FINITE") == [f"line 50: iteration 230: rate {float(number):g}"]
-
-
 def test_loss_that_is_not_finite_is_named_apart() -> None:
     """The rates stand."""
     log = read(
@@ -702,13 +649,6 @@ def test_other_records_are_no_steps() -> None:
     log = read(ONE_GPU.replace(line_of(300), other + line_of(300)))
     assert (log.steps, log.rate, log.problems) == (300, read(ONE_GPU).rate, ())
     assert log.reported == {"train_throughput": 408.32054537977405, "top1_accuracy": 0.76}
-
-
-def test_libraries_are_heard() -> None:
-    """NCCL's word for its network, between steps and glued to none."""
-    line = b"vs001:10:99 [0] NCCL INFO Using network IB\n"
-    log = read(ONE_GPU.replace(line_of(300), line + line_of(300)))
-    assert (log.fabric.networks, log.fabric.lines, log.problems) == (("IB",), (120,), ())
 
 
 def test_digest_finds_the_same_evidence() -> None:
