@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.checks.data import digests, states
 from orchestrator.checks.engine import docker
-from orchestrator.checks.fabric import adapters, distances, ofed_installed, openable
+from orchestrator.checks.fabric import adapters, distances, openable
 from orchestrator.checks.gpu import gpus
 from orchestrator.checks.health import health
 from orchestrator.checks.inside import container
@@ -38,7 +38,6 @@ __all__ = (
     "interfaces",
     "lanes",
     "nvlinks",
-    "ofed_installed",
     "openable",
     "reachable",
     "since",

@@ -15,7 +15,6 @@ from orchestrator.model.node import Hca, Node
 from orchestrator.model.site import Finding, Severity
 
 _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
-_HARMLESS = frozenset({"neohost-backend"})
 _TOOLS = "install infiniband-diags and ibverbs-utils, or OFED's user space"
 
 
@@ -97,29 +96,6 @@ def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
             "a whole table of nvidia-smi topo -m",
             "see `dlperf-orch inspect topology`; wiring is not compared until then",
         )
-
-
-def ofed_installed(node: str, failed: tuple[str, ...], log: str) -> Iterator[Finding]:
-    """Packages of OFED that failed to install, without those that nothing needs.
-
-    Args:
-        node: where the image was built.
-        failed: the packages that the installer named.
-        log: its last lines.
-
-    Source:
-        The benchmark's own notes: ``neohost-backend`` fails in NGC's images and nothing needs it.
-    """
-    for package in failed:
-        if package not in _HARMLESS:
-            yield Finding(
-                "error",
-                "OFED-INSTALL",
-                node,
-                f"package {package} was not installed: {log.strip()[-200:]}",
-                "every package but neohost-backend",
-                "use the OFED that fits the image's system",
-            )
 
 
 def _severity(node: Node) -> Severity:

@@ -13,6 +13,7 @@ from tests.docs.pages import ROOT, called, rows
 SOURCE = Path(errors.__file__).parent
 CODES = sorted((ROOT / "docs").glob("codes-*.md"))
 CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
+SAID = re.compile('echo "([A-Z-]+): ')
 # A code may come to its place by a table, a condition or a variable; so every word in capitals
 # counts as one, unless it is known to be something else.
 OTHER_WORDS = {
@@ -27,6 +28,7 @@ OTHER_WORDS = {
     "transports as NCCL calls them": "IB",
     "words of YAML": "FALSE NULL TRUE",
     "groups of GPT's cases": "DP MP PP",
+    "words of scripts in a build, which explain themselves": "SOURCE WHEEL",
     "placeholders": "ADDRESS CASE CPUS GLOB JOB PARTITION PATTERN PERCENT PROGRAM SWEEP TRIAL",
     "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
     "names of files": "SHA256SUMS",
@@ -38,8 +40,9 @@ OTHER_WORDS = {
 
 
 def said() -> set[str]:
-    """All words in capitals that stand alone in a text of the source."""
-    found = set()
+    """All words in capitals that stand alone in a text of the source, or begin one of a build's."""
+    scripts = (ROOT / "images" / "scripts").glob("*.sh")
+    found = {code for script in scripts for code in SAID.findall(script.read_text("utf-8"))}
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
