@@ -114,6 +114,11 @@ def by_clock(nanoseconds: int) -> str:
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
 
 
+def version_key(version: str) -> tuple[int, ...]:
+    """What versions sort by: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
+    return tuple(int(number) for number in re.findall("[0-9]+", version))
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that offers the most similar of the names; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}

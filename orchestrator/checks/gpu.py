@@ -39,11 +39,7 @@ def gpus(
 
 def older(version: str, needed: str) -> bool:
     """Whether a dotted version is older than another: 418.87 is, than 440.33.01."""
-    return _order(version) < _order(needed)
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall("[0-9]+", version))
+    return words.version_key(version) < words.version_key(needed)
 
 
 def _silent(node: Node, silent: Silent) -> Finding:

@@ -9,7 +9,6 @@ from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
-from orchestrator.probes import ofed
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -104,9 +103,11 @@ def _devices(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
 
 
 def _skew(node: Node, inside: str | None, outside: str | None) -> Iterator[Finding]:
-    if inside is None or outside is None or ofed.order(inside) == ofed.order(outside):
+    if inside is None or outside is None:
         return
-    newer = ofed.order(inside) > ofed.order(outside)
+    here, there = words.version_key(inside), words.version_key(outside)
+    if here == there:
+        return
     yield Finding(
         "warning",
         "OFED-SKEW",
@@ -114,6 +115,6 @@ def _skew(node: Node, inside: str | None, outside: str | None) -> Iterator[Findi
         f"OFED {inside} in the container, {outside} on the node",
         "the same, or an older one in the container",
         "NCCL may fall back to sockets: check the transport in its log"
-        if newer
+        if here > there
         else "compare with nodes that have the same pair",
     )

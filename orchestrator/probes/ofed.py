@@ -9,8 +9,3 @@ def version(text: str) -> str | None:
     """The version that ``ofed_info -s`` prints, such as ``4.9-0.1.7.0``; None without one."""
     versions = [match[1] for match in map(_VERSION.fullmatch, text.split()) if match]
     return versions[0] if len(versions) == 1 else None
-
-
-def order(version: str) -> tuple[int, ...]:
-    """Sort key of a version: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
-    return tuple(int(number) for number in re.findall("[0-9]+", version))

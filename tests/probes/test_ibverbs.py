@@ -3,7 +3,7 @@
 import pytest
 
 import tests
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.model.facts import VerbsFacts
 from orchestrator.probes import ibverbs, ofed
 
@@ -63,5 +63,5 @@ def test_version_of_ofed_is_the_one_that_it_prints(text: str, expected: str | No
 
 def test_versions_of_ofed_are_ordered_by_their_numbers() -> None:
     """4.9 is older than 5.3, and 5.9 than 5.10."""
-    assert ofed.order("4.9-0.1.7.0") < ofed.order("5.3-1.0.0.1")
-    assert ofed.order("5.9-0.5.6.0") < ofed.order("5.10-0.1.0.0")
+    assert words.version_key("4.9-0.1.7.0") < words.version_key("5.3-1.0.0.1")
+    assert words.version_key("5.9-0.5.6.0") < words.version_key("5.10-0.1.0.0")
