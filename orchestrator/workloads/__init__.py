@@ -53,7 +53,8 @@ class Workload:
         port: the first candidate for the port at which a case's ranks meet.
         fixed_port: whether that port is the only one that the program can use for a case.
         env: what the task's environment adds, for one seat of a gang.
-        data: names of the data sets that a case reads.
+        mounts: folders of a seat that its task sees; none unless a program reads any.
+        data: names of the data sets that a case reads, none likewise.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
         devices: where it can compute: cuda, cpu.
         precisions: in which it can compute.
@@ -86,8 +87,8 @@ class Workload:
     fixed_port: Callable[[Case], bool] = lambda _case: False
     command: Callable[[Case, Method, Placement], Command]
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
-    mounts: Callable[[Case, Seat], tuple[Mount, ...]]
-    data: Callable[[Case], tuple[str, ...]]
+    mounts: Callable[[Case, Seat], tuple[Mount, ...]] = lambda _case, _seat: ()
+    data: Callable[[Case], tuple[str, ...]] = lambda _case: ()
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     devices: frozenset[str]
     precisions: frozenset[str] = frozenset({"fp32", "amp"})

@@ -1,7 +1,7 @@
 """All-reduce of one buffer over all ranks: how fast the fabric is, without a training program."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from orchestrator import logs
 from orchestrator.launchers import torch
@@ -9,7 +9,7 @@ from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value,
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Published, Workload, _gang_env
 
@@ -83,16 +83,6 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     )
 
 
-def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """PyTorch's common environment."""
-    return _gang_env.environment(case, placement, seat)
-
-
-def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
-    """None: its data is made on the device."""
-    return ()
-
-
 def published(case: Case) -> Published | None:
     """Bandwidths of nccl-tests, which are published of buffers of 8 GiB and more."""
     if case.device != "cuda" or Params.model_validate(case.given).size_mib < LARGE_MIB:
@@ -117,9 +107,7 @@ WORKLOAD = Workload(
     launcher=torch.launch,
     port=lambda _: 22333,
     command=command,
-    env=env,
-    mounts=mounts,
-    data=lambda _: (),
+    env=_gang_env.environment,
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32"}),

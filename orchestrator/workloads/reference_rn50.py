@@ -10,7 +10,7 @@ from orchestrator.launchers import torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement, Seat
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Workload, _gang_env
 
@@ -82,11 +82,6 @@ def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     return common
 
 
-def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
-    """None: its data is made on the device."""
-    return ()
-
-
 WORKLOAD = Workload(
     name="reference_rn50",
     title="ResNet-50 v1.5, reference program of dlperf-orch, PyTorch 2",
@@ -97,8 +92,6 @@ WORKLOAD = Workload(
     port=lambda _: 22333,
     command=command,
     env=env,
-    mounts=mounts,
-    data=lambda _: (),
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32", "amp", "bf16"}),

@@ -75,7 +75,6 @@ WORKLOAD = Workload(
     command=command,
     env=env,
     mounts=mounts,
-    data=lambda _: (),
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="toy",

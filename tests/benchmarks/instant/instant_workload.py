@@ -8,7 +8,7 @@ from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement, Seat
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Workload
 
@@ -31,11 +31,6 @@ def env(_case: Case, _placement: Placement, _seat: Seat) -> Mapping[str, str]:
     return {}
 
 
-def mounts(_case: Case, _seat: Seat) -> tuple[Mount, ...]:
-    """None."""
-    return ()
-
-
 WORKLOAD = Workload(
     name="instant",
     title="A log, printed at once",
@@ -46,8 +41,6 @@ WORKLOAD = Workload(
     port=lambda _: 24333,
     command=command,
     env=env,
-    mounts=mounts,
-    data=lambda _: (),
     devices=frozenset({"cpu"}),
     axes=frozenset(),
     log_prefix="instant",
