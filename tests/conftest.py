@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from orchestrator.runtimes.engine import Engine
-from tests import TESTS, proc
+from tests import TESTS, commands, proc
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
@@ -106,15 +106,11 @@ class Place:
 
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """A command, to its end."""
-        return subprocess.run(
+        return commands.run(
             [*self.program, *words],
             cwd=self.folder,
             env={**self.env(), **env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
+            timeout_s=PATIENCE_S,
         )
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
@@ -189,9 +185,8 @@ class Place:
 
     def env(self) -> dict[str, str]:
         """The environment of every command here: this checkout and the toy, nothing of DLPERF_."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
         return {
-            **env,
+            **commands.environment(),
             "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'toy'}",
             "COLUMNS": "200",
             "DLPERF_LOCK": str(self.folder.parent / "machine.lock"),  # apart from real sweeps

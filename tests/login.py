@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests import TESTS
+from tests import TESTS, commands
 from tests.cluster import Cluster
 from tests.cluster.slurm import Slurm, environment
 from tests.waiting import PATIENCE_S, wait_for
@@ -68,7 +68,7 @@ class Login:
     @property
     def env(self) -> dict[str, str]:
         """The environment of every command."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+        env = commands.environment()
         path = f"{TESTS.parent}:{TESTS / 'toy'}"
         slurm = environment(self.cluster.place)
         return {**env, **slurm, "PYTHONPATH": path, "COLUMNS": "200", **self.more_env}

@@ -1,7 +1,6 @@
 """A folder where a person works on the virtual cluster: the command line, and what it leaves."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import commands
 from tests.cluster import Cluster, Node, overlay
 from tests.waiting import PATIENCE_S
 
@@ -61,8 +61,7 @@ class Desk:
     @property
     def env(self) -> dict[str, str]:
         """The environment of every command: this checkout, nothing of DLPERF_."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-        return {**env, "PYTHONPATH": str(TESTS.parent), "COLUMNS": "200"}
+        return commands.environment(PYTHONPATH=str(TESTS.parent), COLUMNS="200")
 
     @classmethod
     def prepared(cls, first: "Desk", folder: Path, *images: str) -> "Desk":

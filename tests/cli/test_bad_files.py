@@ -1,14 +1,13 @@
 """Bad inventories, playbooks and image files, each refused by the real command line."""
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import commands, warm
 from tests.cli.bad_files import BAD, IMAGE, INVENTORY, KINDS, PLAYBOOK, Bad
 from tests.conftest import PROGRAM
 
@@ -17,16 +16,12 @@ def dlperf(
     folder: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """The command line, run in a folder with a home of its own."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-    return subprocess.run(
+    env = commands.environment(HOME=str(folder), COLUMNS="200", **(env or {}))
+    return commands.run(
         [*PROGRAM, *arguments],
         cwd=folder,
-        env={**kept, "HOME": str(folder), "COLUMNS": "200", **(env or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        env=env,
+        timeout_s=60,
     )
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests import ROOT, SAMPLES
+from tests import ROOT, SAMPLES, commands
 from tests.conftest import PROGRAM, Place
 
 
@@ -153,14 +153,7 @@ def test_declared_gpus_are_asked_for(place: Place) -> None:
     )
     (stub / "nvidia-smi").chmod(0o755)
     env = {**place.env(), "PATH": f"{stub}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        [*PROGRAM, "provision", "two"],
-        cwd=place.folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = commands.run([*PROGRAM, "provision", "two"], cwd=place.folder, env=env)
     assert done.returncode == 5
     assert "GPU-NO-DRIVER" in done.stdout
     site = (place.state / "sites" / "two.json").read_text()
@@ -177,13 +170,10 @@ def test_gpus_that_answer_are_checked_against_the_inventory(place: Place) -> Non
     stub.mkdir()
     (stub / "nvidia-smi").write_text(f"#!/bin/sh\ncat {sample}\n")  # replays a recording
     (stub / "nvidia-smi").chmod(0o755)
-    done = subprocess.run(
+    done = commands.run(
         [*PROGRAM, "provision", "two", "--json"],
         cwd=place.folder,
         env={**place.env(), "PATH": f"{stub}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 5
     codes = {finding["code"] for finding in json.loads(done.stdout)["site"]["findings"]}
@@ -282,13 +272,10 @@ def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
         "import sys; from orchestrator import cli; from orchestrator.state import store;"
         " store.Store.sweeps = property(lambda self: 1 / 0); cli.main()"
     )
-    done = subprocess.run(
+    done = commands.run(
         [sys.executable, "-c", broken, "list", "sweeps", "--json"],
         cwd=place.folder,
         env=place.env(),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert "ERROR BUG: ZeroDivisionError" in done.stderr

@@ -1,13 +1,12 @@
 """What short commands load before they answer: libraries that they use, and no others."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import TESTS
+from tests import TESTS, commands
 from tests.loading import TELL, loaded
 
 OF_NODES = {"cryptography", "docker", "fabric", "paramiko", "requests", "tenacity"}
@@ -33,13 +32,10 @@ def test_a_command_loads_no_library_that_it_does_not_use(
     tmp_path: Path, words: str, unused: set[str]
 ) -> None:
     """Such as those for SSH and Docker, half a second of start-up, where no node is reached."""
-    done = subprocess.run(
-        (sys.executable, "-m", "orchestrator", *words.split()),
+    done = commands.run(
+        [sys.executable, "-m", "orchestrator", *words.split()],
         cwd=TESTS.parent,
         env={**os.environ, **TELL, "DLPERF_STATE": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     names = loaded(done.stderr)
     assert "orchestrator.cli.app" in names

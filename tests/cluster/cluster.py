@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import commands
 from tests.cluster import life, nodes, processes
 from tests.cluster.place import STANDARD_PATH, STUBS, Place, TestbedError, address
 
@@ -48,15 +49,11 @@ class Node:
     def sh(self, script: str, *, timeout_s: float = 60.0) -> Completed:
         """What a shell script on the node says; a failure is an answer, look at returncode."""
         fresh = ("--mount", "--uts", "--ipc", "--net", "--pid")
-        return subprocess.run(
+        return commands.run(
             ["nsenter", "--target", str(self.pid), *fresh, "--", "sh", "-c", script],
-            env={"PATH": f"{STUBS}:{STANDARD_PATH}", "HOME": "/root", **self.place.mark},
             cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+            env={"PATH": f"{STUBS}:{STANDARD_PATH}", "HOME": "/root", **self.place.mark},
+            timeout_s=timeout_s,
         )
 
     def must(self, script: str, *, timeout_s: float = 60.0) -> str:
@@ -146,15 +143,11 @@ class Cluster:
         timeout_s: float = 600.0,
     ) -> Completed:
         """Run a command where the nodes can be reached; whatever it leaves, ``down`` ends."""
-        return subprocess.run(
+        return commands.run(
             [*self.place.inside(), *argv],
             cwd=cwd,
             env={**(os.environ if env is None else env), **self.place.mark},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+            timeout_s=timeout_s,
         )
 
     def start(self, *argv: str, cwd: Path, env: Mapping[str, str]) -> "subprocess.Popen[str]":

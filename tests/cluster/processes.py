@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests import proc
+from tests import commands, proc
 from tests.cluster.place import STANDARD_PATH, Place, TestbedError
 
 PATIENCE_S = 60.0
@@ -86,9 +86,7 @@ def _tenants(place: Place, **marks: str) -> tuple[int, ...]:
     found: list[int] = []
     for space in spaces:
         if space != place.netns and Path("/run/netns", space).exists():
-            listed = subprocess.run(
-                ["ip", "netns", "pids", space], capture_output=True, text=True, check=False
-            )
+            listed = commands.run(["ip", "netns", "pids", space])
             found += [int(pid) for pid in listed.stdout.split()]
     return tuple(found)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import TESTS
+from tests import TESTS, commands
 from tests.cluster import processes
 from tests.cluster.place import GATEWAY, Place, TestbedError, address
 
@@ -87,14 +87,10 @@ def environment(place: Place) -> Mapping[str, str]:
 
 def call(place: Place, *argv: str) -> "subprocess.CompletedProcess[str]":
     """Run a command of Slurm's on the login side; a failure is an answer."""
-    return subprocess.run(
+    return commands.run(
         [*place.inside(), *argv],
         env={**os.environ, **environment(place), **place.mark},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60.0,
-        check=False,
+        timeout_s=60.0,
     )
 
 

@@ -1,6 +1,5 @@
 """Logs as NVIDIA's PyTorch program writes them, and `collect` over folders of them."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from tests import commands
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
 
@@ -66,15 +67,10 @@ class Run:
 
 
 def collect(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-    return subprocess.run(
+    return commands.run(
         [PROGRAM, "collect", "--logs", str(folder), "--workload", "ngc_pytorch_rn50", *words],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        env=commands.environment(),
+        timeout_s=120,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tests
+from tests import commands
 from tests.collecting.pytorch_logs import PROGRAM, PUBLISHED, Run, codes, collect, keep
 
 SAMPLES = tests.SAMPLES / "logs-pytorch-rn50"
@@ -234,12 +235,9 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_no_log(
     closed.chmod(mode)
     words = PLAIN_USER if os.geteuid() == 0 else ()
     try:
-        done = subprocess.run(
+        done = commands.run(
             [*words, PROGRAM, "collect", "--logs", str(five), "--workload", "ngc_pytorch_rn50"],
             cwd=five.parent,
-            capture_output=True,
-            text=True,
-            check=False,
         )
     finally:
         closed.chmod(0o700)

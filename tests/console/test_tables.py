@@ -1,22 +1,17 @@
 """Tables on terminals of every width: no number, name or fingerprint is ever broken."""
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, commands
 from tests.collecting.oneflow_logs import SEED_000, rn50
 from tests.terminal import on_terminal
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
-ENV = {
-    **{key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")},
-    "PYTHONPATH": str(ROOT),
-}
+ENV = commands.environment(PYTHONPATH=str(ROOT))
 WIDTHS = (40, 60, 80, 100, 200)
 
 
@@ -68,9 +63,7 @@ def test_the_verdict_wraps_between_words(logs: Path, tmp_path: Path, columns: in
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:-1]))
     words = ("collect", "--logs", str(torn), "--workload", "oneflow_rn50")
     first = seen(*words, columns=columns, cwd=tmp_path).partition(f"\n{torn}")[0]
-    plain = subprocess.run(
-        (*PROGRAM, *words), capture_output=True, text=True, cwd=tmp_path, env=ENV, check=False
-    ).stdout.partition(f"\n{torn}")[0]
+    plain = commands.run([*PROGRAM, *words], cwd=tmp_path, env=ENV).stdout.partition(f"\n{torn}")[0]
     assert first.split() == plain.split()
     assert "28 of 29 trials" in plain
     assert len(plain.splitlines()) >= 2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.datasets import labels, progress
 from orchestrator.preparing_data.one_node import script
+from tests import commands
 
 STEM = "train-[0-9]{5}-of-[0-9]{5}"
 
@@ -51,13 +52,7 @@ class Stage:
     def run(self, name: str, *words: str) -> "subprocess.CompletedProcess[str]":
         """A shipped script, under the umask that tasks have."""
         within = f'umask 077; exec sh -c \'{_quoted(script(name))}\' "$0" "$@"'
-        return subprocess.run(
-            ("sh", "-c", within, name, *words),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return commands.run(["sh", "-c", within, name, *words], timeout_s=60)
 
     def files(self) -> list[str]:
         """Every file of the set, by its path in there."""

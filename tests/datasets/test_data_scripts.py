@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.datasets import SOURCE, find, progress
 from orchestrator.preparing_data.one_node import script
+from tests import commands
 from tests.datasets.stage import STEM, Stage, _quoted
 from tests.small_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 
@@ -185,13 +186,7 @@ def test_a_full_disk_is_named(stage: Stage) -> None:
     whole = f"""
         mkdir -p {stage.partial}/notes {stage.partial}/set
         exec sh -c '{_quoted(script("imagenet.sh"))}' x {stage.partial} {stage.source}"""
-    done = subprocess.run(
-        ("unshare", "--mount", "sh", "-c", mount, "sh", whole),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = commands.run(["unshare", "--mount", "sh", "-c", mount, "sh", whole], timeout_s=60)
     named = progress.problem(done.stdout)
     assert named is not None, done.stdout + done.stderr
     assert named[0] == "DISK-FULL"
@@ -289,9 +284,7 @@ def test_files_of_another_file_system_are_copied_and_compared(stage: Stage) -> N
             sh -c '{_quoted(script("place.sh"))}' x {stage.partial} {stage.source} '' 'part-[0-9]'
             cmp {stage.partial}/set/part-1 {stage.source}/part-1 && ls {stage.partial}/set | wc -l
         """
-        done = subprocess.run(
-            ("unshare", "--mount", "sh", "-c", inner), capture_output=True, text=True, check=False
-        )
+        done = commands.run(["unshare", "--mount", "sh", "-c", inner])
         if files:
             assert done.stdout.splitlines()[-1].strip() == str(files), done.stdout + done.stderr
         else:

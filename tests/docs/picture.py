@@ -4,7 +4,6 @@
 """
 
 import io
-import os
 import shlex
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tests import commands
 from tests.docs.pages import ROOT
 from tests.docs.recorded import lay
 from tests.terminal import on_terminal
@@ -50,9 +50,8 @@ FORM = """\
 def shown(folder: Path) -> str:
     """What a person sees who types the command where the recorded logs are."""
     lay(folder / "logs")
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+    env = commands.environment(PYTHONPATH=str(ROOT))
     words = (*PROGRAM, *shlex.split(COMMAND))
-    env |= {"PYTHONPATH": str(ROOT)}
     said = on_terminal(words, columns=COLUMNS, cwd=folder, env=env)
     return f"$ dlperf-orch {COMMAND}\n{said}"
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests import commands
 from tests.docs.pages import Block, blocks
 
 SHELL = ("bash", "-euo", "pipefail", "-c")
@@ -95,15 +96,6 @@ def shell(folder: Path, env: Mapping[str, str], limit_s: float = 120.0) -> Run:
     """What runs a script in a folder of this machine."""
 
     def run(script: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            (*SHELL, script),
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
+        return commands.run([*SHELL, script], cwd=folder, env=env, timeout_s=limit_s)
 
     return run

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests import ROOT
+from tests import ROOT, commands
 
 IMAGES = ROOT / "images"
 
@@ -18,12 +18,6 @@ def program(path: Path, text: str) -> None:
 
 def shell(script: str, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a shipped script, FOLDER/NAME, to its end."""
-    return subprocess.run(
-        ["sh", str(IMAGES / script), *argv],
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    return commands.run(
+        ["sh", str(IMAGES / script), *argv], env={**os.environ, **env}, timeout_s=60
     )

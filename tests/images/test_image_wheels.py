@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.cluster import wheels
 from tests.images.scripts import IMAGES, program, shell
 
@@ -164,12 +165,9 @@ def test_image_without_an_ssh_server_says_so(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(f"/bin/{name}")
     script = (IMAGES / "ngc-tensorflow-20.03/sshd.sh").read_text()
     (tmp_path / "sshd.sh").write_text(script.replace(":/usr/sbin:/sbin", ""))
-    done = subprocess.run(
+    done = commands.run(
         ["/bin/sh", str(tmp_path / "sshd.sh")],
         env={"PATH": str(tmp_path), "ETC_SSH": str(tmp_path), "RUN_SSHD": str(tmp_path / "run")},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert "SSHD: sshd is not there; needed openssh-server" in done.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.provisioning import saved_image
-from tests import proc
+from tests import commands, proc
 from tests.cluster import Cluster, Node
 from tests.virtual import Desk
 from tests.waiting import wait_for
@@ -79,12 +79,7 @@ def holding(*folders: Path) -> list[str]:
     """Files that hold the secret or its usual disguise; not what images are made of."""
     words = [word for canary in CANARIES for word in ("-e", canary)]
     skipped = [f"--exclude-dir={name}" for name in ("overlay2", "registry", "cache")]
-    found = subprocess.run(
-        ["grep", "-rlaF", "-D", "skip", *skipped, *words, *map(str, folders)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = commands.run(["grep", "-rlaF", "-D", "skip", *skipped, *words, *map(str, folders)])
     return found.stdout.splitlines()
 
 

@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from orchestrator import __version__
-from tests import ROOT
+from tests import ROOT, commands
 from tests.cluster import layers
 from tests.cluster.place import Place
 from tests.dockerd import Dockerd
@@ -33,12 +32,8 @@ def wheels(folder: Path) -> None:
     limits = folder.parent / "limits.txt"
     limits.write_text("\n".join(pins))
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder))
-    done = subprocess.run(
-        (*pip, "--constraint", str(limits), "hatchling", str(ROOT)),
-        capture_output=True,
-        text=True,
-        timeout=BUILD_S,
-        check=False,
+    done = commands.run(
+        [*pip, "--constraint", str(limits), "hatchling", str(ROOT)], timeout_s=BUILD_S
     )
     if done.returncode:
         pytest.skip(f"no registry of packages can be reached: {done.stderr.strip()[-200:]}")
@@ -46,13 +41,10 @@ def wheels(folder: Path) -> None:
 
 def build(dockerd: Dockerd, tag: str, folder: Path, *words: str) -> None:
     """An image of a folder with a Dockerfile, by Docker's classic builder."""
-    done = subprocess.run(
-        (*dockerd.command, "build", "--network", "host", "--tag", tag, *words, str(folder)),
+    done = commands.run(
+        [*dockerd.command, "build", "--network", "host", "--tag", tag, *words, str(folder)],
         env={**os.environ, "DOCKER_BUILDKIT": "0"},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_S,
-        check=False,
+        timeout_s=BUILD_S,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
@@ -88,13 +80,7 @@ def test_it_collects_the_logs_of_a_mounted_folder(
     os.chown(work, 1000, 1000)
     run = ("run", "--rm", "--network", "host", "--volume", f"{work}:/work", controller)
     words = ("collect", "--logs", "logs", "--workload", "ngc_pytorch_rn50", "--window", "20:60")
-    done = subprocess.run(
-        (*dockerd.command, *run, *words, "--out", "out"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = commands.run([*dockerd.command, *run, *words, "--out", "out"], timeout_s=120)
     assert done.returncode == 3, done.stderr  # one log ends early
     assert "INCOMPLETE: 6 of 7" in done.stdout
     assert "6098.37" in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, commands
 
 HOOK = "from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport\n"
 FAILS = """\
@@ -25,14 +25,11 @@ def test_a_failure_names_its_test_and_shows_its_logs(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(HOOK)
     (tmp_path / "test_it.py").write_text(FAILS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    done = subprocess.run(
-        (sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "."),
+    done = commands.run(
+        [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "."],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        timeout_s=60,
     )
     assert done.returncode == 1, done.stderr
     assert "FAILED test_it.py::test_sweep_is_done" in done.stdout
@@ -72,14 +69,8 @@ def test_failed_tests_are_run_once_more_by_name(
     (tmp_path / "first").touch()
     rewritten = "".join(f"def {name}():\n    {second or 'pass'}\n" for name in names)
     test.write_text(f"from pathlib import Path\n{rewritten}")
-    again = subprocess.run(
-        (sys.executable, "-B", "-m", "tests.once_more"),
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    again = commands.run(
+        [sys.executable, "-B", "-m", "tests.once_more"], cwd=tmp_path, env=env, timeout_s=60
     )
     assert again.returncode == code, again.stdout
     assert words in again.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import __version__
+from tests import commands
 from tests.package import wheel
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -17,15 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 def run(*words: str | Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     """A program, to its end."""
-    return subprocess.run(
-        [str(word) for word in words],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    return commands.run(words, env=env, timeout_s=900)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Threads that hold up no exit."""
 
-import subprocess
 import sys
 import threading
 import time
@@ -9,6 +8,7 @@ from functools import partial
 import pytest
 
 from orchestrator.pool import Pool
+from tests import commands
 
 STUCK = """
 import threading
@@ -60,7 +60,5 @@ def test_what_a_job_raises_reaches_whoever_asks() -> None:
 
 def test_a_program_ends_although_a_job_never_does() -> None:
     """What a node does not answer holds up nobody's terminal."""
-    done = subprocess.run(
-        [sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=20, check=False
-    )
+    done = commands.run([sys.executable, "-c", STUCK], timeout_s=20)
     assert (done.returncode, done.stdout) == (0, "done\n")

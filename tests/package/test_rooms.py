@@ -1,7 +1,6 @@
 """The promises of the picture in docs/architecture.md: they are kept, and breaking one is seen."""
 
 import ast
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from shutil import copy, copytree, ignore_patterns
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, commands
 
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
 LAYERS, PURE, *_ = TOOLS["importlinter"]["contracts"]
@@ -159,9 +158,7 @@ def test_a_broken_promise_fails_the_check(
     )
     with (tmp_path / "orchestrator" / f"{module}.py").open("a") as file:
         file.write(f"\n{line}\n")
-    ended = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    linter = Path(sys.executable).with_name("lint-imports")
+    ended = commands.run([linter, "--no-cache"], cwd=tmp_path)
     [contract] = [row for row in ended.stdout.splitlines() if " BROKEN" in row]
     assert contract.startswith(broken)

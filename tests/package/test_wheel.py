@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, commands
 from tests.package import wheel
 
 pytestmark = pytest.mark.cluster
@@ -17,16 +17,7 @@ def run(*words: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """A command of the fresh environment, without anything of this one; apart from real sweeps."""
     lock = str(cwd / "machine.lock")
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    return commands.run(words, cwd=cwd, env=env, timeout_s=900)
 
 
 @pytest.fixture(scope="module")

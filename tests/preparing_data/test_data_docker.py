@@ -15,6 +15,7 @@ import pytest
 from orchestrator.inputs.sites import VERSION
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import ImageRecord, Site
+from tests import commands
 from tests.conftest import PROGRAM, Place
 from tests.dockerd import Dockerd, tiny_image
 from tests.small_sets import tfrecords
@@ -76,14 +77,11 @@ class Node:
     def prepare(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Prepare DALI's index."""
         command = ("data", "prepare", "dali_idx", "--inventory", "solo", "--json", *words)
-        return subprocess.run(
-            (*PROGRAM, *command),
+        return commands.run(
+            [*PROGRAM, *command],
             cwd=self.place.folder,
             env={**self.place.env(), "DOCKER_HOST": f"unix://{self.dockerd.socket}"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            timeout_s=120,
         )
 
     def json(self, *words: str, code: int = 0) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from orchestrator.deadlines import CALLED_S
 from orchestrator.probes import reach
 from orchestrator.probes.reach import Heard
+from tests import commands
 
 WORD = "w0rd"
 ALONE = {
@@ -99,15 +100,7 @@ def test_port_in_use_is_told_from_a_port_that_cannot_be_tried(tool: str, tmp_pat
     """Another program listens there already."""
     with socket.create_server(("", 0)) as server:
         argv = reach.listener(server.getsockname()[1], WORD, seconds=5)
-        done = subprocess.run(
-            argv,
-            env=only(tmp_path, tool),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        done = commands.run(argv, env=only(tmp_path, tool), timeout_s=30)
     assert reach.listening(done.stdout) == Heard("busy", "the port is in use")
 
 

@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import commands
 from tests.real import sources
 
 _HERE = Path(__file__).parent
@@ -109,9 +110,7 @@ def _find(folder: Path, paths: Sequence[Path], *, imported: str) -> None:
 
 
 def _run(argv: Sequence[str], **env: str) -> None:
-    done = subprocess.run(
-        argv, env={**os.environ, **env}, capture_output=True, text=True, check=False
-    )
+    done = commands.run(argv, env={**os.environ, **env})
     if done.returncode:
         said = (done.stdout + done.stderr)[-3000:]
         raise NoEnvironmentError(f"{' '.join(argv)}: exit {done.returncode}: {said}")

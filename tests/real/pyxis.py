@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import commands
 from tests.cluster import Cluster
 from tests.cluster.place import STANDARD_PATH
 from tests.cluster.slurm import PARTITION, Slurm
@@ -102,9 +102,7 @@ def _enroot(prefix: Path) -> None:
 
 def _make(folder: Path, *words: str, **env: str) -> None:
     argv: Sequence[str] = ("make", "-C", str(folder), *words)
-    done = subprocess.run(
-        argv, env={**os.environ, **env}, capture_output=True, text=True, check=False
-    )
+    done = commands.run(argv, env={**os.environ, **env})
     if done.returncode:
         said = (done.stdout + done.stderr)[-3000:]
         raise NoBuildError(f"{' '.join(argv)}: exit {done.returncode}: {said}")

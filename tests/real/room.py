@@ -1,7 +1,6 @@
 """A folder where a person sweeps upstream's real programs over nodes that share this machine."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import commands
 from tests.cluster import stubs
 
 _HERE = Path(__file__).parent
@@ -88,15 +88,8 @@ class Room:
         # The lock of this machine lies in /var/tmp: rates mean nothing here, and nobody need wait.
         places = [f"{folder}={path}" for path, folder in {"/var/tmp": own, **self.places}.items()]
         enter = ("unshare", "--mount", "sh", str(_HERE / "room.sh"), str(root), *places, "--")
-        return subprocess.run(
-            [*enter, *PROGRAM, *words],
-            cwd=self.folder,
-            env=self._env(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
+        return commands.run(
+            [*enter, *PROGRAM, *words], cwd=self.folder, env=self._env(), timeout_s=PATIENCE_S
         )
 
     def inspected(self, trial: Trial, workload: str, *words: str) -> Any:
@@ -124,6 +117,6 @@ class Room:
         hardware = self.folder / "hardware"
         if not hardware.exists():
             stubs.write(hardware)
-        env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
+        env = commands.environment()
         path = f"{self.programs}:{hardware}:{env['PATH']}"
         return {**env, "PATH": path, "PYTHONPATH": str(_HERE.parents[1]), "COLUMNS": "200"}

@@ -1,10 +1,11 @@
 """What is said of a job until it is over, from what Slurm's queue and its files have of it."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import commands
 
 FOLLOW = """\
 import sys
@@ -31,12 +32,8 @@ def followed(folder: Path, *states: str) -> tuple[int, str]:
     squeue = folder / "squeue"
     squeue.write_text(f"#!/bin/sh\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue\n")
     squeue.chmod(0o755)
-    done = subprocess.run(
-        (sys.executable, "-c", FOLLOW, folder),
-        env={"PATH": f"{folder}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = commands.run(
+        [sys.executable, "-c", FOLLOW, folder], env={"PATH": f"{folder}:/usr/bin:/bin"}
     )
     return done.returncode, done.stderr
 

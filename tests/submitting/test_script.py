@@ -9,6 +9,7 @@ import pytest
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.submitting import script, waits
+from tests import commands
 
 SLURM = Slurm(partition="gpu", account="perf", time="04:00:00", nodes=4, extra=("--qos=high day",))
 SUBMISSION = script.Submission(
@@ -117,13 +118,10 @@ def test_a_job_is_queued_again_whose_time_does_not_suffice(
     submission = script.Submission(
         ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", 1, requeue=True
     )
-    done = subprocess.run(
+    done = commands.run(
         ["sh", "-c", script.batch(SLURM, submission)],
         cwd=tmp_path,
         env={"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "7"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     asked = (code, state) == (143, "RUNNING")
     assert done.returncode == code

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.transports import known_hosts
+from tests import commands
 
 pytestmark = pytest.mark.cluster
 
@@ -33,9 +34,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_lines_about_a_host_are_those_that_openssh_finds(file: Path, name: str) -> None:
     """Each once, in the order of the file."""
-    done = subprocess.run(
-        ("ssh-keygen", "-F", name, "-f", str(file)), capture_output=True, text=True, check=False
-    )
+    done = commands.run(["ssh-keygen", "-F", name, "-f", str(file)])
     wanted = [int(number) for number in re.findall(r"found: line (\d+)", done.stdout)]
     found = known_hosts.about(str(file), name)
     assert [int(entry.where.rpartition(":")[2]) for entry in found] == wanted

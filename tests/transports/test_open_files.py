@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.conftest import PROGRAM, Place
 from tests.sshd import Sshd
 
@@ -48,15 +49,11 @@ def provision(place: Place, server: Sshd, limit: int) -> "subprocess.CompletedPr
     defaults = f"{{runtime: process, port: {server.port}, identity: {server.identity}}}"
     inventory = f"name: dozen\ndefaults: {defaults}\nnodes:\n" + "".join(nodes)
     (place.folder / "inventory" / "dozen.yaml").write_text(inventory)
-    return subprocess.run(
-        (*LIMITED, str(limit), *PROGRAM, "provision", "dozen"),
+    return commands.run(
+        [*LIMITED, str(limit), *PROGRAM, "provision", "dozen"],
         cwd=place.folder,
         env=place.env(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        timeout_s=60,
     )
 
 
@@ -89,7 +86,5 @@ def test_files_that_run_out_later_are_no_fault_of_a_node(server: Sshd, tmp_path:
             target=repr(server.target(address="127.0.0.1", host_key=server.fingerprint()))
         ),
     )
-    done = subprocess.run(
-        words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = commands.run(words, cwd=tmp_path, timeout_s=60)
     assert done.stdout.splitlines() == ["6 OPEN-FILES True"] * 4, done.stderr

@@ -1,11 +1,10 @@
 """The command `inspect`, run on samples."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests import SAMPLES
+from tests import SAMPLES, commands
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
 LOGS = SAMPLES / "logs-pytorch-rn50"
@@ -14,10 +13,9 @@ CUT = LOGS / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
 
 
 def inspect(*words: str | Path, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
     return subprocess.run(
         [PROGRAM, "inspect", *words],
-        env=env,
+        env=commands.environment(),
         input=stdin,
         capture_output=True,
         timeout=120,

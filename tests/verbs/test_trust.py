@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.transports.ssh import SshTransport
+from tests import commands
 from tests.conftest import PROGRAM, Place
 from tests.sshd import Sshd
 
@@ -42,15 +43,12 @@ def known(place: Place, servers: tuple[Sshd, Sshd]) -> Path:
 
 def trust(place: Place, answer: str, *words: str) -> "subprocess.CompletedProcess[str]":
     """The command, with what a person types."""
-    return subprocess.run(
-        (*PROGRAM, "trust", "pair", *words),
+    return commands.run(
+        [*PROGRAM, "trust", "pair", *words],
         cwd=place.folder,
         env=place.env(),
-        input=answer,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        said=answer,
+        timeout_s=60,
     )
 
 

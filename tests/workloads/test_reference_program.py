@@ -18,7 +18,7 @@ from types import ModuleType
 import pytest
 
 from orchestrator import logs
-from tests import ROOT
+from tests import ROOT, commands
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,
@@ -52,13 +52,8 @@ def environment() -> dict[str, str]:
 
 def run_alone(*options: str) -> subprocess.CompletedProcess[str]:
     """The program without torchrun, to its end."""
-    return subprocess.run(
-        (sys.executable, str(PROGRAM), *options),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+    return commands.run(
+        [sys.executable, str(PROGRAM), *options], env=environment(), timeout_s=TIMEOUT_S
     )
 
 

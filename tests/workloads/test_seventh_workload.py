@@ -1,16 +1,14 @@
 """A workload is added by a module, a playbook and a sample: with those of its page."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, commands
 
 SAMPLE = (
     ROOT / "tests/samples/logs-pytorch-rn50"
@@ -39,16 +37,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(checkout: Path, *words: str) -> str:
     """What a command of the copy prints."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DLPERF_")}
-    done = subprocess.run(
-        (*PROGRAM, *words),
-        cwd=checkout,
-        env={**env, "PYTHONPATH": str(checkout)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    env = commands.environment(PYTHONPATH=str(checkout))
+    done = commands.run([*PROGRAM, *words], cwd=checkout, env=env, timeout_s=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
