@@ -27,6 +27,14 @@ def run(
     )
 
 
+def checked(
+    done: "subprocess.CompletedProcess[str]", code: int = 0
+) -> "subprocess.CompletedProcess[str]":
+    """It, which must have ended with this code."""
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
+    return done
+
+
 def environment(**own: str) -> dict[str, str]:
     """This process's, with these; nothing else of DLPERF_ is in it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DLPERF_")}

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -112,6 +113,14 @@ class Place:
             env={**self.env(), **env},
             timeout_s=PATIENCE_S,
         )
+
+    def must(self, *words: str, code: int = 0, **env: str) -> "subprocess.CompletedProcess[str]":
+        """A command that ends with this code."""
+        return commands.checked(self.run(*words, **env), code)
+
+    def json(self, *words: str, code: int = 0, **env: str) -> Any:
+        """The document of a command that ends with this code."""
+        return json.loads(self.must(*words, "--json", code=code, **env).stdout)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A command, left running."""

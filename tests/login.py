@@ -90,6 +90,14 @@ class Login:
         """A command of ours, to its end."""
         return self.cluster.run(*PROGRAM, *words, cwd=self.folder, env=self.env)
 
+    def must(self, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """A command that ends with this code."""
+        return commands.checked(self.run(*words), code)
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        """The document of a command that ends with this code."""
+        return json.loads(self.must(*words, "--json", code=code).stdout)
+
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A command, left running."""
         process = self.cluster.start(*words, cwd=self.folder, env=self.env)

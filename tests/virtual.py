@@ -78,6 +78,10 @@ class Desk:
         whole = {**self.env, **env}
         return self.cluster.run(*PROGRAM, *words, cwd=self.folder, env=whole, timeout_s=COMMAND_S)
 
+    def must(self, *words: str, code: int = 0, **env: str) -> "subprocess.CompletedProcess[str]":
+        """A command that ends with this code."""
+        return commands.checked(self.run(*words, **env), code)
+
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A command of ours, left running."""
         process = self.cluster.start(*PROGRAM, *words, cwd=self.folder, env=self.env)
@@ -86,9 +90,7 @@ class Desk:
 
     def json(self, *words: str, code: int = 0) -> Any:
         """The document of a command that ends with this exit code."""
-        done = self.run(*words, "--json")
-        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
-        return json.loads(done.stdout)
+        return json.loads(self.must(*words, "--json", code=code).stdout)
 
     def playbook(self, name: str, text: str) -> str:
         """A playbook of this folder; its name."""
@@ -126,9 +128,7 @@ class Desk:
 
     def again(self, code: int = 0) -> "subprocess.CompletedProcess[str]":
         """The same sweep once more, to its end."""
-        done = self.run("sweep", self.playbook("quick", QUICK), *self.on())
-        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
-        return done
+        return self.must("sweep", self.playbook("quick", QUICK), *self.on(), code=code)
 
     def on(self) -> tuple[str, str]:
         """The words that name the cluster's inventory."""

@@ -1,6 +1,5 @@
 """archive: the command, of sweeps that ended, run, or were cut."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +15,7 @@ def test_archive_says_what_it_wrote_and_what_to_know(place: Place) -> None:
     sweep.append(INTENT)
     with open(sweep.folder / "events.jsonl", "ab") as file:
         file.write(b'{"at"')
-    done = place.run("archive", "cut", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = place.json("archive", "cut")
     path = place.folder / f"{sweep.id}.tar.zst"
     assert document["sha256"] == contents.sha256(path)
     assert (document["file"], document["bytes"]) == (path.name, path.stat().st_size)

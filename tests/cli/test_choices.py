@@ -10,9 +10,7 @@ from tests.waiting import wait_for
 
 def planned(place: Place, *words: str) -> list[str]:
     """Placements that a dry run plans, each once."""
-    done = place.run("sweep", "toy", "--repeats", "1", "--dry-run", "--json", *words)
-    assert done.returncode == 0, done.stderr
-    trials = json.loads(done.stdout)["plan"]["trials"]
+    trials = place.json("sweep", "toy", "--repeats", "1", "--dry-run", *words)["plan"]["trials"]
     return [f"{trial['case']['nodes']}x{trial['case']['gpus_per_node']}" for trial in trials]
 
 
@@ -26,19 +24,17 @@ def test_several_cases_are_several_cases(place: Place, words: tuple[str, ...]) -
 
 def test_cases_that_are_not_there_are_named(place: Place) -> None:
     """One word that fits nothing is refused, though another fits."""
-    done = place.run("sweep", "toy", "--dry-run", "--case", "1x1,9x9", "--case", "3x*")
-    assert done.returncode == 2
+    done = place.must("sweep", "toy", "--dry-run", "--case", "1x1,9x9", "--case", "3x*", code=2)
     assert "ERROR NO-CASE: no case matches '9x9', '3x*'; there are 1x1, 2x2." in done.stderr
     assert "no case matches ''" in place.run("sweep", "toy", "--dry-run", "--case", "").stderr
 
 
 def test_a_case_of_gpt_goes_by_its_own_name(place: Place) -> None:
     """The names of DLPerf's report, alone and in a list."""
-    done = place.run(
+    done = place.must(
         *("sweep", "oneflow-gpt", "--inventory", "v100x4", "--dry-run", "--json"),
         *("--case", "2D_PP_2x4x4_512_2304x24,DP_1x1x1_2_1536x16"),
     )
-    assert done.returncode == 0, done.stderr
     names = [trial["name_of_case"] for trial in json.loads(done.stdout)["plan"]["trials"]]
     assert names == ["DP_1x1x1_2_1536x16", "2D_PP_2x4x4_512_2304x24"]
 
@@ -46,8 +42,7 @@ def test_a_case_of_gpt_goes_by_its_own_name(place: Place) -> None:
 @pytest.mark.parametrize("words", [(), ("sweep",), ("inspect", "log"), ("data", "check")])
 def test_dash_h_is_help(place: Place, words: tuple[str, ...]) -> None:
     """On every level, and the same as `--help`."""
-    short = place.run(*words, "-h")
-    assert short.returncode == 0, short.stderr
+    short = place.must(*words, "-h")
     assert short.stdout == place.run(*words, "--help").stdout
     assert "Usage: " in short.stdout
 
@@ -56,7 +51,7 @@ def unreachable(place: Place) -> None:
     """An inventory of a node that cannot be asked, provisioned all the same."""
     text = "name: nohost\nnodes: [{name: far, address: 127.0.0.9}]\n"
     (place.folder / "inventory" / "nohost.yaml").write_text(text)
-    assert place.run("provision", "nohost").returncode == 6
+    place.must("provision", "nohost", code=6)
 
 
 def test_a_cluster_that_cannot_be_reached_is_nobodys_default(place: Place) -> None:
@@ -66,10 +61,9 @@ def test_a_cluster_that_cannot_be_reached_is_nobodys_default(place: Place) -> No
     refused = place.run("sweep", "toy", "--dry-run")
     assert (refused.returncode, "ERROR NO-INVENTORY" in refused.stderr) == (2, True)
     assert "inventory/nohost.yaml. Fix: " in refused.stderr
-    assert place.run("provision", "two").returncode == 0
+    place.must("provision", "two")
     unreachable(place)
-    done = place.run("sweep", "toy", "--dry-run")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--dry-run")
     fit, unfit = done.stderr.splitlines()[:2]
     assert fit.endswith("inventory/two.yaml: the last one found fit in .dlperf")
     assert unfit.startswith("not fit, though provisioned later: ")
@@ -81,7 +75,7 @@ def test_the_playbooks_own_inventory_comes_before_the_last_one(place: Place) -> 
     """And `--inventory` before both; a line says which one it is where none is named."""
     other = (place.folder / "inventory" / "two.yaml").read_text().replace("left", "port")
     (place.folder / "inventory" / "other.yaml").write_text(other.replace("two", "other"))
-    assert place.run("provision", "other").returncode == 0
+    place.must("provision", "other")
     done = place.run("sweep", "toy", "--dry-run")
     assert "inventory two: the playbook names it" in done.stderr
     assert "node left" in done.stdout
@@ -109,11 +103,9 @@ def test_nodes_that_do_not_fit_are_passed_over_and_cannot_be_all_there_are(place
     (place.folder / "inventory" / "mixed.yaml").write_text(MIXED)
     (place.folder / "playbooks" / "eight.yaml").write_text(EIGHT)
     on = ("sweep", "eight", "--dry-run", "--inventory", "mixed")
-    shown = place.run(*on)
-    assert shown.returncode == 0, shown.stderr
+    shown = place.must(*on)
     assert "node large, node_rank 0" in shown.stdout
-    refused = place.run(*on, "--nodes", "small")
-    assert refused.returncode == 2
+    refused = place.must(*on, "--nodes", "small", code=2)
     assert "ERROR NO-NODES: 1x8 needs 1 node with 8 GPUs and its data sets" in refused.stderr
 
 
@@ -121,15 +113,13 @@ def test_nodes_that_do_not_fit_are_passed_over_and_cannot_be_all_there_are(place
 def test_a_sweep_goes_by_what_a_user_has_at_hand(place: Place) -> None:
     """Its playbook's name, a file or folder, an id or the beginning of one that is no other's."""
     quick = ("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert place.run(*quick).returncode == 0
+    place.must(*quick)
     (old,) = place.state.glob("sweeps/toy-*")
-    assert place.run(*quick, "--new").returncode == 0
+    place.must(*quick, "--new")
     (new,) = set(place.state.glob("sweeps/toy-*")) - {old}
 
     def meant(name: str) -> str:
-        done = place.run("status", name, "--json")
-        assert done.returncode == 0, done.stderr
-        return str(json.loads(done.stdout)["sweep"])
+        return str(place.json("status", name)["sweep"])
 
     assert [meant(name) for name in ("toy", "playbooks/toy.yaml", new.name)] == [new.name] * 3
     assert [meant(name) for name in (old.name, old.name[:-1], str(old))] == [old.name] * 3
@@ -140,13 +130,13 @@ def test_a_sweep_goes_by_what_a_user_has_at_hand(place: Place) -> None:
     assert "no sweep 'to-'" in place.run("logs", "--sweep", "to-").stderr
     assert json.loads(place.run("collect", "toy", "--json").stdout)["sweep"] == new.name
     assert json.loads(place.run("stop", "toy", "--json").stdout)["sweep"] == new.name
-    assert place.run("logs", "--sweep", f"{old}/").returncode == 0
+    place.must("logs", "--sweep", f"{old}/")
 
 
 @pytest.mark.cluster
 def test_status_says_how_far_a_trial_is_and_what_there_is_so_far(place: Place) -> None:
     """Iteration, rate and time left of what runs; the median of every case that has one."""
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     first = json.loads(place.run("status", "--json").stdout)
     (median,) = first["medians"]
     (result,) = [
@@ -176,4 +166,4 @@ def test_status_says_how_far_a_trial_is_and_what_there_is_so_far(place: Place) -
     assert (going["iterations"], rate > 0) == (10, True)
     assert 0 < iteration <= 10
     assert going["left_s"] == pytest.approx((10 - iteration) * 4 / rate)
-    assert place.run("stop").returncode == 0
+    place.must("stop")

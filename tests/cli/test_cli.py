@@ -79,8 +79,7 @@ def test_what_cannot_be_done_is_said_in_one_go(
     place: Place, words: tuple[str, ...], code: int, needed: str
 ) -> None:
     """The exit code, the reason, no traceback, and no state folder for bad input."""
-    done = place.run(*words)
-    assert done.returncode == code, done.stderr
+    done = place.must(*words, code=code)
     assert needed in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(place.state.glob("sweeps/*"))
@@ -98,8 +97,7 @@ def test_no_job_waits_for_an_image_that_nobody_prepared(
         'name: queue\nscheduler: slurm\nslurm: {time: "01:00:00", nodes: 2}\n'
         f"defaults: {{runtime: docker}}\nimages: {images}\n"
     )
-    done = place.run("sweep", "smoke", "--inventory", "queue", PATH="")
-    assert done.returncode == 5, done.stderr
+    done = place.must("sweep", "smoke", "--inventory", "queue", PATH="", code=5)
     assert "ERROR IMAGE-NOT-PROVISIONED: image reference-rn50 is not prepared" in done.stderr
     assert fix in done.stderr
     smoke = str(ROOT / "playbooks" / "smoke.yaml")
@@ -118,9 +116,7 @@ def test_json_is_the_only_thing_on_standard_output(place: Place) -> None:
 
 def test_provision_of_this_machine_says_what_it_saw(place: Place) -> None:
     """Facts of both nodes are in the site file; what is not declared was not asked for."""
-    done = place.run("provision", "two", "--json")
-    assert done.returncode == 0, done.stderr
-    site = json.loads(done.stdout)["site"]
+    site = place.json("provision", "two")["site"]
     assert site["nodes"]["left"]["host"]["kernel"].endswith(os.uname().release)
     assert site["nodes"]["right"]["gpu"] is None
     kept = json.loads((place.state / "sites" / "two.json").read_text())
@@ -131,11 +127,9 @@ def test_provision_finds_what_the_inventory_promises_and_the_node_lacks(place: P
     """A missing interface is an error finding; exit 5, and a sweep there starts nothing."""
     path = place.folder / "inventory" / "two.yaml"
     path.write_text(path.read_text().replace("process}", "process, interface: ib77}"))
-    done = place.run("provision", "two")
-    assert done.returncode == 5
+    done = place.must("provision", "two", code=5)
     assert "INTERFACE-MISSING" in done.stdout
-    swept = place.run("sweep", "toy")
-    assert swept.returncode == 5
+    swept = place.must("sweep", "toy", code=5)
     assert "ERROR INTERFACE-MISSING node=left phase=preflight" in swept.stderr
     assert not list(place.state.glob("sweeps/*"))
 
@@ -252,15 +246,13 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
 def test_a_file_that_happens_to_have_the_name_hides_no_playbook(place: Place) -> None:
     """As one into which somebody wrote what a command printed; a path still means that file."""
     (place.folder / "toy").write_text("sweep toy-1 goes on\n")
-    done = place.run("sweep", "toy", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert place.run("sweep", "./toy", "--dry-run").returncode == 2
+    place.must("sweep", "toy", "--dry-run")
+    place.must("sweep", "./toy", "--dry-run", code=2)
 
 
 def test_check_takes_names_as_other_commands_do(place: Place) -> None:
     """Of what lies here and of what ships; one that nobody knows is a file that is not there."""
-    done = place.run("check", "toy", "two", "h100x2", "ngc-pytorch-20.03")
-    assert done.returncode == 0, done.stderr
+    done = place.must("check", "toy", "two", "h100x2", "ngc-pytorch-20.03")
     kinds = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if "a valid" in line]
     assert kinds == ["playbook", "image", "inventory", "inventory", "image"]  # toy is two things
     assert "nosuch:1:1: cannot be read" in place.run("check", "nosuch").stderr
@@ -302,12 +294,10 @@ def test_a_newer_tag_is_one_line_of_a_playbook(place: Place) -> None:
     plan = json.loads(place.run(*words).stdout)["plan"]
     assert plan["image"] == "ngc-pytorch-20.03@20.12-py3"
     path.write_text(TAGGED.format(image="oneflow-gpt-0.3.5@0.2"))
-    refused = place.run(*words)
-    assert refused.returncode == 2
+    refused = place.must(*words, code=2)
     assert "NO-TAG" in refused.stderr
     path.write_text(TAGGED.format(image="ngc-pytorch-20.3@20.12-py3"))
-    refused = place.run("check", str(path))
-    assert refused.returncode == 2
+    refused = place.must("check", str(path), code=2)
     assert "there is no image 'ngc-pytorch-20.3'" in refused.stderr
     assert "did you mean" in refused.stderr
 
@@ -335,8 +325,7 @@ def test_image_of_another_workload_is_refused(
     path.write_text(MISMATCHED.format(workload=workload, image=image))
     on = ("--inventory", "local")
     for words in (("check", str(path)), ("sweep", "mixed", "--dry-run", *on), ("sweep", "mixed")):
-        refused = place.run(*words)
-        assert refused.returncode == 2, words
+        refused = place.must(*words, code=2)
         (line,) = [line for line in refused.stderr.splitlines() if "mixed.yaml:" in line]
         assert line.endswith(
             f"mixed.yaml:2:8: image: {image} serves {serves}, not {workload}; needed {needed}"
@@ -351,14 +340,13 @@ def test_image_that_names_no_workload_serves_any(place: Place) -> None:
     path = place.folder / "playbooks/mixed.yaml"
     path.write_text(MISMATCHED.format(workload="reference_rn50", image="mine"))
     (folder / "image.yaml").write_text("name: mine\nbase: registry.example/mine:1\n")
-    assert place.run("check", str(path)).returncode == 0
+    place.must("check", str(path))
     (folder / "image.yaml").write_text(
         "name: mine\nbase: registry.example/mine:1\nworkloads: [referenc_rn50]\n"
     )
-    refused = place.run("check", str(folder / "image.yaml"))
-    assert refused.returncode == 2
+    refused = place.must("check", str(folder / "image.yaml"), code=2)
     assert "workloads[0]: there is no workload 'referenc_rn50'; needed one of" in refused.stderr
     assert "did you mean 'reference_rn50'?" in refused.stderr
     (place.folder / "images/toy/image.yaml").write_text("name: toy\nbase: registry.example/toy:1\n")
     path.write_text(MISMATCHED.format(workload="toy", image="reference-rn50") + "device: cpu\n")
-    assert place.run("check", str(path)).returncode == 0
+    place.must("check", str(path))

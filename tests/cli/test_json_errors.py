@@ -10,9 +10,7 @@ from tests.conftest import Place
 
 def refused(place: Place, *words: str, code: int = 2) -> Any:
     """The one error of a command that is refused with ``--json``."""
-    done = place.run(*words, "--json")
-    assert done.returncode == code, done.stderr
-    document = json.loads(done.stdout)
+    document = place.json(*words, code=code)
     assert document["exit_code"] == code
     (error,) = document["errors"]
     return error

@@ -28,8 +28,7 @@ def test_check_tells_which_image_nobody_would_prepare(
     """The sweep would refuse it after all nodes were provisioned; the files are valid meanwhile."""
     (place.folder / "mine.yaml").write_text(MINE.format(image=image))
     (place.folder / "today.yaml").write_text(TODAY)
-    done = place.run("check", "mine.yaml", "today.yaml")
-    assert done.returncode == 0, done.stderr
+    done = place.must("check", "mine.yaml", "today.yaml")
     said = "needed `images:` of mine.yaml with reference-rn50@25.09-py3"
     assert (said in done.stderr) is is_said
     assert "needed" not in place.run("check", "today.yaml").stderr
@@ -60,7 +59,7 @@ def test_who_looks_leaves_by_ctrl_c_and_a_sweep_goes_on_by_its_own_words(place: 
 @pytest.mark.cluster
 def test_logs_go_by_a_beginning_and_tell_that_nothing_fits(place: Place) -> None:
     """A whole name comes before those that begin with it; an empty answer is no silence."""
-    assert place.run("sweep", "toy", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--repeats", "1")
     whole = place.run("logs", "2n2g").stdout
     assert whole
     assert whole != place.run("logs", "1n1g").stdout

@@ -19,8 +19,7 @@ def test_verify_says_what_differs_and_where(place: Place) -> None:
     name = "logs/1n1g/r50_b96_fp32_1.json"
     outcome = sweep.folder / name
     outcome.write_text(outcome.read_text().replace('"throughput": 150.5', '"throughput": 151.5'))
-    done = place.run("verify", "oneflow_bert")
-    assert done.returncode == 3
+    done = place.must("verify", "oneflow_bert", code=3)
     line = f"DIFFERS {name}: throughput: written: 151.5; derived: 150.5"
     assert line in done.stdout.splitlines()
     done = place.run("verify", str(sweep.folder), "--json")

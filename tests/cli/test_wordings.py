@@ -39,8 +39,7 @@ def test_a_node_that_was_not_asked_is_not_said_to_be_unfit(place: Place) -> None
         f"name: away\ndefaults: {{port: {free_port()}, identity: {place.folder / 'id'}}}\n"
         "nodes: [{name: node1, address: 127.0.0.1}]\n"
     )
-    done = place.run("provision", "away.yaml")
-    assert done.returncode == 4
+    done = place.must("provision", "away.yaml", code=4)
     assert "ERROR SSH-REFUSED node=node1 address=127.0.0.1: port " in done.stderr
     assert "No findings" not in done.stdout
     assert "Not fit to measure" not in done.stderr
@@ -57,8 +56,7 @@ def test_warnings_that_were_there_before_are_one_line(place: Place) -> None:
     inventory.write_text(inventory.read_text().replace("runtime: process", given))
     first = place.run("provision", "two")
     assert "DATA-INCOMPLETE" in first.stdout
-    second = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert second.returncode == 0
+    second = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert "warnings as before: " in second.stderr
     assert "DATA-INCOMPLETE left,right" in second.stderr
     assert "DATA-INCOMPLETE" not in second.stdout
@@ -89,8 +87,7 @@ def test_what_clean_would_do_can_be_seen_while_a_sweep_runs(place: Place) -> Non
     place.rewrite(params="params: {step_s: 1}")
     sweep = place.start("sweep", "toy")
     wait_for(lambda: [*place.state.glob("sweeps/*/attempts/*/a1/r0.log")], "a gang runs")
-    looked = place.run("clean", "--dry-run", "--inventory", "two")
-    assert looked.returncode == 0, looked.stderr
+    looked = place.must("clean", "--dry-run", "--inventory", "two")
     assert f"sweep {place.sweep().name} is running" in looked.stderr
     refused = place.run("clean", "--inventory", "two")
     assert (refused.returncode, "ERROR LOCKED" in refused.stderr) == (6, True)

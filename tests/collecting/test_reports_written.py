@@ -21,9 +21,7 @@ COLLECT = ("collect", "--logs", str(GPT), "--workload", "oneflow_gpt")
 
 def test_a_printed_log_gives_what_was_published_of_it(place: Place) -> None:
     """The whole GPT log that DLPerf prints: latency, memory, samples/s, TFLOP/s, no difference."""
-    done = place.run(*COLLECT, "--json")
-    assert done.returncode == 0, done.stderr
-    (case,) = json.loads(done.stdout)["cases"]
+    (case,) = place.json(*COLLECT)["cases"]
     assert case["name"] == CASE
     assert case["latency_s"] == pytest.approx(13.117188, abs=5e-7)
     assert (case["memory_mib"], round(case["median"], 2)) == (11958, 39.03)
@@ -49,8 +47,7 @@ def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
     written = []
     for language, heading in (("zh", "## 测试用例"), ("en", "## Test Cases")):
         out = place.folder / language
-        done = place.run(*COLLECT, "--out", str(out), "--lang", language)
-        assert done.returncode == 0, done.stderr
+        place.must(*COLLECT, "--out", str(out), "--lang", language)
         assert heading in (out / "report.md").read_text(encoding="utf-8")
         names = ("results.json", "results.csv", "_result.json")
         written.append([(out / name).read_bytes() for name in names])
@@ -71,8 +68,7 @@ def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
 def test_a_report_of_logs_says_how_to_make_it_again(place: Place) -> None:
     """The command line stands first, as in the report of a sweep: where it reads and how."""
     out, words = place.folder / "out", (*COLLECT, "--rule", "latency")
-    done = place.run(*words, "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    place.must(*words, "--out", str(out))
     command = " ".join(("dlperf-orch", *words))
     assert f"`{command}`" in (out / "report.md").read_text()
     assert command in (out / "report.html").read_text()
@@ -85,8 +81,7 @@ def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
     """Beside the code in the table and in the list; the message stays as the reader said it."""
     out = place.folder / "zh"
     words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
-    done = place.run(*words, "--out", str(out), "--lang", "zh")
-    assert done.returncode == 3, done.stderr
+    place.must(*words, "--out", str(out), "--lang", "zh", code=3)
     text = (out / "report.md").read_text(encoding="utf-8").replace("\\", "")
     assert f"- {CUT.name}：TRUNCATED（日志不完整）：have 63 of 99 steps" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
@@ -105,7 +100,7 @@ def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
     names = ["mine_result.json", "report.html", "report.md", "results.csv", "results.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     (out / "results.json").write_text("[1]")
-    assert place.run(*COLLECT, "--out", str(out)).returncode == 0
+    place.must(*COLLECT, "--out", str(out))
     assert sorted(path.name for path in out.iterdir()) == ["_result.json", "figures", *names]
 
 
@@ -133,8 +128,7 @@ def test_published_results_are_listed(place: Place) -> None:
         expected = [float(row["median_throughput"]) for row in csv.DictReader(file)]
     assert [row["throughput"] for row in rows] == expected
     words = ("--framework", "oneflow-0.1.9", "--model", "resnet*", "--precision", "fp32")
-    done = place.run("published", *words)
-    assert done.returncode == 0
+    done = place.must("published", *words)
     lines = [
         line.split()[:5] + line.split()[6:7]
         for line in done.stdout.splitlines()

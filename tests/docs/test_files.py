@@ -45,9 +45,8 @@ def pattern(name: str) -> re.Pattern[str]:
 @pytest.mark.cluster
 def test_files_of_a_sweep_are_those_of_the_page(place: Place) -> None:
     """Each file is on the page, and each file of the page is there; locks hold nothing."""
-    assert place.run("provision", "two").returncode == 0
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    place.must("provision", "two")
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     left = [path for path in place.state.rglob("*") if path.is_file() and path.stat().st_size]
     names = {path.relative_to(place.state).as_posix() for path in left}
     told = {name: pattern(name) for name in table("files.md")}

@@ -69,8 +69,7 @@ def test_every_node_is_given_the_image_by_the_one_before_it(desk: Desk, image: A
     first, *_, last = desk.cluster.nodes
     size = int(first.must(f"docker save {image['tag']} | wc -c"))
     before = [sent(node) for node in desk.cluster.nodes]
-    done = desk.run("provision", str(desk.cluster.inventory))
-    assert done.returncode == 0, done.stderr
+    done = desk.must("provision", str(desk.cluster.inventory))
     assert f"{image['tag']}: from vs001 to vs[002-004], node to node\n" in done.stderr
     assert "through this machine" not in done.stderr
     went = [sent(node) - past for node, past in zip(desk.cluster.nodes, before, strict=True)]
@@ -169,6 +168,5 @@ def test_a_controller_that_is_ended_leaves_nothing_that_runs_or_listens(
         wait_for(lambda: not left(desk), "nothing is left on any node", 30)
         ended(process)
     assert holders(desk, image) == ["vs001"]
-    done = desk.run("provision", str(desk.cluster.inventory))
-    assert done.returncode == 0, done.stderr
+    desk.must("provision", str(desk.cluster.inventory))
     assert len(holders(desk, image)) == 4

@@ -32,8 +32,7 @@ def test_a_node_with_a_slow_link_is_named_by_its_pairs(throttled: Desk) -> None:
     """All-reduce of PyTorch over gloo: each pair with vs003 is slow, and all four together are."""
     name = throttled.playbook("fabric", FABRIC)
     inventory = str(throttled.cluster.cpu_inventory)
-    done = throttled.run("provision", inventory, "--measure", "--by", name, "--json")
-    assert done.returncode == 5, done.stderr
+    done = throttled.must("provision", inventory, "--measure", "--by", name, "--json", code=5)
     found = json.loads(done.stdout)["measured"][name]
     (pairs,) = found["nodes"]
     speeds = {speed["node"]: speed for speed in pairs["node_speeds"]}

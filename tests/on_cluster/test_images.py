@@ -118,8 +118,7 @@ def test_second_provisioning_changes_nothing(here: Desk) -> None:
     """Not even where the downloads are gone: every node has every image."""
     before = lock(here.cluster)
     shutil.rmtree(here.state / "downloads")
-    done = here.run("provision", str(here.cluster.inventory), *asked(NAMES))
-    assert done.returncode == 0, done.stderr
+    done = here.must("provision", str(here.cluster.inventory), *asked(NAMES))
     assert "Nothing to do: every node has every image." in done.stdout
     assert lock(here.cluster) == before
 
@@ -128,8 +127,7 @@ def test_file_of_another_image_is_refused(here: Desk) -> None:
     """The name in image.yaml is not in the file: both are said, and nothing is built."""
     path = here.folder / "images/oneflow-gpt-0.3.5/image.yaml"
     path.write_text(path.read_text().replace("cuda11.2:0.1", "cuda11.2:0.2"))
-    done = here.run("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[2:]))
-    assert done.returncode == 5
+    done = here.must("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[2:]), code=5)
     assert "ERROR ARCHIVE" in done.stderr + done.stdout
     assert f"holds {registry.GPT}; needed {GPT_BASE[:-1]}2" in done.stderr + done.stdout
 
@@ -143,8 +141,7 @@ def test_page_in_the_place_of_a_wheel_is_refused(here: Desk) -> None:
     page.write_text("<html>moved</html>")
     url = served["wheel_019"].rpartition("/")[0] + f"/{page.name}"
     path.write_text(path.read_text().replace(served["wheel_019"], url))
-    done = here.run("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[1:2]))
-    assert done.returncode == 5
+    done = here.must("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[1:2]), code=5)
     assert "gave no wheel: it is no ZIP file" in done.stderr + done.stdout
     assert url not in lock(here.cluster)["downloads"]
 
@@ -153,8 +150,7 @@ def test_shipped_image_that_leaves_a_wheel_open_says_so(first: tuple[Desk, Any])
     """Nobody could say where OneFlow 0.1.9 lies: the file, the place and what to write are told."""
     desk, _ = first
     shutil.rmtree(desk.folder / "images/oneflow-0.2.0")
-    done = desk.run("provision", str(desk.cluster.inventory), *asked(["oneflow-0.2.0"]))
-    assert done.returncode == 2, done.stdout
+    done = desk.must("provision", str(desk.cluster.inventory), *asked(["oneflow-0.2.0"]), code=2)
     assert "image.yaml:" in done.stderr
     assert (
         "left_open[0]: wheels is left to whoever uses this image; needed `wheels:` in a copy"
@@ -175,8 +171,7 @@ def test_bundle_of_a_loaded_base_holds_the_image_alone(here: Desk) -> None:
     inventory = here.folder / "other.yaml"
     inventory.write_text(here.cluster.inventory.read_text())
     shutil.rmtree(here.state)
-    done = here.run("provision", str(inventory), "--bundle", str(folder), *asked(NAMES[2:]))
-    assert done.returncode == 0, done.stderr
+    done = here.must("provision", str(inventory), "--bundle", str(folder), *asked(NAMES[2:]))
     assert "Nothing to do" in done.stdout
 
 

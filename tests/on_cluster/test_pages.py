@@ -29,9 +29,8 @@ def test_init_finds_what_the_nodes_of_the_virtual_cluster_have(desk: Desk) -> No
         f"root@{node.address}" for node in user_files.cluster(str(desk.inventory()))[0].members
     ]
     words = ("--identity", f"{login}/id_ed25519", "--known-hosts", f"{login}/known_hosts")
-    done = desk.run("init", *nodes, *words, "-o", "inventory/asked.yaml", "--force")
-    assert done.returncode == 0, done.stderr
-    assert desk.run("check", "inventory/asked.yaml").returncode == 0
+    desk.must("init", *nodes, *words, "-o", "inventory/asked.yaml", "--force")
+    desk.must("check", "inventory/asked.yaml")
     found, _ = user_files.cluster(str(desk.folder / "inventory/asked.yaml"))
     written, _ = user_files.cluster(str(desk.inventory()))
     for asked, known in zip(found.members, written.members, strict=True):

@@ -63,8 +63,7 @@ def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
     image = node.must("docker images -q 'dlperf/ngc-pytorch*'").split()[0]
     foreign = node.must(f"docker run -d --network none --name {name} {image} sleep 600").strip()
     try:
-        said = desk.run("sweep", "quick", *desk.on(), "--repeats", "2")
-        assert said.returncode == 5, said.stderr
+        said = desk.must("sweep", "quick", *desk.on(), "--repeats", "2", code=5)
         assert "ERROR NAME-TAKEN node=vs002" in said.stderr
         running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {foreign}")
         assert running == "true\n"
@@ -85,14 +84,11 @@ def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
     assert "vs001" in found["node"] + found["seen"]
     # A sweep does not look there itself: what provisioning found stops it until it looks again.
     inventory = ("--inventory", str(desk.cluster.inventory))
-    refused = desk.run("sweep", "rn50-amp", "--case", "4x8", *inventory)
-    assert refused.returncode == 5, refused.stderr
+    refused = desk.must("sweep", "rn50-amp", "--case", "4x8", *inventory, code=5)
     assert "ERROR NET-BLOCKED" in refused.stderr
     assert "provision again" in refused.stderr
     desk.json("provision", str(desk.cluster.inventory))
-    assert (
-        desk.run("sweep", "rn50-amp", "--case", "1x1", "--repeats", "1", *inventory).returncode == 0
-    )
+    desk.must("sweep", "rn50-amp", "--case", "1x1", "--repeats", "1", *inventory)
 
 
 def test_a_data_set_that_was_mended_is_counted_anew(desk: Desk) -> None:
@@ -174,8 +170,7 @@ def test_without_a_lock_the_table_says_what_is_missing(desk: Desk) -> None:
     """DOWNLOAD-UNLOCKED is an error of the table, with its fix, and not only a last line."""
     inventory = desk.inventory()
     (desk.folder / "mine.lock.json").unlink()
-    said = desk.run("provision", str(inventory))
-    assert said.returncode == 5, said.stderr
+    said = desk.must("provision", str(inventory), code=5)
     (row,) = [line for line in said.stdout.splitlines() if "DOWNLOAD-UNLOCKED" in line]
     assert row.split()[0] == "error"
     assert "provision --lock" in said.stdout

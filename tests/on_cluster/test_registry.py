@@ -87,11 +87,12 @@ def holding(*folders: Path) -> list[str]:
 def test_a_wrong_secret_is_refused_by_the_registry(desk: Desk) -> None:
     """Exit 5 REG-AUTH, at once, and what was tried is nowhere in the answer."""
     inventory = str(desk.inventory(**{MIRROR: LOGIN + "}"}))
-    done = desk.run("provision", inventory, "--lock", DLPERF_REGISTRY_SECRET="wrong-canary")
-    assert done.returncode == 5, done.stderr
+    done = desk.must(
+        "provision", inventory, "--lock", DLPERF_REGISTRY_SECRET="wrong-canary", code=5
+    )
     assert "ERROR REG-AUTH node=vs001" in done.stderr
     assert "wrong-canary" not in done.stdout + done.stderr
-    assert desk.run("provision", inventory, "--lock").returncode == 2
+    desk.must("provision", inventory, "--lock", code=2)
 
 
 @pytest.mark.usefixtures("guarded")
@@ -103,13 +104,11 @@ def test_a_secret_comes_from_a_file_that_is_the_users_alone(
     secret.write_text(f"{SECRET}\n")
     secret.chmod(0o644)
     inventory = str(desk.inventory(**{MIRROR: f"{LOGIN}, secret_file: {secret}}}"}))
-    done = desk.run("provision", inventory, "--lock")
-    assert done.returncode == 6, done.stderr
+    done = desk.must("provision", inventory, "--lock", code=6)
     assert "ERROR REG-SECRET" in done.stderr
     assert f"chmod 600 {secret}" in done.stderr
     secret.chmod(0o600)
-    done = desk.run("provision", inventory, "--lock")
-    assert done.returncode == 0, done.stderr
+    desk.must("provision", inventory, "--lock")
     assert holding(desk.folder, secret.parent) == [str(secret)]
 
 
@@ -173,8 +172,7 @@ def test_a_bundle_brings_everything_where_nothing_can_be_pulled(
     with open(bundle / image["file"], "r+b") as file:
         file.seek(100_000)
         file.write(b"#")
-    refused = far.run(*words)
-    assert refused.returncode == 5, refused.stderr
+    refused = far.must(*words, code=5)
     assert "ERROR BUNDLE-DAMAGED" in refused.stderr
     assert image["file"] in refused.stderr
 
@@ -245,8 +243,7 @@ def test_bundle_that_says_another_id_than_its_image_has_is_refused(desk: Desk) -
     promised = f"sha256:{'0' * 64}"
     text = (folder / "bundle.json").read_text()
     (folder / "bundle.json").write_text(text.replace(image["id"], promised))
-    done = desk.run("provision", str(desk.cluster.inventory), "--bundle", str(folder))
-    assert done.returncode == 5, done.stderr
+    done = desk.must("provision", str(desk.cluster.inventory), "--bundle", str(folder), code=5)
     assert "ERROR IMAGE-SKEW" in done.stderr
     for node in desk.cluster.nodes:
         said = f"{node.name}: the node has {image['id'][7:19]}; the bundle has {'0' * 12}"

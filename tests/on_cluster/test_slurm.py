@@ -37,10 +37,8 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     shown = json.loads(login.run("sweep", "toy", "--dry-run", "--json").stdout)
     assert "#SBATCH --nodes=3\n" in shown["scripts"][0]
     assert login.slurm.jobs() == {} or not login.slurm.steps()
-    fit = login.run("provision", "queue")
-    assert fit.returncode == 0, fit.stderr
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("provision", "queue")
+    done = login.must("sweep", "toy")
     assert re.search(r"job \d+ is submitted as dlperf-queue-", done.stderr)
     login.whole(2)
     idle = login.run("sweep", "toy")
@@ -74,23 +72,19 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
 
 def test_init_asks_a_node_of_a_partition(login: Login) -> None:
     """Its file is what provision takes; partitions that are not there are told from the others."""
-    done = login.run("init", "--slurm", "main", "-o", "inventory/queue.yaml", "--force", "--json")
-    assert done.returncode == 0, done.stderr
+    done = login.must("init", "--slurm", "main", "-o", "inventory/queue.yaml", "--force", "--json")
     text = (login.folder / "inventory" / "queue.yaml").read_text()
     assert json.loads(done.stdout)["inventory"] == text
     assert 'slurm: {partition: main, time: "04:00:00", nodes: 4}' in text
     assert "\n  runtime: docker\n" in text
     assert "was asked, and stands for all nodes of the partition" in text
     assert "\nnodes:" not in text
-    shown = login.run("provision", "queue", "--dry-run")
-    assert shown.returncode == 0, shown.stderr
+    shown = login.must("provision", "queue", "--dry-run")
     assert "#SBATCH --nodes=4\n" in shown.stdout
-    refused = login.run("init", "--slurm", "nowhere")
-    assert refused.returncode == 5, refused.stderr
+    refused = login.must("init", "--slurm", "nowhere", code=5)
     assert "NO-PARTITION" in refused.stderr
     assert f"there are main, {PREEMPTING}" in refused.stderr
-    refused = login.run("init", "gpu01", "--slurm", "main")
-    assert refused.returncode == 2
+    login.must("init", "gpu01", "--slurm", "main", code=2)
     login.nothing_left()
 
 
@@ -107,8 +101,7 @@ def test_a_controller_that_is_killed_is_followed_by_another(login: Login) -> Non
     assert code != 0, said
     login.nothing_left()
     login.playbook(step_s=SLOW)
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy")
     assert login.sweep().name == name
     login.whole(1)
     assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
@@ -129,8 +122,7 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     login.slurm.ask("scancel", job)
     login.nothing_left()
     third = login.sweeping("toy")
-    stopped = login.run("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    stopped = login.must("stop")
     assert "has ended" in stopped.stdout
     assert ended(third)[0] == 143
     login.nothing_left()
@@ -143,16 +135,14 @@ def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     path = login.folder / "inventory" / "queue.yaml"
     path.write_text(path.read_text().replace("nodes: 2", 'nodes: 2, extra: ["--hold"]'))
     held = login.slurm.ask("sbatch", "--parsable", "--hold", "-J", OTHERS, "--wrap=:").strip()
-    done = login.run("sweep", "toy", "--detach")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy", "--detach")
     shown = login.run("status")
     assert (shown.returncode, "it is held" in shown.stdout) == (0, True), shown.stderr
-    stopped = login.run("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    stopped = login.must("stop")
     (job,) = re.findall(r"job (\d+), which had not begun, is cancelled", stopped.stdout)
     assert login.slurm.jobs()[job] == "CANCELLED"
     assert login.slurm.jobs()[held] == "PENDING"
-    assert login.run("stop").returncode == 2
+    login.must("stop", code=2)
 
 
 def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
@@ -210,8 +200,7 @@ def test_a_controller_killed_among_several_gangs_loses_no_trial(login: Login) ->
     login.cluster.node(0).must("kill -KILL $(pgrep -f '[o]rchestrator sweep toy')")
     assert ended(running)[0] != 0
     login.nothing_left()
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy")
     states = [event["state"] for event in login.events("outcome")]
     assert states.count("infra-lost") >= 2
     apart(login)
@@ -223,8 +212,7 @@ def test_a_limit_of_memory_is_told_from_a_fault_of_the_program(login: Login) -> 
     path.write_text(path.read_text().replace("nodes: 2", 'nodes: 2, extra: ["--mem=400M"]'))
     book = login.folder / "playbooks" / "toy.yaml"
     book.write_text(book.read_text().replace("step_s: 0.4", "step_s: 0.02, behaviour: greedy"))
-    done = login.run("sweep", "toy")
-    assert done.returncode == 3, done.stderr
+    done = login.must("sweep", "toy", code=3)
     (outcome,) = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
     assert outcome["state"] == "failed"
     assert [problem["code"] for problem in outcome["problems"]] == ["OOM"], done.stderr
@@ -263,8 +251,7 @@ def test_no_step_looks_at_the_nodes_between_two_trials(login: Login) -> None:
     On a machine under load what it saw may have become too old, once.
     """
     repeats(login, 3)
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy")
     login.whole(3)
     assert BEFORE + 3 <= started(login) <= BEFORE + 4
     login.nothing_left()

@@ -74,9 +74,7 @@ def prepared(nodes: Cluster) -> Iterator[Prepared]:
     login = Login.made(nodes, "containers")
     login.more_env["PATH"] = f"{STUBS}:{os.environ['PATH']}"
     written(login.folder, nodes, QUEUE)
-    done = login.run("provision", "queue", "--lock", "--json")
-    assert done.returncode == 0, done.stderr
-    yield Prepared(login, json.loads(done.stdout))
+    yield Prepared(login, login.json("provision", "queue", "--lock"))
     login.end()
 
 
@@ -127,8 +125,7 @@ def test_a_sweep_in_containers_ends_what_dead_jobs_left_and_nothing_of_others(
     node.must(f"{run} --name=theirs --user=4242:4242 --label=dlperf.job=4000 {image} 600")
     node.must(f"{run} --name=foreign --user=0:0 {image} 600")
     try:
-        done = login.run("sweep", "quick")
-        assert done.returncode == 0, done.stderr
+        login.must("sweep", "quick")
         assert set(node.must("docker ps --format '{{.Names}}'").split()) == {"theirs", "foreign"}
     finally:
         node.sh("docker rm --force theirs foreign dead")
@@ -173,8 +170,7 @@ def test_a_controller_that_is_killed_leaves_no_container(login: Login) -> None:
     wait_for(lambda: not containers(login), "the end of the containers")
     login.nothing_left()
     login.cluster.switch()
-    done = login.run("sweep", "quick", "--case", "2x2")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "quick", "--case", "2x2")
     login.whole(1, BATCH, WINDOW)
     assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
     assert not containers(login)
@@ -184,8 +180,7 @@ def test_a_controller_that_is_killed_leaves_no_container(login: Login) -> None:
 def test_the_report_is_that_of_the_same_sweep_over_ssh(login: Login, tmp_path: Path) -> None:
     """Same identity, commands and image; of the results only what `MAY_DIFFER` names differs."""
     login.cluster.switch(iteration_s=0.1)
-    done = login.run("sweep", "quick", "--new", "--repeats", "2")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "quick", "--new", "--repeats", "2")
     over_ssh(login, tmp_path, "provision", "queue")
     over_ssh(login, tmp_path, "sweep", "quick", "--repeats", "2")
     (other,) = (path.parent for path in tmp_path.glob(".dlperf/sweeps/*/sweep.json"))

@@ -47,7 +47,7 @@ def test_stop_ends_a_job_whose_controller_has_just_begun(login: Login) -> None:
     late = 'import os, time\n"SLURM_JOB_ID" in os.environ and time.sleep(3)\n'
     (slow / "sitecustomize.py").write_text(late)
     login.more_env["PYTHONPATH"] = f"{slow}:{login.env['PYTHONPATH']}"
-    assert login.run("sweep", "toy", "--detach").returncode == 0
+    login.must("sweep", "toy", "--detach")
     wait_for(lambda: "RUNNING" in login.slurm.jobs().values(), "a job that runs")
     assert not list(login.state.glob("sweeps/*"))
     stopped = login.run("stop")
@@ -78,15 +78,13 @@ def test_a_job_for_each_number_of_nodes_adds_to_one_sweep(login: Login) -> None:
     path = login.folder / "inventory" / "queue.yaml"
     path.write_text(path.read_text().replace("nodes: 2", "nodes: 2, jobs: by-nodes"))
     login.playbook(("1x1", "2x1", "1x2", "2x2"), step_s=0.02, iterations=11)
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    done = login.must("sweep", "toy")
     widths = re.findall(r"job (\d+) is submitted as \S+, for (\d) nodes?", done.stderr)
     assert sorted(nodes for _, nodes in widths) == ["1", "2"], done.stderr
     assert len({job for job, _ in widths}) == 2
     login.whole(4)
     assert len(list(login.state.glob("sweeps/*/sweep.json"))) == 1
-    again = login.run("sweep", "toy")
-    assert again.returncode == 0, again.stderr
+    login.must("sweep", "toy")
     login.whole(4)
     login.nothing_left()
 
@@ -152,7 +150,7 @@ def test_what_fits_on_the_nodes_that_are_left_is_measured(login: Login) -> None:
     assert (code, "ERROR NODE-DOWN" in said) == (4, True), said
     valid = [event["trial"][:4] for event in login.events("outcome") if event["state"] == "valid"]
     assert valid == ["2n1g", "1n1g"]
-    assert login.run("sweep", "toy").returncode == 0
+    login.must("sweep", "toy")
     login.whole(3)
     login.nothing_left()
 

@@ -54,8 +54,7 @@ def test_a_slow_node_a_hot_gpu_and_a_damaged_log_are_seen_first(desk: Desk) -> N
     sweep = desk.sweeps()[-1]
     damaged = sorted(sweep.glob("logs/1n1g/*.log"))[0]
     damaged.write_bytes(damaged.read_bytes() + b"one more line\n")
-    shown = desk.run("collect")
-    assert shown.returncode == 3, shown.stderr
+    shown = desk.must("collect", code=3)
     for first in first_lines(sweep, shown.stdout):
         assert "INCOMPLETE: 7 of 8 trials" in first
         assert f"LOG-CHANGED: 1n1g-{damaged.stem}" in first

@@ -41,8 +41,7 @@ def test_the_second_provisioning_changes_nothing_and_says_so(first: tuple[Desk, 
     desk, _ = first
     lock = desk.cluster.inventory.with_name("virtual.lock.json")
     before = lock.read_bytes()
-    done = desk.run("provision", str(desk.cluster.inventory))
-    assert done.returncode == 0, done.stderr
+    done = desk.must("provision", str(desk.cluster.inventory))
     assert "Nothing to do: every node has every image." in done.stdout
     assert "build" not in done.stderr
     assert lock.read_bytes() == before
@@ -67,8 +66,7 @@ def test_a_playbook_of_the_documents_runs_on_four_nodes(desk: Desk, playbook: st
         assert outcome["provenance"]["image"].startswith("sha256:")
         assert outcome["provenance"]["driver"] == "440.33.01"
     assert not desk.left()
-    again = desk.run("collect")
-    assert again.returncode == 0, again.stderr
+    again = desk.must("collect")
     assert "have not been run" not in again.stderr
     assert all(placement in again.stdout for placement in PLACEMENTS)
 
@@ -89,8 +87,7 @@ params: {image_size: 64, num_classes: 10}
 def test_pytorch_trains_over_four_nodes(desk: Desk) -> None:
     """The reference program with real PyTorch on one node and on four, over gloo between them."""
     inventory = str(desk.cluster.cpu_inventory)
-    provisioned = desk.run("provision", inventory)
-    assert provisioned.returncode == 0, provisioned.stderr
+    desk.must("provision", inventory)
     name = desk.playbook("trains", REFERENCE)
     said = desk.json("sweep", name, "--inventory", inventory)
     rows = {case["case"]["placement"]: case for case in said["cases"]}

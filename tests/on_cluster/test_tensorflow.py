@@ -92,9 +92,7 @@ def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str)
     mpirun ends with the signal of its rank: who sent it is not known, and it is tried again.
     """
     prepared.cluster.switch(die={"rank": 3, "iteration": 30})
-    done = prepared.run("sweep", mpi, *prepared.on(), "--json")
-    assert done.returncode == 3, done.stderr
-    (trial,) = json.loads(done.stdout)["cases"][0]["trials"]
+    (trial,) = prepared.json("sweep", mpi, *prepared.on(), code=3)["cases"][0]["trials"]
     assert (trial["state"], trial["problems"][0]["code"]) == ("infra-lost", "KILLED")
     assert serving(prepared) == [0, 0]
     assert not prepared.left()
@@ -113,7 +111,7 @@ def test_ctrl_c_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
     assert serving(prepared) == [0, 0]
     assert not prepared.left()
     prepared.cluster.switch()
-    assert prepared.run(*words[:-1]).returncode == 0
+    prepared.must(*words[:-1])
 
 
 def test_xla_and_no_xla_never_share_a_log(prepared: Desk) -> None:

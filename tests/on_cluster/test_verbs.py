@@ -83,7 +83,7 @@ def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
         _, words = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 143, words
         assert said["controller"] == process.pid
-        assert desk.run("clean", *desk.on()).returncode == 0
+        desk.must("clean", *desk.on())
         assert desk.left() == {"vs002": theirs[:12]}
         running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {plain} {theirs}")
         assert running.split() == ["true", "true"]
@@ -158,8 +158,7 @@ def test_nodes_can_be_left_out(desk: Desk) -> None:
     done = desk.json("provision", str(desk.cluster.inventory), "--nodes", "vs00[23]")
     assert list(done["site"]["nodes"]) == ["vs002", "vs003"]
     assert done["actions"] == []
-    said = desk.run("sweep", desk.playbook("quick", QUICK), *desk.on(), "--nodes", "!vs001")
-    assert said.returncode == 0, said.stderr
+    desk.must("sweep", desk.playbook("quick", QUICK), *desk.on(), "--nodes", "!vs001")
     nodes = [end["node"] for end in desk.outcomes()[TRIAL]["tasks"]]
     assert nodes == ["vs002", "vs003"]
 
@@ -168,8 +167,7 @@ def test_nodes_can_be_left_out(desk: Desk) -> None:
 def test_a_node_that_is_not_there_is_a_mistake(desk: Desk, verb: str) -> None:
     """An unknown name is exit 2, with the names that there are."""
     words = (str(desk.cluster.inventory),) if verb == "provision" else ("rn50-amp", *desk.on())
-    done = desk.run(verb, *words, "--nodes", "vs9*")
-    assert done.returncode == 2
+    done = desk.must(verb, *words, "--nodes", "vs9*", code=2)
     assert "ERROR NO-NODE: no node fits 'vs9*'; there are vs001, vs002, vs003, vs004" in done.stderr
 
 
@@ -187,8 +185,7 @@ def test_a_dry_run_of_provision_changes_nothing(desk: Desk) -> None:
 
 def test_verbose_shows_the_commands_that_the_debug_log_holds(desk: Desk) -> None:
     """-v says on standard error what is run where; the log in the state folder holds it too."""
-    done = desk.run("sweep", desk.playbook("quick", QUICK), *desk.on(), "-v")
-    assert done.returncode == 0, done.stderr
+    done = desk.must("sweep", desk.playbook("quick", QUICK), *desk.on(), "-v")
     log = (desk.state / "debug.log").read_text()
     for words in ("docker system dial-stdio", "vs002"):
         assert words in done.stderr
@@ -205,8 +202,7 @@ def test_a_sweep_wants_what_was_never_prepared(desk: Desk) -> None:
     recipe = (desk.folder / "images/ngc-pytorch-20.03/image.yaml").read_text()
     (folder / "image.yaml").write_text(recipe.replace("ngc-pytorch-20.03", "mine", 1))
     (folder / "Dockerfile").write_text("ARG BASE\nFROM $BASE\n")
-    done = desk.run("sweep", desk.playbook("other", text), *desk.on())
-    assert done.returncode == 5, done.stderr
+    done = desk.must("sweep", desk.playbook("other", text), *desk.on(), code=5)
     assert "ERROR IMAGE-NOT-PROVISIONED" in done.stderr
     assert "dlperf-orch provision" in done.stderr
     assert not desk.sweeps()
@@ -216,12 +212,11 @@ def test_an_edited_inventory_is_provisioned_again(desk: Desk) -> None:
     """What was prepared for another description of the nodes does not count: exit 5."""
     edited = desk.inventory(**{"shm_size: 1g": "shm_size: 512m"})
     name = desk.playbook("quick", QUICK)
-    done = desk.run("sweep", name, "--inventory", str(edited))
-    assert done.returncode == 5, done.stderr
+    done = desk.must("sweep", name, "--inventory", str(edited), code=5)
     assert "ERROR IMAGE-NOT-PROVISIONED" in done.stderr
     assert "was edited after it was provisioned. Fix: dlperf-orch provision " in done.stderr
     assert desk.json("provision", str(edited))["actions"] == []
-    assert desk.run("sweep", name).returncode == 0
+    desk.must("sweep", name)
 
 
 def test_host_keys_are_trusted_by_people(desk: Desk) -> None:
@@ -234,8 +229,7 @@ def test_host_keys_are_trusted_by_people(desk: Desk) -> None:
     changes = {f", host_key: '{pin}'": "" for pin in pins}
     changes[f"{desk.cluster.folder}/known_hosts"] = str(known)
     inventory = str(desk.inventory(**changes))
-    refused = desk.run("provision", inventory, "--dry-run")
-    assert refused.returncode == 4
+    refused = desk.must("provision", inventory, "--dry-run", code=4)
     for index, pin in enumerate(pins):
         line = next(line for line in refused.stderr.splitlines() if f"node=vs00{index + 1}" in line)
         assert "ERROR SSH-HOSTKEY-UNKNOWN" in line
@@ -243,11 +237,10 @@ def test_host_keys_are_trusted_by_people(desk: Desk) -> None:
     vouched = [word for pin in pins for word in ("--fingerprint", pin)]
     said = desk.json("trust", inventory, *vouched)
     assert [key["state"] for key in said["keys"]] == ["trusted"] * 4
-    assert desk.run("provision", inventory, "--dry-run").returncode == 0
+    desk.must("provision", inventory, "--dry-run")
     swap_keys(known)
     for words in (("provision", inventory, "--dry-run"), ("trust", inventory, *vouched)):
-        refused = desk.run(*words)
-        assert refused.returncode == 4
+        refused = desk.must(*words, code=4)
         assert "ERROR SSH-HOSTKEY-CHANGED node=vs001" in refused.stderr
 
 
@@ -282,9 +275,9 @@ def test_plain_processes_run_on_nodes_that_are_elsewhere(desk: Desk) -> None:
     inventory = desk.folder / "plain.yaml"
     inventory.write_text("\n".join(kept).replace("runtime: docker", "runtime: process") + "\n")
     name = desk.playbook("plain", playbook.read_text().replace("inventory: two\n", ""))
-    seeing = {"PYTHONPATH": f"{toy}{os.pathsep}{desk.env['PYTHONPATH']}"}
-    done = desk.run("sweep", name, "--inventory", str(inventory), "--json", **seeing)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    seeing = f"{toy}{os.pathsep}{desk.env['PYTHONPATH']}"
+    words = ("sweep", name, "--inventory", str(inventory), "--json")
+    done = desk.must(*words, PYTHONPATH=seeing)
     rows = {case["case"]["placement"]: case for case in json.loads(done.stdout)["cases"]}
     assert all(rows[placement]["trials_valid"] == 2 for placement in ("1x1", "2x2"))
     ranks = [(end["node"], end["status"]) for end in desk.outcomes()["2n2g-toy_b4_fp32_1"]["tasks"]]

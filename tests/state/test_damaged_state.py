@@ -121,12 +121,11 @@ def test_a_new_sweep_beside_a_damaged_one_touches_nothing_of_it(swept: Place, ho
     sweep = swept.sweep()
     RECORDS[how](sweep / "sweep.json")
     before = {path: path.read_bytes() for path in sweep.rglob("*") if path.is_file()}
-    new = swept.run("sweep", "toy", "--new", "--json")
-    assert new.returncode == 0, new.stderr
+    new = swept.must("sweep", "toy", "--new", "--json")
     assert json.loads(new.stdout)["sweep"] != sweep.name
     assert f"sweep {sweep.name} is skipped" in new.stderr
     assert {path: path.read_bytes() for path in before} == before
-    assert swept.run("collect").returncode == 0
+    swept.must("collect")
 
 
 OUTCOMES: dict[str, Callable[[Path], object]] = {
@@ -189,11 +188,9 @@ def test_a_log_that_is_a_folder_is_moved_aside_and_measured_again(swept: Place) 
     log.unlink()
     log.mkdir()
     (log / "somebody's").write_text("file\n")
-    done = swept.run("collect", "--json")
-    assert done.returncode == 3, done.stderr
-    (trial,) = json.loads(done.stdout)["cases"][1]["trials"]
+    (trial,) = swept.json("collect", code=3)["cases"][1]["trials"]
     assert (trial["state"], trial["problems"][0]["code"]) == ("invalid", "MISSING")
-    assert swept.run("sweep", "toy").returncode == 0
+    swept.must("sweep", "toy")
     assert log.is_file()
     (kept,) = log.parent.glob("toy_b4_fp32_1.log.*.folder/somebody's")
     assert kept.read_text() == "file\n"
@@ -207,11 +204,8 @@ def test_attempt_numbers_outlive_the_events(swept: Place) -> None:
     raw = {path: path.read_bytes() for path in swept.sweep().glob("attempts/*/a1/*.log")}
     first = numbers(json.loads(swept.run("collect", "--json").stdout))
     (swept.sweep() / "events.jsonl").unlink()
-    lost = swept.run("collect", "--json")
-    assert lost.returncode == 3, lost.stderr
-    assert numbers(json.loads(lost.stdout)) == {}
-    done = swept.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    assert numbers(swept.json("collect", code=3)) == {}
+    done = swept.must("sweep", "toy", "--json")
     assert done.stderr.count("events.jsonl has no entry for it") == 2
     assert numbers(json.loads(done.stdout)) == first
     assert {path: path.read_bytes() for path in raw} == raw
@@ -219,7 +213,7 @@ def test_attempt_numbers_outlive_the_events(swept: Place) -> None:
     events = swept.sweep() / "events.jsonl"
     events.write_bytes(b"")
     (swept.sweep() / "attempts/2n2g-toy_b4_fp32_1/a1/r1.go").unlink()
-    assert swept.run("sweep", "toy").returncode == 0
+    swept.must("sweep", "toy")
     assert ("2n2g-toy_b4_fp32_1", 2) in intents(swept)
     assert {path: path.read_bytes() for path in raw} == raw
 
@@ -239,8 +233,7 @@ def test_a_damaged_file_of_an_old_sweep_blocks_nothing_and_its_gang_is_ended(
     assert place.pids() != []
     (old / file).write_bytes(b'{"event": "intent"\n' + (old / file).read_bytes())
     place.rewrite(params="params: {step_s: 0.01}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", "--new")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1", "--new")
     assert f"sweep {old.name} is skipped" in done.stderr
     assert f"dlp-{old.name}-2n2g-toy_b4_fp32_1-a1-r0" in done.stderr
     assert place.pids() == []
@@ -258,8 +251,7 @@ def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
     process.wait()
     name = place.sweep().name
     for words in (("clean",), ("clean", "--dry-run")):
-        done = place.run(*words, "--inventory", "two")
-        assert done.returncode == 7, done.stderr
+        done = place.must(*words, "--inventory", "two", code=7)
         assert "nothing of ours is left" not in done.stdout
         assert f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0" in done.stderr
         assert f"dlperf-orch stop {name}" in done.stderr
@@ -267,7 +259,7 @@ def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
     assert document["exit_code"] == 7
     assert document["kept"]["left"]["tasks"] == [f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0"]
     assert place.pids() != []
-    assert place.run("stop", name).returncode == 0
+    place.must("stop", name)
     done = place.run("clean", "--inventory", "two", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["kept"] == {}

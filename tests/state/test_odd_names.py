@@ -1,6 +1,5 @@
 """Names of sweeps and folders that a file system or a file of ours cannot hold: never a bug."""
 
-import json
 import os
 import subprocess
 
@@ -51,8 +50,7 @@ def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(plac
 def test_a_folder_in_the_place_of_a_site_file_is_told(place: Place) -> None:
     """`clean`, which looks for the last cluster found fit: exit 6 with the path."""
     (place.state / "sites" / "two.json").mkdir(parents=True)
-    done = place.run("clean")
-    assert done.returncode == 6, done.stderr
+    done = place.must("clean", code=6)
     assert "ERROR STORE-RIGHTS: .dlperf/sites/two.json: Is a directory" in done.stderr
 
 
@@ -60,7 +58,5 @@ def test_a_folder_in_the_place_of_a_site_file_is_told(place: Place) -> None:
 def test_an_empty_state_folder_is_refused(place: Place, verb: tuple[str, ...]) -> None:
     """As from `--state "$UNSET"`: nothing of ours is strewn into the working folder."""
     before = sorted(place.folder.iterdir())
-    done = place.run(*verb, "--state", "", "--json")
-    assert done.returncode == 2, done.stderr
-    assert "--state" in json.loads(done.stdout)["errors"][0]["message"]
+    assert "--state" in place.json(*verb, "--state", "", code=2)["errors"][0]["message"]
     assert sorted(place.folder.iterdir()) == before

@@ -53,9 +53,7 @@ def test_commands_on_an_old_sweep_say_who_can_read_it(old: Place) -> None:
         assert "ERROR STORE-VERSION" in err
         assert f"sweep {OLD} was written by an earlier dlperf-orch and has version 1" in err
         assert "read it with the dlperf-orch that wrote it" in err
-    listed = old.run("list", "sweeps", "--json")
-    assert listed.returncode == 0, listed.stderr
-    (row,) = json.loads(listed.stdout)
+    (row,) = old.json("list", "sweeps")
     assert (row["sweep"], row["cluster"]) == (OLD, "other version")
     assert files(old) == before
 
@@ -65,8 +63,7 @@ def test_a_new_sweep_starts_beside_an_old_one(
 ) -> None:
     """One line says why; what the old one left running is ended; every command goes on."""
     before = files(old)
-    done = old.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    done = old.must("sweep", "toy", "--json")
     new = json.loads(done.stdout)["sweep"]
     (line,) = (line for line in done.stderr.splitlines() if line.startswith(f"sweep {OLD}"))
     assert "has version 1" in line
@@ -87,8 +84,7 @@ def test_clean_keeps_what_an_old_sweep_left_running(
     old: Place, left_running: "subprocess.Popen[bytes]"
 ) -> None:
     """Exit 7 with its name and what to do; without it there is nothing to say."""
-    done = old.run("clean", "--inventory", "two")
-    assert done.returncode == 7, done.stderr
+    done = old.must("clean", "--inventory", "two", code=7)
     assert TASK in done.stderr
     assert "clean with the dlperf-orch that wrote it" in done.stderr
     assert left_running.poll() is None

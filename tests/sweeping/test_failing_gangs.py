@@ -19,8 +19,7 @@ def test_a_failing_rank_ends_the_gang_and_is_reported(place: Place) -> None:
     """The trial failed with that rank's last lines; the other node's tasks are gone."""
     place.rewrite(params="params: {behaviour: fails}", repeats="")
     began = time.monotonic()
-    done = place.run("sweep", "toy", "--case", "2x2", "--max-fail", "1")
-    assert done.returncode == 3
+    done = place.must("sweep", "toy", "--case", "2x2", "--max-fail", "1", code=3)
     assert time.monotonic() - began < 15
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert found["state"] == "failed"
@@ -35,8 +34,7 @@ def test_a_rank_that_fails_far_above_its_agents_last_words_is_shown(place: Place
     said = SAMPLES / "failed-torchrun" / "one-rank.log"
     program = f"import sys\nprint(open({str(said)!r}).read())\nsys.exit(1)\n"
     (place.folder / "images/toy/program.py").write_text(program)
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert done.returncode == 3
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1", code=3)
     (problem,) = json.loads((place.sweep() / "logs/1n1g/toy_b4_fp32_1.json").read_text())[
         "problems"
     ]
@@ -54,8 +52,7 @@ def test_a_rank_that_fails_far_above_its_agents_last_words_is_shown(place: Place
 def test_a_killed_agent_is_tried_again_as_a_new_attempt(place: Place) -> None:
     """Exit status 128 and more is the machine's doing: two more attempts, then it is told."""
     place.rewrite(params="params: {behaviour: killed}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--max-fail", "1")
-    assert done.returncode == 3
+    place.must("sweep", "toy", "--case", "1x1", "--max-fail", "1", code=3)
     found = outcome(place, "1n1g/toy_b4_fp32_1.log")
     assert (found["state"], found["attempt"]) == ("infra-lost", 3)
     assert "KILLED" in str(found["problems"])
@@ -94,8 +91,7 @@ def test_a_gang_that_prints_nothing_is_stalled(place: Place) -> None:
     """No new line for the stall limit ends the gang; it is tried once more."""
     method = "method: {repeats: 1, iterations: 11, window: [2, 8], stall_limit_s: 1}"
     place.rewrite(params="params: {behaviour: hangs}", method=method)
-    done = place.run("sweep", "toy", "--case", "2x2")
-    assert done.returncode == 3
+    place.must("sweep", "toy", "--case", "2x2", code=3)
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert found["attempt"] == 2
     words = "no task printed anything for 1 s, which is method.stall_limit_s"
@@ -107,7 +103,7 @@ def test_the_time_limit_is_kept(place: Place) -> None:
     """A gang that goes on for too long is ended by its supervisors."""
     method = "method: {repeats: 1, iterations: 11, window: [2, 8], time_limit_s: 1}"
     place.rewrite(params="params: {behaviour: hangs}", method=method)
-    assert place.run("sweep", "toy", "--case", "2x2").returncode == 3
+    place.must("sweep", "toy", "--case", "2x2", code=3)
     found = outcome(place, "2n2g/toy_b4_fp32_1.log")
     words = "it ran longer than 1 s, which is method.time_limit_s"
     assert found["problems"] == [{"code": "DEADLINE", "message": words}]
@@ -130,8 +126,7 @@ def test_the_time_limit_is_kept_without_the_controller(place: Place) -> None:
 def test_a_log_cut_short_is_invalid_and_never_zero(place: Place) -> None:
     """A program that ends well but early gives no number."""
     place.rewrite(params="params: {behaviour: short}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "2", "--json")
-    assert done.returncode == 3
+    done = place.must("sweep", "toy", "--case", "1x1", "--repeats", "2", "--json", code=3)
     trials = json.loads(done.stdout)["cases"][0]["trials"]
     assert {trial["state"] for trial in trials} == {"invalid"}
     assert {problem["code"] for problem in trials[0]["problems"]} >= {"TRUNCATED"}
@@ -144,8 +139,7 @@ def test_program_that_floods_its_log_is_told_so(place: Place, left: int) -> None
     with open(place.folder / "inventory/two.yaml", "a") as file:
         file.write("max_log_size: 1m\n")
     (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
-    done = place.run("sweep", "toy", "--repeats", "1", "--case", "2x2")
-    assert done.returncode == 3
+    done = place.must("sweep", "toy", "--repeats", "1", "--case", "2x2", code=3)
     assert "at most 1 MiB of each task by max_log_size" in done.stderr + done.stdout
     kept = outcome(place, "2n2g/toy_b4_fp32_1.log")
     assert (kept["state"], kept["attempt"]) == ("failed", 1)
@@ -162,8 +156,7 @@ def test_max_log_size_is_a_size(place: Place) -> None:
     path = place.folder / "inventory/two.yaml"
     text = path.read_text()
     path.write_text(text + "max_log_size: 1 GiB\n")
-    refused = place.run("check", str(path))
-    assert refused.returncode == 2
+    refused = place.must("check", str(path), code=2)
     assert "max_log_size: got '1 GiB'; needed a whole number with k, m, g or t" in refused.stderr
     path.write_text(text + "max_log_size: 512m\n")
-    assert place.run("check", str(path)).returncode == 0
+    place.must("check", str(path))

@@ -32,7 +32,7 @@ def test_a_signal_ends_the_gang_and_the_sweep_goes_on_later(
     assert process.wait(30) == code
     assert place.pids() == []
     assert [event["state"] for event in events(place, "outcome")][-1] == "interrupted"
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
     assert len(valid) == len(set(valid)) == 4
 
@@ -64,7 +64,7 @@ def test_a_gang_whose_controller_was_killed_is_adopted(place: Place) -> None:
     process.kill()
     process.wait()
     assert place.pids() != []
-    assert place.run("sweep", "toy", "--case", "2x2").returncode == 0
+    place.must("sweep", "toy", "--case", "2x2")
     assert [event["attempt"] for event in events(place, "adopted")] == [1]
     assert outcome(place, "2n2g/toy_b4_fp32_1.log")["attempt"] == 1
     assert place.pids() == []
@@ -122,7 +122,7 @@ def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) 
     wait_for(lambda: not place.pids(), "nothing runs")
     foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     gate.with_suffix(".pid").write_text(f"{foreign.pid} {said[1]} {said[2]}\n")
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     assert events(place, "adopted") == []
     assert foreign.poll() is None
     foreign.kill()
@@ -131,15 +131,14 @@ def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) 
 
 def test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused(place: Place) -> None:
     """A crash tears only what was not acknowledged; anything else is damage, and is kept."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     path = place.sweep() / "events.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"at": "2026-')
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     assert path.read_bytes() == whole + b'{"at": "2026-'  # read past, and cut at the next append
     path.write_bytes(b"\xff" + whole)
-    damaged = place.run("sweep", "toy")
-    assert damaged.returncode == 6
+    damaged = place.must("sweep", "toy", code=6)
     assert "STORE-DAMAGED" in damaged.stderr
     assert path.read_bytes() == b"\xff" + whole
 
@@ -153,8 +152,7 @@ def test_a_gang_of_another_sweep_is_ended_before_anything_is_measured(place: Pla
     process.wait()
     old = place.sweep()
     place.rewrite(params="params: {step_s: 0.01}")
-    done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert f"ended what was left of 2n2g-toy_b4_fp32_1 a1 of sweep {old.name}" in done.stderr
     assert place.pids() == []
     assert '"infra-lost"' in (old / "events.jsonl").read_text()
@@ -172,7 +170,7 @@ def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> No
     )
     assert killed.returncode == -signal.SIGKILL
     assert list(place.state.rglob("*.new")) != []
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert list(place.state.rglob("*.new")) == []
 
 
@@ -196,9 +194,7 @@ def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place, times: i
         process.kill()
         process.wait()
         kills += 1
-    done = place.run("sweep", "toy", "--repeats", str(repeats), "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = place.json("sweep", "toy", "--repeats", str(repeats))
     assert [case["trials_valid"] for case in document["cases"]] == [repeats, repeats]
     valid = [str(event["trial"]) for event in events(place, "outcome") if event["state"] == "valid"]
     names = [trial["trial"] for case in document["cases"] for trial in case["trials"]]
@@ -227,8 +223,7 @@ def test_a_case_that_settles_needs_no_more_trials_wherever_the_sweep_was_killed(
     wait_for(lambda: any(second in str(path) for path in running(place)), "the second trial runs")
     process.kill()
     process.wait()
-    done = place.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--json")
     assert "at most" in done.stderr
     document = json.loads(done.stdout)
     states = [[trial["state"] for trial in case["trials"]] for case in document["cases"]]
@@ -242,6 +237,5 @@ def test_a_case_that_settles_needs_no_more_trials_wherever_the_sweep_was_killed(
     status = place.run("status").stdout
     assert "7 valid, 4 not-needed" in status
     assert "every trial that is needed is valid" in status
-    again = place.run("sweep", "toy")
-    assert again.returncode == 0
+    again = place.must("sweep", "toy")
     assert "11 trials, 7 valid already, 4 not needed, nothing left to run" in again.stderr

@@ -34,14 +34,12 @@ def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Pl
     """Its gang is ended where it can be reached; a later attempt is valid, and stays so."""
     _, last = begun(place)
     words = ("sweep", "toy", "--case", "2x2", "--repeats", "1", "--json")
-    without = place.run(*words, "--nodes", f"!{last}")
-    assert without.returncode == 0, without.stderr
+    without = place.must(*words, "--nodes", f"!{last}")
     assert f"2n2g-toy_b4_fp32_1 a1 was ended, except on {last}, left out" in without.stderr
     assert json.loads(place.run("status", "--json").stdout)["trials"] == {
         "2n2g-toy_b4_fp32_1": "running"
     }
-    whole = place.run(*words)
-    assert whole.returncode == 0, whole.stderr
+    whole = place.must(*words)
     assert json.loads(whole.stdout)["cases"] == json.loads(without.stdout)["cases"]
     assert events(place, "intent") == [(1, ""), (2, "")]
     assert events(place, "outcome") == [(2, "valid"), (1, "infra-lost")]
@@ -56,9 +54,8 @@ def test_stop_ends_what_runs_on_a_node_that_the_inventory_has_no_more(place: Pla
     path = place.folder / "inventory" / "two.yaml"
     lines = [line for line in path.read_text().splitlines() if f"name: {last}," not in line]
     path.write_text("\n".join(lines) + "\n")
-    assert place.run("sweep", "toy", "--case", "2x2", "--repeats", "1").returncode == 0
-    stopped = place.run("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    place.must("sweep", "toy", "--case", "2x2", "--repeats", "1")
+    place.must("stop")
     assert events(place, "outcome") == [(2, "valid"), (1, "interrupted")]
     shown = json.loads(place.run("status", "--json").stdout)
     assert shown["trials"] == {"2n2g-toy_b4_fp32_1": "valid"}

@@ -82,8 +82,7 @@ def write(place: Place, *servers: Sshd) -> None:
 
 def swept(place: Place) -> list[tuple[object, object]]:
     """State and code of every attempt of one trial, whose sweep must end well."""
-    done = place.run("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    place.must("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
     assert place.pids() == []
     return [(event["state"], event["code"]) for event in events(place, "outcome")]
 
@@ -121,8 +120,7 @@ def test_a_program_that_floods_its_log_over_ssh_is_told_so(
     with open(place.folder / "far.yaml", "a") as file:
         file.write("max_log_size: 1m\n")
     (place.folder / "images/toy/program.py").write_text(FLOOD.format(left=left))
-    done = place.run("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
-    assert done.returncode == 3, done.stderr
+    place.must("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1", code=3)
     kept = outcome(place, "1n1g/toy_b4_fp32_1.log")
     assert (kept["state"], kept["attempt"]) == ("failed", 1)
     assert "'LOG-TOO-LARGE'" in str(kept["problems"])

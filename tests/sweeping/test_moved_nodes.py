@@ -32,15 +32,13 @@ def edit(place: Place, old: str, new: str) -> None:
 
 def test_a_sweep_goes_on_under_other_names_addresses_and_order(place: Place) -> None:
     """What was measured counts; the next trials run on the nodes as they are called now."""
-    first = place.run("sweep", "toy", "--repeats", "1")
-    assert first.returncode == 0, first.stderr
+    place.must("sweep", "toy", "--repeats", "1")
     before = place.sweep()
     inventory(place).write_text(
         "name: two\ndefaults: {transport: local, runtime: process}\nnodes:\n"
         "  - {name: east, address: 127.0.0.7}\n  - {name: west, address: 127.0.0.5}\n"
     )
-    again = place.run("sweep", "toy", "--repeats", "2", "--json")
-    assert again.returncode == 0, again.stderr
+    again = place.must("sweep", "toy", "--repeats", "2", "--json")
     assert place.sweep() == before
     cases = {case["case"]["placement"]: case for case in json.loads(again.stdout)["cases"]}
     assert [trial["nodes"] for trial in cases["2x2"]["trials"]] == [
@@ -55,12 +53,10 @@ def test_a_sweep_goes_on_under_other_names_addresses_and_order(place: Place) -> 
 
 def test_leaving_a_node_out_goes_on_with_the_same_sweep(place: Place) -> None:
     """The cases that need it are skipped, and run when it is back."""
-    alone = place.run("sweep", "toy", "--repeats", "1", "--nodes", "!left")
-    assert alone.returncode == 0, alone.stderr
+    alone = place.must("sweep", "toy", "--repeats", "1", "--nodes", "!left")
     assert "skipped, since they need more than 1 node: 2x2" in alone.stderr
-    whole = place.run("sweep", "toy", "--repeats", "1", "--json")
-    assert whole.returncode == 0, whole.stderr
-    trials = [trial for case in json.loads(whole.stdout)["cases"] for trial in case["trials"]]
+    cases = place.json("sweep", "toy", "--repeats", "1")["cases"]
+    trials = [trial for case in cases for trial in case["trials"]]
     assert [trial["nodes"] for trial in trials] == [["right"], ["left", "right"]]
     assert len(list(place.state.glob("sweeps/*"))) == 1
 
@@ -69,15 +65,12 @@ def test_a_name_that_means_another_machine_now_is_an_error(place: Place) -> None
     """What an earlier run left is looked for where it was started, and stopped there."""
     killed(place)
     edit(place, "127.0.0.3", "127.0.0.9")
-    refused = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    assert refused.returncode == 5
+    refused = place.must("sweep", "toy", "--case", "2x2", "--repeats", "1", code=5)
     assert "ERROR NODE-MOVED node=right" in refused.stderr
     assert "at 127.0.0.3; the inventory gives that node the address 127.0.0.9" in refused.stderr
-    stopped = place.run("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    place.must("stop")
     assert place.pids() == []
-    done = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    place.must("sweep", "toy", "--case", "2x2", "--repeats", "1")
     (attempt,) = place.state.glob("sweeps/*/attempts/*/a2/attempt.json")
     assert [seat["address"] for seat in json.loads(attempt.read_text())["seats"]] == [
         "127.0.0.1",
@@ -90,14 +83,12 @@ def test_what_may_run_on_a_node_that_is_gone_is_never_taken_for_ended(place: Pla
     killed(place)
     text = inventory(place).read_text()
     edit(place, "name: right", "name: new")
-    done = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--case", "2x2", "--repeats", "1")
     assert "a1 was ended, except on right, left out this time" in done.stderr
     status = json.loads(place.run("status", "--json").stdout)
     assert status["trials"] == {"2n2g-toy_b4_fp32_1": "open"}
     inventory(place).write_text(text)
-    again = place.run("sweep", "toy", "--case", "2x2", "--repeats", "1")
-    assert again.returncode == 0, again.stderr
+    place.must("sweep", "toy", "--case", "2x2", "--repeats", "1")
     status = json.loads(place.run("status", "--json").stdout)
     assert status["trials"] == {"2n2g-toy_b4_fp32_1": "valid"}
     assert place.pids() == []

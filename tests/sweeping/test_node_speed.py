@@ -21,8 +21,7 @@ params: {behaviour: slow-right, step_s: 0.05}
 def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
     """Each node has three trials of a sweep that is kept; JSON and table say which is slow."""
     (place.folder / "playbooks" / "speed.yaml").write_text(PLAYBOOK)
-    done = place.run("provision", "two", "--measure", "--by", "speed", "--json")
-    assert done.returncode == 5, done.stderr
+    done = place.must("provision", "two", "--measure", "--by", "speed", "--json", code=5)
     (alone,) = json.loads(done.stdout)["measured"]["speed"]["nodes"]
     speeds = alone["node_speeds"]
     assert {speed["node"]: speed["trials"] for speed in speeds} == {"left": 3, "right": 3}
@@ -31,8 +30,7 @@ def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
     assert place.pids() == []
     damaged = sorted(place.sweep().glob("logs/1n1g/*.log"))[0]
     damaged.write_bytes(damaged.read_bytes() + b"one more line\n")
-    shown = place.run("collect")
-    assert shown.returncode == 3, shown.stderr
+    shown = place.must("collect", code=3)
     for first in first_lines(place.sweep(), shown.stdout):
         assert "INCOMPLETE: " in first
         assert f"LOG-CHANGED: 1n1g-{damaged.stem}" in first
@@ -54,8 +52,7 @@ def test_a_node_that_holds_up_its_partners_is_named(place: Place) -> None:
     (place.folder / "inventory" / "three.yaml").write_text(THREE)
     text = PLAYBOOK.replace("one-node", "disjoint").replace("[1x1, 2x1]", "[2x1]")
     (place.folder / "playbooks" / "pairs.yaml").write_text(text)
-    done = place.run("provision", "three", "--measure", "--by", "pairs", "--json")
-    assert done.returncode == 5, done.stderr
+    done = place.must("provision", "three", "--measure", "--by", "pairs", "--json", code=5)
     found = json.loads(done.stdout)["measured"]["pairs"]
     (pairs,), groups = found["nodes"], found["groups"]
     assert {speed["node"]: speed["trials"] for speed in pairs["node_speeds"]} == {
@@ -88,8 +85,7 @@ def test_groups_that_are_slow_are_halved(
     text = text.replace("workload: toy", "workload: toy_fabric")
     text = text.replace("slow-right, step_s: 0.05", "slow-fabric, step_s: 0.01")
     (place.folder / "playbooks" / "fabric.yaml").write_text(text)
-    done = place.run("provision", "many", "--measure", "--by", "fabric", "--json")
-    assert done.returncode == 5, done.stderr
+    done = place.must("provision", "many", "--measure", "--by", "fabric", "--json", code=5)
     groups = json.loads(done.stdout)["measured"]["fabric"]["groups"]
     expected = [[f"n{at}" for at in group] for group in (numbers, *halves)]
     assert [sorted(group["nodes"]) for group in groups] == expected
@@ -97,16 +93,14 @@ def test_groups_that_are_slow_are_halved(
     (line,) = (line for line in done.stderr.splitlines() if "FABRIC-SLOW" in line)
     assert line.startswith(f"FABRIC-SLOW: {slow} together reach ")
     for words in ("collect", "verify"):
-        again = place.run(words)
-        assert again.returncode == 0, again.stdout + again.stderr
+        place.must(words)
 
 
 def test_nodes_that_are_alike_are_fit(place: Place) -> None:
     """A table of them, and the word."""
     text = PLAYBOOK.replace("behaviour: slow-right, ", "")
     (place.folder / "playbooks" / "speed.yaml").write_text(text)
-    done = place.run("provision", "two", "--measure", "--by", "speed")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = place.must("provision", "two", "--measure", "--by", "speed")
     assert "speed over the median node" in done.stdout
     assert "1x1, median" in done.stdout
     assert "Fit to measure: 2 nodes" in done.stdout
@@ -114,14 +108,11 @@ def test_nodes_that_are_alike_are_fit(place: Place) -> None:
 
 def test_a_playbook_that_cannot_tell_nodes_apart_is_refused(place: Place) -> None:
     """Before a gang starts: one trial at a time, or no case of one node that fits."""
-    refused = place.run("provision", "two", "--measure", "--by", "toy")
-    assert refused.returncode == 2
+    refused = place.must("provision", "two", "--measure", "--by", "toy", code=2)
     assert "NO-PACK" in refused.stderr
     wide = PLAYBOOK.replace("[1x1, 2x1]", "[2x1]")
     (place.folder / "playbooks" / "wide.yaml").write_text(wide)
-    refused = place.run("provision", "two", "--measure", "--by", "wide")
-    assert refused.returncode == 2
+    refused = place.must("provision", "two", "--measure", "--by", "wide", code=2)
     assert "NO-CASE: playbook wide has no case that measures 2 nodes" in refused.stderr
-    refused = place.run("provision", "two", "--measure")
-    assert refused.returncode == 2
+    refused = place.must("provision", "two", "--measure", code=2)
     assert "NO-CASE: playbooks node-speed and all-reduce have no case" in refused.stderr

@@ -20,9 +20,7 @@ MACHINE = ("THROTTLED", "ALIEN-PROCESS", "CPU-LOADED")
 
 def said(place: Place, *words: str, code: int = 0) -> Any:
     """The document of a command."""
-    done = place.run(*words, "--json")
-    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
-    return json.loads(done.stdout)
+    return place.json(*words, code=code)
 
 
 def outcome(place: Place) -> Any:

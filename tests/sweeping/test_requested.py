@@ -30,8 +30,7 @@ def states(place: Place) -> dict[str, int]:
 
 def test_fewer_repeats_are_all_that_was_requested(place: Place) -> None:
     """After `sweep --repeats 1` nothing is missing; every command counts two trials."""
-    done = place.run("sweep", "toy", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--repeats", "1")
     assert re.findall(r"\[(\d)/(\d)\].*started", done.stderr) == [("1", "2"), ("2", "2")]
     assert states(place) == {"valid": 2}
     code, counts, said = collected(place)
@@ -42,13 +41,11 @@ def test_fewer_repeats_are_all_that_was_requested(place: Place) -> None:
 
 def test_more_repeats_afterwards_are_requested_too(place: Place) -> None:
     """From 1 to 3 repeats in one sweep, and back to a narrower command without losing any."""
-    assert place.run("sweep", "toy", "--repeats", "1").returncode == 0
-    grown = place.run("sweep", "toy", "--repeats", "3")
-    assert grown.returncode == 0
+    place.must("sweep", "toy", "--repeats", "1")
+    grown = place.must("sweep", "toy", "--repeats", "3")
     assert "6 trials, 2 valid already, 4 to run" in grown.stderr
     assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
-    narrow = place.run("sweep", "toy", "--repeats", "2", "--json")
-    assert narrow.returncode == 0
+    narrow = place.must("sweep", "toy", "--repeats", "2", "--json")
     assert "4 of 6 trials, 4 valid already, nothing left" in narrow.stderr
     assert [case["trials_planned"] for case in json.loads(narrow.stdout)["cases"]] == [3, 3]
     assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
@@ -56,9 +53,9 @@ def test_more_repeats_afterwards_are_requested_too(place: Place) -> None:
 
 def test_cases_are_requested_one_after_the_other(place: Place) -> None:
     """`--case` requests its cases only; another command adds others, with other repeats."""
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert (states(place), collected(place)[:2]) == ({"valid": 1}, (0, {"1x1": 1}))
-    assert place.run("sweep", "toy", "--case", "2x2").returncode == 0
+    place.must("sweep", "toy", "--case", "2x2")
     assert (states(place), collected(place)[:2]) == ({"valid": 3}, (0, {"1x1": 1, "2x2": 2}))
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 1
 
@@ -74,9 +71,8 @@ def test_what_was_requested_outlives_an_interruption(place: Place) -> None:
     code, counts, said = collected(place)
     assert (code, counts) == (3, {"1x1": 2, "2x2": 2})
     assert "4 planned trials have not been run" in said
-    part = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", "--json")
-    assert part.returncode == 0
+    part = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1", "--json")
     assert "1 of 4 trials, 0 valid already, 1 to run" in part.stderr
     assert (states(place)["valid"], collected(place)[0]) == (1, 3)
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     assert (states(place), collected(place)[:2]) == ({"valid": 4}, (0, {"1x1": 2, "2x2": 2}))

@@ -48,8 +48,7 @@ def is_over(place: Place) -> bool:
 
 def goes_on(place: Place) -> None:
     """The same command finishes the sweep, every trial valid once."""
-    done = place.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    place.must("sweep", "toy")
     assert outcomes(place).count("valid") == 4
 
 
@@ -241,7 +240,7 @@ def test_a_sweep_that_is_stopped_early_tells_what_an_earlier_one_left(place: Pla
     said = process.stderr.read()
     assert "ERROR LEFTOVER" in said
     assert all(token(pid) in said for pid in place.pids())
-    assert place.run("stop").returncode == 0
+    place.must("stop")
     assert place.pids() == []
 
 
@@ -257,8 +256,7 @@ def token(pid: int) -> str:
 def test_a_detached_sweep_runs_to_its_end_and_is_found(place: Place) -> None:
     """The command returns once a task runs; `status`, `logs --follow` and the table find it."""
     place.rewrite(params="params: {step_s: 0.1}")
-    done = place.run("sweep", "toy", "--detach", "--json")
-    assert done.returncode == 0, done.stderr
+    done = place.must("sweep", "toy", "--detach", "--json")
     assert "trials, 0 valid already" in done.stderr
     said = json.loads(done.stdout)
     assert said["sweep"] == place.sweep().name
@@ -291,26 +289,23 @@ def test_a_detached_sweep_outlives_its_terminal_and_is_stopped_by_stop(place: Pl
     time.sleep(1)
     assert runs(place)
     assert outcomes(place) == []
-    assert place.run("stop").returncode == 0
+    place.must("stop")
     assert outcomes(place) == ["interrupted"]
     assert place.pids() == []
 
 
 def test_a_detached_sweep_that_cannot_start_says_why(place: Place) -> None:
     """With its exit code and its own document, and without a log that nobody looks for."""
-    refused = place.run("sweep", "toy", "--case", "9x9", "--detach", "--json")
-    assert refused.returncode == 2
+    refused = place.must("sweep", "toy", "--case", "9x9", "--detach", "--json", code=2)
     assert json.loads(refused.stdout)["errors"][0]["code"] == "NO-CASE"
     assert "ERROR NO-CASE" in refused.stderr
     assert not list(place.state.glob("detached-*"))
-    nowhere = place.run("sweep", "toy", "--detach", "--state", "/proc/nowhere")
-    assert nowhere.returncode == 6
+    nowhere = place.must("sweep", "toy", "--detach", "--state", "/proc/nowhere", code=6)
     assert "ERROR STORE-RIGHTS" in nowhere.stderr
 
 
 def test_a_dry_run_is_shown_here(place: Place) -> None:
     """It starts nothing that could be detached."""
-    shown = place.run("sweep", "toy", "--detach", "--dry-run")
-    assert shown.returncode == 0
+    shown = place.must("sweep", "toy", "--detach", "--dry-run")
     assert "4 trials" in shown.stdout
     assert not place.state.exists()

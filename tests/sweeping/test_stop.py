@@ -66,15 +66,14 @@ def test_stop_ends_no_process_that_only_has_the_controllers_pid(
     try:
         with open(path, "r+") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            done = place.run("stop")
-            assert done.returncode == 6, done.stderr
+            done = place.must("stop", code=6)
             assert "ERROR LOCKED" in done.stderr
             assert foreign.poll() is None
             if controller == "on another machine":
                 assert f"pid {foreign.pid} of root on elsewhere since" in done.stderr
                 assert "`dlperf-orch stop --state" in done.stderr
                 assert "on elsewhere since" in place.run("status").stdout
-        assert place.run("stop").returncode == 0  # whoever held it is gone
+        place.must("stop")  # whoever held it is gone
         assert foreign.poll() is None
         assert place.pids() == []
     finally:
@@ -85,9 +84,7 @@ def test_stop_ends_no_process_that_only_has_the_controllers_pid(
 def test_stop_ends_the_controller_and_what_it_runs(place: Place) -> None:
     """As if it had been asked by SIGTERM; its pid is told."""
     process = begun(place)
-    done = place.run("stop", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["controller"] == process.pid
+    assert place.json("stop")["controller"] == process.pid
     assert process.wait(30) == 143
     assert place.pids() == []
 
@@ -100,14 +97,13 @@ def test_two_state_folders_do_not_measure_on_this_machine_at_once(
     inventory = other.folder / "inventory" / "two.yaml"
     inventory.write_text(inventory.read_text().replace("name: two", "name: twin"))
     process = begun(place)
-    refused = other.run("sweep", "toy", "--case", "1x1")
-    assert refused.returncode == 6, refused.stderr
+    refused = other.must("sweep", "toy", "--case", "1x1", code=6)
     assert f"ERROR LOCKED: this machine is in use by pid {process.pid} of " in refused.stderr
     assert f"`dlperf-orch stop --state {place.state}`" in refused.stderr
     assert not list(other.state.glob("sweeps/*"))
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
-    assert other.run("sweep", "toy", "--case", "1x1").returncode == 0
+    other.must("sweep", "toy", "--case", "1x1")
 
 
 def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) -> None:
@@ -154,7 +150,7 @@ def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) 
 
 def test_status_takes_no_lock_that_a_sweep_needs(place: Place) -> None:
     """What only reads is in nobody's way, however often it is asked for: it locks no file."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     calls = place.folder / "calls"
     trace = ("strace", "-qq", "-f", "-y", "-e", "trace=flock", "-o", str(calls))
     for words in (("status",), ("stop",), ("list", "sweeps")):

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from tests import commands
 from tests.conftest import Place
 from tests.loading import TELL, loaded
 from tests.sweeping.kept import events, outcome, running
@@ -26,9 +27,7 @@ OF_RUNNING = {
 
 def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None:
     """All trials of both cases are valid, and the table, the report and the logs are there."""
-    done = place.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = place.json("sweep", "toy")
     assert [case["trials_valid"] for case in document["cases"]] == [2, 2]
     assert document["shared_machine"] is True
     assert document["cases"][1]["case"]["world_size"] == 4
@@ -43,9 +42,8 @@ def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None
 def test_a_program_that_prints_on_its_last_node_is_measured_there(place: Place) -> None:
     """As Megatron-LM's does: the log that counts is the last node's, byte for byte."""
     place.rewrite(workload="workload: toy_last")
-    done = place.run("sweep", "toy", "--json", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
-    (two,) = [case for case in json.loads(done.stdout)["cases"] if case["case"]["nodes"] == 2]
+    cases = place.json("sweep", "toy", "--repeats", "1")["cases"]
+    (two,) = [case for case in cases if case["case"]["nodes"] == 2]
     assert two["trials_valid"] == 1
     kept = (place.sweep() / "logs/2n2g/toy_b4_fp32_1.log").read_bytes()
     attempt = place.sweep() / "attempts/2n2g-toy_b4_fp32_1/a1"
@@ -58,7 +56,7 @@ def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
     """Command lines, environments and node ranks of the plan are those of the attempts."""
     shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)["plan"]["trials"]
     assert not place.state.exists()
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     for trial in shown:
         ran = json.loads(
             (place.sweep() / "attempts" / trial["name"] / "a1" / "attempt.json").read_text()
@@ -71,42 +69,39 @@ def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
 
 def test_second_sweep_measures_nothing_again(place: Place) -> None:
     """What has a valid outcome is left alone; the results stay the same to the byte."""
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     before = (place.sweep() / "results.json").read_bytes()
     files = {path: path.stat().st_ino for path in place.sweep().glob("[rS]*")}
     assert {path.name for path in files} > {"report.html", "results.json", "SHA256SUMS"}
-    again = place.run("sweep", "toy")
-    assert again.returncode == 0
+    again = place.must("sweep", "toy")
     assert {path: path.stat().st_ino for path in files} == files  # nothing was written anew
     assert "nothing left to run; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
     assert len(events(place, "intent")) == 4
     (place.sweep() / "ended.json").write_text("{}")
-    asked = place.run("sweep", "toy")
-    assert asked.returncode == 0, asked.stderr
+    asked = place.must("sweep", "toy")
     assert "no node was asked" not in asked.stderr
     assert len(events(place, "intent")) == 4
-    assert place.run("collect").returncode == 0
+    place.must("collect")
     assert (place.sweep() / "results.json").read_bytes() == before
 
 
 def test_a_sweep_with_nothing_left_loads_nothing_that_reaches_nodes(place: Place) -> None:
     """Nor what submits jobs: a command that only reads files answers at once."""
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
-    again = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", **TELL)
-    assert again.returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    again = commands.checked(place.run("sweep", "toy", "--case", "1x1", "--repeats", "1", **TELL))
     assert "no node was asked" in again.stderr
     assert not loaded(again.stderr) & OF_RUNNING
 
 
 def test_more_repeats_and_single_cases_extend_a_sweep(place: Place) -> None:
     """--case measures only its cases, --repeats adds trials, all in one sweep."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     assert {event["trial"] for event in events(place, "intent")} == {
         "1n1g-toy_b4_fp32_1",
         "1n1g-toy_b4_fp32_2",
     }
-    assert place.run("sweep", "toy", "--repeats", "3").returncode == 0
+    place.must("sweep", "toy", "--repeats", "3")
     assert len(events(place, "intent")) == 6
     results = json.loads((place.sweep() / "results.json").read_text())
     assert [case["trials_valid"] for case in results["cases"]] == [3, 3]
@@ -114,11 +109,10 @@ def test_more_repeats_and_single_cases_extend_a_sweep(place: Place) -> None:
 
 def test_edited_playbook_starts_a_new_sweep_and_says_what_differs(place: Place) -> None:
     """The old sweep is named, the difference shown, and both are kept."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     old = place.sweep().name
     place.rewrite(micro_batch_size="  micro_batch_size: [8]")
-    done = place.run("sweep", "toy", "--case", "1x1")
-    assert done.returncode == 0
+    done = place.must("sweep", "toy", "--case", "1x1")
     assert f"differs from sweep {old}" in done.stderr
     assert "+    8" in done.stderr
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 2
@@ -126,7 +120,7 @@ def test_edited_playbook_starts_a_new_sweep_and_says_what_differs(place: Place) 
 
 def test_reformatted_playbook_goes_on(place: Place) -> None:
     """Comments and blank lines change nothing that is measured."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     path = place.folder / "playbooks" / "toy.yaml"
     path.write_text(f"# a comment\n\n{path.read_text()}")
     assert "goes on" in place.run("sweep", "toy", "--case", "1x1").stderr
@@ -137,8 +131,7 @@ def test_two_controllers_cannot_share_a_cluster(place: Place) -> None:
     place.rewrite(params="params: {step_s: 0.3}")
     process = place.start("sweep", "toy")
     wait_for(lambda: running(place), "a task runs")
-    second = place.run("sweep", "toy")
-    assert second.returncode == 6
+    second = place.must("sweep", "toy", code=6)
     assert f"LOCKED: cluster two is in use by pid {process.pid} of " in second.stderr
     assert f"`dlperf-orch stop --state {place.state}`" in second.stderr
     process.send_signal(signal.SIGTERM)
@@ -149,8 +142,7 @@ def test_a_state_folder_that_cannot_be_written_is_told_before_anything_starts(
     place: Place,
 ) -> None:
     """Exit 6, no traceback."""
-    done = place.run("sweep", "toy", "--state", "/proc/nowhere")
-    assert done.returncode == 6
+    done = place.must("sweep", "toy", "--state", "/proc/nowhere", code=6)
     assert "ERROR STORE-RIGHTS" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -160,13 +152,13 @@ def test_a_taken_port_is_passed_over(place: Place) -> None:
     shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)
     first = shown["plan"]["trials"][0]["port"]
     with socket.create_server(("127.0.0.1", first)):
-        assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+        place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert int(str(events(place, "intent")[0]["port"])) > first
 
 
 def test_files_are_the_users_alone(place: Place) -> None:
     """Folders 0700 and files 0600, whatever the umask was."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     for path in place.state.rglob("*"):
         mode = path.stat().st_mode & 0o777
         assert mode == (0o700 if path.is_dir() else 0o600), path
@@ -221,30 +213,28 @@ def test_a_log_that_is_gone_or_edited_counts_for_nothing_and_is_measured_anew(
     place: Place,
 ) -> None:
     """`collect` says so and exits 3, the other trials keep their numbers; `sweep` mends it."""
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     logs = place.sweep() / "logs"
     (logs / "1n1g" / "toy_b4_fp32_1.log").unlink()
     path = logs / "2n2g" / "toy_b4_fp32_2.log"
     path.write_bytes(path.read_bytes() + b"a line more\n")
-    done = place.run("collect", "--json")
-    assert done.returncode == 3
-    first, second = json.loads(done.stdout)["cases"]
+    first, second = place.json("collect", code=3)["cases"]
     assert [trial["state"] for trial in first["trials"]] == ["invalid", "valid"]
     assert first["trials"][0]["problems"][0]["code"] == "MISSING"
     assert [trial["state"] for trial in second["trials"]] == ["valid", "invalid"]
     assert second["trials"][1]["problems"][0]["code"] == "LOG-CHANGED"
-    assert place.run("sweep", "toy").returncode == 0
+    place.must("sweep", "toy")
     assert len(events(place, "intent")) == 6
 
 
 def test_an_outcome_of_another_sweep_is_not_believed(place: Place) -> None:
     """Log and outcome copied from elsewhere agree with each other, but not with the events."""
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     alien = place.sweep() / "logs" / "1n1g"
     kept = place.folder / "alien"
     shutil.copytree(alien, kept)
     shutil.rmtree(place.state)
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     shutil.copytree(kept, place.sweep() / "logs" / "1n1g", dirs_exist_ok=True)
     trials = json.loads(place.run("collect", "--json").stdout)["cases"][0]["trials"]
     assert trials[0]["problems"][0]["code"] == "LOG-CHANGED"
@@ -252,11 +242,11 @@ def test_an_outcome_of_another_sweep_is_not_believed(place: Place) -> None:
 
 def test_going_back_to_an_earlier_playbook_goes_on_with_its_sweep(place: Place) -> None:
     """A to B to A: what was measured for A counts."""
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     first = place.sweep().name
     before = (place.folder / "playbooks" / "toy.yaml").read_text()
     place.rewrite(micro_batch_size="  micro_batch_size: [8]")
-    assert place.run("sweep", "toy", "--case", "1x1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1")
     (place.folder / "playbooks" / "toy.yaml").write_text(before)
     assert f"sweep {first} goes on" in place.run("sweep", "toy", "--case", "1x1").stderr
 
@@ -265,7 +255,7 @@ def test_a_damaged_sweep_stops_no_other(place: Place) -> None:
     """It is named by `list sweeps` and passed over."""
     (place.state / "sweeps" / "old-1").mkdir(parents=True)
     (place.state / "sweeps" / "old-1" / "sweep.json").write_text("{")
-    assert place.run("sweep", "toy", "--case", "1x1", "--repeats", "1").returncode == 0
+    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     rows = json.loads(place.run("list", "sweeps", "--json").stdout)
     assert {row["cluster"] for row in rows} == {"two", "damaged"}
     (whole,) = (row for row in rows if row["state"] == "readable")

@@ -25,7 +25,7 @@ def lay(place: Place) -> None:
     """Two playbooks, of which one has the slower steps."""
     for name, step_s in (("before", 0.01), ("after", 0.03)):
         (place.folder / "playbooks" / f"{name}.yaml").write_text(PLAYBOOK.format(step_s=step_s))
-    assert place.run("provision", "two").returncode == 0
+    place.must("provision", "two")
 
 
 def begun(place: Place) -> list[tuple[str, str]]:
@@ -46,8 +46,7 @@ def test_turns_change_who_begins_and_survive_a_kill(place: Place) -> None:
     wait_for(lambda: len(begun(place)) == 4, "four turns have begun")
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = place.run(*TURNS, "--json")
-    assert done.returncode == 0, done.stderr
+    done = place.must(*TURNS, "--json")
     order = list(dict.fromkeys(begun(place)))
     one, two = "1n1g-toy_b4_fp32", "2n1g-toy_b4_fp32"
     assert order == [
@@ -75,9 +74,7 @@ def test_one_playbook_takes_turns_in_two_images(place: Place) -> None:
         program.read_text().replace("def meet", 'print("the next one")\n\n\ndef meet')
     )
     words = ("compare", "--interleave", "before", "before=next", "--inventory", "two")
-    done = place.run(*words, "--repeats", "1", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = place.json(*words, "--repeats", "1")
     assert [len(case["first"]["throughputs"]) for case in document["cases"]] == [1, 1]
     assert ("image", "toy", "next") in [
         (found["what"], found["first"], found["second"]) for found in document["differences"]
@@ -101,8 +98,7 @@ def test_what_cannot_take_turns_is_refused(place: Place, old: str, new: str, cau
     lay(place)
     path = place.folder / "playbooks" / "after.yaml"
     path.write_text(path.read_text().replace(old, new))
-    refused = place.run(*TURNS)
-    assert refused.returncode == 2
+    refused = place.must(*TURNS, code=2)
     assert "NO-TURNS" in refused.stderr
     assert cause in refused.stderr
     same = place.run("compare", "--interleave", "before", "before", "--inventory", "two")

@@ -120,8 +120,7 @@ def is_sound(place: Place) -> None:
 def test_trials_run_side_by_side_each_once_on_nodes_of_its_own(lanes: Place) -> None:
     """Three at a time by their gates; none shares a node with another while it runs."""
     rewrite(lanes, repeats=5, placements="1x1, 2x2")
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    done = lanes.must("sweep", "toy", "--json")
     assert len(outcomes(lanes)) == 10
     assert Counter(event["state"] for event in events(lanes, "outcome")) == {"valid": 10}
     found = spans(lanes)
@@ -147,8 +146,7 @@ def test_trials_run_side_by_side_each_once_on_nodes_of_its_own(lanes: Place) -> 
 def test_trials_on_other_nodes_share_a_median_that_says_so(lanes: Place) -> None:
     """Their provenance is the same; which nodes each ran on stands beside it, and NODE-SETS."""
     rewrite(lanes, repeats=6, placements="2x2")
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    done = lanes.must("sweep", "toy", "--json")
     (case,) = json.loads(done.stdout)["cases"]
     assert case["trials_valid"] == 6
     assert len({json.dumps(outcome["provenance"]) for outcome in outcomes(lanes).values()}) == 1
@@ -166,8 +164,7 @@ def test_trials_on_other_nodes_share_a_median_that_says_so(lanes: Place) -> None
 def test_a_wide_trial_among_narrow_ones_is_not_passed_by_for_ever(lanes: Place) -> None:
     """It needs every node, and is the first to run: the others wait for it."""
     rewrite(lanes, repeats=1, placements="1x1, 1x2, 7x1, 1x3, 1x4, 1x5")
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    lanes.must("sweep", "toy", "--json")
     order = [event["trial"].split("-")[0] for event in events(lanes, "intent")]
     assert len(order) == 6
     assert order[0] == "7n1g"
@@ -184,8 +181,7 @@ def test_a_trial_that_fails_stops_no_other(lanes: Place) -> None:
     """Its port is taken at every try; the others are measured and kept."""
     rewrite(lanes, repeats=6, placements="1x1")
     misbehave(lanes, '"fp32_2-" in task', 'sys.exit("ERROR: EADDRINUSE")')
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 3, done.stderr
+    lanes.must("sweep", "toy", "--json", code=3)
     states = {trial[-1]: outcome["state"] for trial, outcome in outcomes(lanes).items()}
     assert states == {**dict.fromkeys("13456", "valid"), "2": "infra-lost"}
     (said,) = (o["problems"] for trial, o in outcomes(lanes).items() if trial.endswith("_2"))
@@ -199,8 +195,7 @@ def test_what_cannot_be_ended_keeps_its_nodes_and_the_others_their_results(lanes
     """Exit 7: what runs is finished, nothing begins, and whoever waits for those nodes gives up."""
     rewrite(lanes, repeats=1, placements="1x1, 1x2, 7x1")
     lanes.more_env["TINY_STUCK"] = "1n2g-toy_b4_fp32_1"
-    done = lanes.run("sweep", "toy")
-    assert done.returncode == 7, done.stderr
+    done = lanes.must("sweep", "toy", code=7)
     assert "ERROR LEFTOVER" in done.stderr
     begun = {event["trial"] for event in events(lanes, "intent")}
     assert begun - {*outcomes(lanes)} == {"1n2g-toy_b4_fp32_1"}
@@ -209,7 +204,7 @@ def test_what_cannot_be_ended_keeps_its_nodes_and_the_others_their_results(lanes
     (job,) = Path(lanes.more_env["TINY_SHARED"]).glob("jobs/*")
     assert json.loads(job.read_text()) == [seat["node"]]
     del lanes.more_env["TINY_STUCK"]
-    assert lanes.run("sweep", "toy").returncode == 0
+    lanes.must("sweep", "toy")
     assert {outcome["state"] for outcome in outcomes(lanes).values()} == {"valid"}
     is_sound(lanes)
 
@@ -218,8 +213,7 @@ def test_a_trial_that_stalls_holds_up_no_other(lanes: Place) -> None:
     """The others go on meanwhile and end before it does."""
     rewrite(lanes, repeats=8, placements="1x1", stall_s=5)
     misbehave(lanes, '"fp32_1-a1-" in task', "time.sleep(3600)")
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    lanes.must("sweep", "toy", "--json")
     ended = [(event["trial"][-1], event["code"]) for event in events(lanes, "outcome")]
     stalled = ended.index(("1", "STALLED"))
     assert stalled >= 2
@@ -245,8 +239,7 @@ def test_status_and_logs_show_all_that_runs(lanes: Place) -> None:
     )
     going = json.loads(lanes.run("status", "--json").stdout)["running"]
     assert sorted(progress["trial"] for progress in going) == names
-    done = lanes.run("stop", "--json")
-    assert done.returncode == 0, done.stderr
+    lanes.must("stop", "--json")
     assert process.wait(60) == 143
     is_sound(lanes)
 
@@ -279,8 +272,7 @@ def test_one_ctrl_c_ends_all_lanes_in_good_order(lanes: Place) -> None:
     assert "interrupted" in {event["state"] for event in events(lanes, "outcome")}
     is_sound(lanes)
     lanes.more_env["TINY_LANES"] = "2"
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
+    lanes.must("sweep", "toy", "--json")
     assert {outcome["state"] for outcome in outcomes(lanes).values()} == {"valid"}
     assert len(outcomes(lanes)) == 10
     is_sound(lanes)
@@ -303,16 +295,14 @@ def test_a_second_ctrl_c_leaves_at_once_and_names_what_may_run(lanes: Place) -> 
         assert f"-2n1g-toy_b4_fp32_{repeat}-a1-r0 on n" in said
         assert f"-2n1g-toy_b4_fp32_{repeat}-a1-r1 on n" in said
     assert len(lanes.pids()) > 6
-    done = lanes.run("stop")
-    assert done.returncode == 0, done.stderr
+    lanes.must("stop")
     is_sound(lanes)
 
 
 def test_plain_lines_and_the_live_view_name_each_trial(lanes: Place) -> None:
     """Each line begins with the number of its trial; on a terminal three rows stand at once."""
     rewrite(lanes, repeats=6, placements="1x1")
-    done = lanes.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    done = lanes.must("sweep", "toy")
     for repeat in range(1, 7):
         (line,) = (line for line in done.stderr.splitlines() if f"fp32_{repeat} a1: valid" in line)
         assert line.startswith("[")
@@ -366,9 +356,7 @@ def test_kills_at_random_moments_lose_and_double_nothing(lanes: Place) -> None:
         time.sleep(dice.uniform(0, 1.5))
         process.kill()
         process.wait()
-    done = lanes.run("sweep", "toy", "--json")
-    assert done.returncode == 0, done.stderr
-    assert [case["trials_valid"] for case in json.loads(done.stdout)["cases"]] == [8] * 3
+    assert [case["trials_valid"] for case in lanes.json("sweep", "toy")["cases"]] == [8] * 3
     valid = [event for event in events(lanes, "outcome") if event["state"] == "valid"]
     assert len(valid) == 24
     intents = [(event["trial"], event["attempt"]) for event in events(lanes, "intent")]

@@ -110,10 +110,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         for name, step_s in (("before", 0.03), ("after", 0.06)):
             text = f"{toy}params: {{step_s: {step_s}}}\n"
             (place.folder / f"playbooks/{name}.yaml").write_text(text)
-        assert place.run("provision", "two").returncode == 0
+        place.must("provision", "two")
         for name, repeats in (("before", 1), ("after", 1), ("after", 4), ("before", 4)):
-            done = place.run("sweep", name, "--repeats", str(repeats))
-            assert done.returncode == 0, done.stderr
+            place.must("sweep", name, "--repeats", str(repeats))
         yield place
         place.end()
 
@@ -121,9 +120,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.mark.cluster
 def test_two_sweeps_in_turns_are_told_apart(swept: Place) -> None:
     """4 trials of each suffice for one case; what differs is named, the gate ends with 3."""
-    done = swept.run("compare", "before", "after", "--fail-if-slower", "3%", "--json")
-    assert done.returncode == 3, done.stderr
-    told = json.loads(done.stdout)
+    told = swept.json("compare", "before", "after", "--fail-if-slower", "3%", code=3)
     (case,) = told["cases"]
     assert (case["verdict"], case["gate"], case["shared_trials"]) == ("different", "slower", 0)
     assert len(case["first"]["throughputs"]) == len(case["second"]["throughputs"]) == 4
@@ -134,7 +131,7 @@ def test_two_sweeps_in_turns_are_told_apart(swept: Place) -> None:
 @pytest.mark.cluster
 def test_an_archive_is_compared_like_its_sweep(swept: Place) -> None:
     """Measured again from the logs in it."""
-    assert swept.run("archive", "after", "--output", "after.tar.zst").returncode == 0
+    swept.must("archive", "after", "--output", "after.tar.zst")
     pair = [
         json.loads(swept.run("compare", "before", second, "--json").stdout)["cases"]
         for second in ("after", "after.tar.zst")
@@ -161,8 +158,7 @@ def test_history_of_the_state_folder_is_older_than_what_is_compared(swept: Place
 @pytest.mark.cluster
 def test_a_sweep_beside_itself_is_no_pass(swept: Place) -> None:
     """Its trials are on both sides, so the gate has measured nothing."""
-    done = swept.run("compare", "before", "before", "--fail-if-slower", "3%")
-    assert done.returncode == 5, done.stderr
+    done = swept.must("compare", "before", "before", "--fail-if-slower", "3%", code=5)
     assert (
         "4 trials on both sides tell nothing of two runs: compare with another sweep" in done.stdout
     )

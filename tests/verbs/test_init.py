@@ -51,8 +51,7 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     assert document["inventory"] == out.read_text()
     cluster, _ = user_files.cluster(str(out))
     assert (cluster.name, cluster.members[0].is_here) == ("box", True)
-    refused = place.run(*words)
-    assert refused.returncode == 2
+    refused = place.must(*words, code=2)
     assert "EXISTS" in refused.stderr
     out.write_text("name: box\nnodes: []  # edited\n")
     out.chmod(0o600)
@@ -77,8 +76,7 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
 )
 def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
     """No host, this machine beside others, a name, an account or a user that is none."""
-    done = place.run("init", *words)
-    assert done.returncode == 2
+    done = place.must("init", *words, code=2)
     assert "ERROR HOST" in done.stderr
 
 
@@ -131,15 +129,13 @@ def test_what_hosts_cannot_be_reached_by_is_told_once(place: Place, tmp_path: Pa
     key = keygen(tmp_path / "id")
     key.chmod(0o644)
     words = ("init", "gpu01", "gpu02", "10.0.0.1", "--identity")
-    refused = place.run(*words, str(key))
-    assert refused.returncode == 2
+    refused = place.must(*words, str(key), code=2)
     assert "ERROR HOST: gpu[01-02],10.0.0.1: identity: others may use" in refused.stderr
     listed = "gpu01 ansible_host=10.0.0.1\ngpu02 ansible_host=10.0.0.1\n"
     (place.folder / "hosts.ini").write_text(listed)
     twice = place.run("init", "--ansible", "hosts.ini")
     assert "gpu02: address: '10.0.0.1' is also the address of gpu01" in twice.stderr
-    public = place.run(*words, f"{key}.pub")
-    assert public.returncode == 6
+    public = place.must(*words, f"{key}.pub", code=6)
     assert "ERROR SSH-KEY node=gpu[01-02],10.0.0.1: cannot use the key" in public.stderr
     assert f"{key}.pub: it is the public one. Fix: set identity to a private key" in public.stderr
 

@@ -183,9 +183,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     """With the same number, log lines and formula as the sweep whose logs they are."""
     logs = untouched["pytorch"].folder / "logs"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
-    done = place.run("explain", "1n8g/amp/256", *words, "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = place.json("explain", "1n8g/amp/256", *words)
     own = explained_page.document(explanation.explained(untouched["pytorch"], "1n8g/amp/256"))
     assert found["derivations"] == [
         {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
@@ -197,7 +195,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     assert page.startswith(f"1n8g/amp/256 of logs in {logs}"[:78])
     done = place.run("explain", "8x8", *words)
     assert (done.returncode, "NO-CASE" in done.stderr) == (2, True)
-    assert place.run("explain", "1x8", "--logs", str(logs)).returncode == 2
+    place.must("explain", "1x8", "--logs", str(logs), code=2)
 
 
 def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> None:
@@ -214,8 +212,7 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
 def test_logs_that_tell_no_case_say_so(place: Place) -> None:
     """Real ones, whose headers lack a part of it: nothing is offered that is not there."""
     words = ("--logs", str(sweeps.TF), "--workload", "ngc_tensorflow_rn50")
-    done = place.run("explain", "1n8g/amp/256", *words)
-    assert done.returncode == 2
+    done = place.must("explain", "1n8g/amp/256", *words, code=2)
     assert "no case '1n8g/amp/256'; there are none; logs of no case: " in done.stderr
 
 
@@ -224,8 +221,7 @@ def test_a_log_of_no_case_is_explained_by_its_name(place: Place) -> None:
     logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
     words = ("--logs", str(logs), "--workload", "oneflow_rn50")
     name = "of_2n8g_b128_with_timestamp_excerpt.txt"
-    page = place.run("explain", name, *words)
-    assert page.returncode == 0, page.stderr
+    page = place.must("explain", name, *words)
     assert "\n5915.65 images/s, of this log alone\n" in page.stdout
     raw = (logs / name).read_text().splitlines()
     for number in (5, 6):
@@ -247,8 +243,9 @@ def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
     """Exit 3, and each problem with its code."""
     logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
     name = "of_v0.1.8_1n1g_b128_no_timestamp.txt"
-    done = place.run("explain", name, "--logs", str(logs), "--workload", "oneflow_rn50")
-    assert done.returncode == 3
+    done = place.must(
+        "explain", name, "--logs", str(logs), "--workload", "oneflow_rn50", code=3
+    )
     assert "\nno number\nNO-CLOCK: line 1: iteration 20 without the time" in done.stdout
     assert "\nNO-BATCH: " in done.stdout
 
@@ -276,7 +273,7 @@ def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:
 def test_the_command_shows_it_also_of_an_archive(place: Place) -> None:
     """The same page, and the same as JSON; exit 3 without a number."""
     sweep = sweeps.made(Store(place.state), sweeps.gpt())
-    assert place.run("archive", "--output", "gpt.tar.zst").returncode == 0
+    place.must("archive", "--output", "gpt.tar.zst")
     done = place.run("explain", "4x8")
     assert (done.returncode, place.run("explain", "4x8", "gpt.tar.zst").stdout) == (0, done.stdout)
     assert "39.03 samples/s, median of 1/1 trials" in done.stdout
@@ -285,6 +282,5 @@ def test_the_command_shows_it_also_of_an_archive(place: Place) -> None:
     assert document["command"] == ["python", "main.py"]
     for log in sweep.folder.rglob("*.log"):
         log.unlink()
-    done = place.run("explain", "4x8")
-    assert done.returncode == 3
+    done = place.must("explain", "4x8", code=3)
     assert "no number: median of 0/1 trials, none of which counts" in done.stdout

@@ -120,10 +120,8 @@ def test_two_local_nodes_are_measured_for_real(place: Place) -> None:
     pytest.importorskip("torch")
     (place.folder / "playbooks" / "reduce.yaml").write_text(PLAYBOOK)
     place.more_env["OMP_NUM_THREADS"] = "1"
-    provisioned = place.run("provision", "local")
-    assert provisioned.returncode == 0, provisioned.stderr
-    done = place.run("sweep", "reduce", "--inventory", "local", "--json")
-    assert done.returncode == 0, done.stderr
+    place.must("provision", "local")
+    done = place.must("sweep", "reduce", "--inventory", "local", "--json")
     (case,) = json.loads(done.stdout)["cases"]
     (log,) = Path(place.sweep() / "logs").rglob("*.log")
     expected = bus_bandwidth(log.read_text(), 3, 8)
