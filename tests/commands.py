@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 
 def run(
     argv: Sequence[str | Path],
@@ -33,6 +35,19 @@ def checked(
     """It, which must have ended with this code."""
     assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
     return done
+
+
+def ended(process: "subprocess.Popen[str]", limit_s: float = PATIENCE_S) -> tuple[int, str]:
+    """Exit code of a command that was left running, and what it said on standard error."""
+    _, said = process.communicate(timeout=limit_s)
+    return process.returncode, said
+
+
+def told(process: "subprocess.Popen[str]", code: int = 0, limit_s: float = PATIENCE_S) -> str:
+    """What such a command said, which must end with this code."""
+    found, said = ended(process, limit_s)
+    assert found == code, said
+    return said
 
 
 def environment(**own: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import pytest
 from tests import TESTS, commands
 from tests.cluster import Cluster
 from tests.cluster.slurm import Slurm, environment
-from tests.waiting import PATIENCE_S, wait_for
+from tests.waiting import wait_for
 
 PROGRAM = (sys.executable, "-m", "orchestrator")
 INVENTORY = """\
@@ -192,9 +192,3 @@ class Login:
                 env={**os.environ, **environment(self.cluster.place)},
                 check=False,
             )
-
-
-def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Exit code, and what it said."""
-    _, said = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, said

@@ -214,12 +214,6 @@ def outcomes(desk: Desk, said: Any) -> dict[str, Any]:
     return {outcome["trial"]: outcome for outcome in found}
 
 
-def ended(process: "subprocess.Popen[str]", limit_s: float = PATIENCE_S) -> tuple[int, str]:
-    """Exit code of a command and what it said on standard error."""
-    _, said = process.communicate(timeout=limit_s)
-    return process.returncode, said
-
-
 @contextmanager
 def rule(node: Node, words: str) -> Iterator[None]:
     """A rule of the node's firewall, within the block."""

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tests.virtual import TRIAL, Desk, ended, rule
+from tests.commands import ended, told
+from tests.virtual import TRIAL, Desk, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -40,8 +41,7 @@ def test_a_program_killed_from_outside_is_tried_again(desk: Desk) -> None:
     node, name = desk.cluster.node(1), desk.container(1)
     node.must(f"kill -KILL $({PROGRAM.format(name)})")
     wait_for(lambda: has_ended(desk, 0), "the gang has ended on the other node", 15)
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("infra-lost", "KILLED"), ("valid", "")]
     assert "node vs002, node_rank 1: exit status 137" in desk.said("outcome")[0]["message"]
     assert not desk.left()
@@ -52,8 +52,7 @@ def test_a_container_killed_from_outside_is_tried_again(desk: Desk) -> None:
     process = desk.begun()
     desk.cluster.node(1).must(f"docker kill {desk.container(1)}")
     wait_for(lambda: has_ended(desk, 0), "the gang has ended on the other node", 15)
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("infra-lost", "KILLED"), ("valid", "")]
     words = "node vs002, node_rank 1: its container was killed from outside"
     assert desk.said("outcome")[0]["message"] == words
@@ -103,8 +102,7 @@ def test_one_interrupt_ends_in_good_order(desk: Desk) -> None:
     """Ctrl-C: exit 130, nothing left on any node, and the same command goes on."""
     process = desk.begun()
     process.send_signal(signal.SIGINT)
-    code, said = ended(process, 20)
-    assert code == 130, said
+    told(process, 130, limit_s=20)
     assert desk.states() == [("interrupted", "INTERRUPTED")]
     assert not desk.left()
     desk.again()
@@ -117,8 +115,7 @@ def test_two_interrupts_leave_at_once_and_say_what_runs(desk: Desk) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    code, said = ended(process, 10)
-    assert code == 7, said
+    said = told(process, 7, limit_s=10)
     assert all(f"{desk.container(rank)} on vs00{rank + 1}" in said for rank in (0, 1))
     desk.again()
     assert desk.states()[-1] == ("valid", "")
@@ -131,8 +128,7 @@ def test_a_node_that_reboots_is_not_the_programs_fault(desk: Desk) -> None:
     node = desk.cluster.node(1)
     node.power_off()
     node.power_on()
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("infra-lost", "REBOOTED"), ("valid", "")]
     assert "node vs002, node_rank 1" in desk.said("outcome")[0]["message"]
     assert not desk.left()
@@ -144,8 +140,7 @@ def test_a_docker_that_restarts_is_not_the_programs_fault(desk: Desk) -> None:
     node = desk.cluster.node(1)
     node.signal("dockerd", "KILL")
     node.revive("dockerd")
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
     assert "node vs002, node_rank 1" in desk.said("outcome")[0]["message"]
     assert not desk.left()
@@ -159,8 +154,7 @@ def test_a_docker_that_takes_long_to_restart_is_waited_for(desk: Desk) -> None:
     time.sleep(20)
     assert process.poll() is None, process.communicate()[1]
     node.revive("dockerd")
-    code, said = ended(process, 120)
-    assert code == 0, said
+    told(process, limit_s=120)
     assert desk.states() == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
     assert not desk.left()
 
@@ -173,8 +167,7 @@ def test_connections_that_are_reset_cost_nothing(desk: Desk) -> None:
     first = desk.cluster.node(0)
     first.must(f"kill -KILL $({SSHD_SESSIONS})")
     wait_for(lambda: first.sh(FREE).returncode, "the lock of the node is held again", 5)
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("valid", "")]
     assert not desk.left()
 
@@ -196,7 +189,6 @@ def test_want_of_memory_is_told_as_such(desk: Desk) -> None:
     node, name = desk.cluster.node(1), desk.container(1)
     node.must(f"docker update --memory 96m --memory-swap 96m {name}")
     node.sh(f"docker exec {name} python -c 'bytearray(300 << 20)'")
-    code, said = ended(process)
-    assert code == 3, said
+    told(process, 3)
     assert desk.states() == [("failed", "OOM")]
     assert not desk.left()

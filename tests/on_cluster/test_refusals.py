@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.virtual import TRIAL, Desk, ended, rule
+from tests.commands import told
+from tests.virtual import TRIAL, Desk, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -161,8 +162,7 @@ def test_two_controllers_do_not_measure_at_once(
     assert "ERROR LOCKED node=vs[001-004]: in use by" in said
     assert f"pid {process.pid} of root on " in said
     assert "ERROR LOCKED node=vs[001-004]: in use by" in refused.stderr
-    code, said = ended(process)
-    assert code == 0, said
+    told(process)
     assert desk.states() == [("valid", "")]
 
 

@@ -13,7 +13,8 @@ import subprocess
 import pytest
 
 from tests.cluster.slurm import PREEMPTING
-from tests.login import PROGRAM, SLOW, Login, ended
+from tests.commands import ended, told
+from tests.login import PROGRAM, SLOW, Login
 from tests.spans import side_by_side, spans
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -154,8 +155,7 @@ def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
     wait_for(lambda: b"Iteration: 2 " in raw.read_bytes(), "the second iteration")
     chosen = login.run("logs", "--grep", "Iteration: 2 ")
     assert len(chosen.stdout.splitlines()) == 1, chosen.stderr
-    code, said = ended(running)
-    assert code == 0, said
+    told(running)
     assert following.communicate(timeout=PATIENCE_S)[0] == raw.read_text()
     seen = watching.communicate(timeout=PATIENCE_S)[0]
     assert watching.returncode == 0
@@ -188,8 +188,7 @@ def apart(login: Login) -> None:
 
 def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
     """With `pack: disjoint`, as steps that Slurm shows at once."""
-    code, said = ended(packed(login))
-    assert code == 0, said
+    told(packed(login))
     apart(login)
 
 
@@ -268,8 +267,7 @@ def test_a_gang_that_is_over_keeps_no_file_open(login: Login) -> None:
     first = login.cluster.node(0).must(look)
     wait_for(lambda: len(login.events("intent")) == 3 and login.steps(), "those of the last one")
     last = login.cluster.node(0).must(look)
-    code, said = ended(running)
-    assert code == 0, said
+    told(running)
     assert last == first
 
 
@@ -298,8 +296,7 @@ def test_what_a_dead_job_left_is_ended_before_the_next_gang(login: Login) -> Non
     second.must(DEAD)
     wait_for(lambda: len(login.events("intent")) == 2, "the second trial")
     assert not second.sh("pgrep -f '[s]leep 600'").stdout
-    code, said = ended(running)
-    assert code == 0, said
+    told(running)
     assert started(login) > BEFORE + 2
     login.whole(2)
     login.nothing_left()

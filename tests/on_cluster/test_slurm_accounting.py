@@ -8,7 +8,8 @@ import pytest
 
 from tests.cluster import Cluster, accounting, cluster
 from tests.cluster.slurm import lacking
-from tests.login import Login, ended
+from tests.commands import told
+from tests.login import Login
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
@@ -34,8 +35,7 @@ def test_a_job_that_the_queue_has_forgotten_is_told_by_accounting(login: Login) 
     wait_for(lambda: job not in login.slurm.jobs(), "a queue without it", limit_s=FORGOTTEN_S)
     (login.state / "slurm" / f"{job}.code").unlink()
     os.kill(first.pid, signal.SIGCONT)
-    code, said = ended(first)
-    assert code == 6, said
+    said = told(first, 6)
     assert f"ERROR SLURM-CANCELLED: job {job} ended (CANCELLED by uid 0)" in said
     login.nothing_left()
 
@@ -51,7 +51,6 @@ def test_a_controller_without_memory_and_who_cancelled_are_told(login: Login) ->
     first = login.sweeping("toy")
     job = login.running_job()
     login.slurm.ask("scancel", job)
-    code, said = ended(first)
-    assert code == 143, said
+    said = told(first, 143)
     assert f"job {job} ended in good order (CANCELLED by uid 0)" in said
     login.nothing_left()

@@ -8,9 +8,10 @@ import subprocess
 import pytest
 
 from tests.cluster.slurm import PREEMPTING, call
+from tests.commands import ended, told
 from tests.docs import running
 from tests.docs.pages import ROOT
-from tests.login import PROGRAM, Login, ended
+from tests.login import PROGRAM, Login
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
@@ -65,8 +66,7 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     job = login.running_job()
     login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:04:00")
     login.begin_again(job, "TimeLimit=01:00:00")
-    code, said = ended(running)
-    assert code == 0, said
+    said = told(running)
     assert "WALLTIME" in said
     login.whole(2)
     assert {event["state"] for event in login.events("outcome")} == {"valid"}
@@ -123,8 +123,7 @@ def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     last = record["tasks"][-1]["node"]
     login.slurm.ask("scontrol", "update", f"NodeName={last}", "State=DOWN", "Reason=test")
     try:
-        code, said = ended(running)
-        assert code == 0, said
+        said = told(running)
         login.whole(1)
         states = [(event["state"], event["code"]) for event in login.events("outcome")]
         assert states[0] == ("infra-lost", "NODE-DOWN"), (states, said)
@@ -161,8 +160,7 @@ def test_a_requeued_job_goes_on(login: Login) -> None:
     job = login.running_job()
     login.slurm.ask("scontrol", "requeue", job)
     login.begin_again(job)
-    code, said = ended(running)
-    assert code == 0, said
+    said = told(running)
     assert f"job {job} begins again" in said
     login.whole(1)
     login.nothing_left()
@@ -185,10 +183,9 @@ def test_a_preempted_job_blames_nobody_and_goes_on(
     wait_for(lambda: login.slurm.jobs()[other] == "COMPLETED", "the end of the other job")
     if requeue:
         login.begin_again(job)
-    code, said = ended(running)
-    assert code == (0 if requeue else 143), said
-    told = f"job {job} begins again" if requeue else "ended in good order (PREEMPTED)"
-    assert told in said
+    said = told(running, 0 if requeue else 143)
+    ending = f"job {job} begins again" if requeue else "ended in good order (PREEMPTED)"
+    assert ending in said
     first, *later = [(event["state"], event["code"]) for event in login.events("outcome")]
     assert first == ("infra-lost" if grace_s else "interrupted", "PREEMPTED"), said
     assert later == ([("valid", "")] if requeue else [])
@@ -203,8 +200,7 @@ def test_a_job_whose_time_is_over_ends_in_good_order(login: Login) -> None:
     first = login.sweeping("toy")
     job = login.running_job()
     login.slurm.ask("scontrol", "update", f"JobId={job}", "TimeLimit=00:01:00")
-    code, said = ended(first)
-    assert code == 143, said
+    said = told(first, 143)
     assert "ended in good order" in said
     login.nothing_left()
     assert [event["state"] for event in login.events("outcome")] == ["interrupted"]

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import ended
 from tests.first_lines import first_lines
-from tests.virtual import TRIAL, Desk, ended
+from tests.virtual import TRIAL, Desk
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.virtual import Desk, ended, outcomes, swept
+from tests.commands import ended
+from tests.virtual import Desk, outcomes, swept
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]

@@ -11,7 +11,8 @@ import pytest
 
 from tests import TESTS
 from tests.cluster import Node
-from tests.virtual import QUICK, TRIAL, Desk, ended
+from tests.commands import told
+from tests.virtual import QUICK, TRIAL, Desk
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.cluster
@@ -49,8 +50,7 @@ def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
     assert 3 <= going["iteration"] <= 40
     assert going["left_s"] >= 0
     assert said["tasks"][1]["name"] == desk.container(1)
-    code, words = ended(process)
-    assert code == 0, words
+    told(process)
     kept = [
         (desk.sweeps()[-1] / "attempts" / TRIAL / "a1" / f"r{rank}.log").read_text()
         for rank in (0, 1)
