@@ -119,6 +119,14 @@ class Voice:
             self._err.say(harmless(line))
         self.document({"exit_code": error.exit_code, "errors": error.documents()})
 
+    def gravest(self, failures: Sequence[errors.DlperfError]) -> errors.DlperfError:
+        """The gravest of these errors, to be raised; the others are printed."""
+        gravest = errors.gravest(failures)
+        for failure in failures:
+            if failure is not gravest:
+                self.line(str(failure))
+        return gravest
+
     def table(
         self,
         title: str,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import astuple
 
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Result
@@ -86,8 +87,7 @@ def _row(report: Report, result: Result) -> tuple[Cell, ...]:
 
 
 def _speedup(result: Result) -> tuple[Cell, ...]:
-    interval = result.speedup_interval
-    return (interval.low, interval.high, interval.coverage) if interval else ("",) * 3
+    return astuple(result.speedup_interval) if result.speedup_interval else ("",) * 3
 
 
 def _settings(result: Result) -> tuple[Cell, ...]:
@@ -113,12 +113,7 @@ def _numbers(result: Result) -> tuple[Cell, ...]:
     numbers = (statistics.median, statistics.mean, statistics.low, statistics.high)
     if statistics.spread is None or statistics.interval is None:
         return (*numbers, "", "", "", "")
-    low, high, coverage = (
-        statistics.interval.low,
-        statistics.interval.high,
-        statistics.interval.coverage,
-    )
-    return (*numbers, statistics.spread, low, high, coverage)
+    return (*numbers, statistics.spread, *astuple(statistics.interval))
 
 
 def _published(report: Report, result: Result) -> tuple[Cell, ...]:

@@ -80,13 +80,8 @@ def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: V
     if not requested.cluster.in_containers:
         asking = replace(asking, image=image, images=())
     site, failures = observe.observe(requested.cluster, scheduler.ask, asking)
-    failed = folded(failures)
-    if failed:
-        gravest = errors.gravest(failed)
-        for failure in failed:
-            if failure is not gravest:
-                voice.line(str(failure))
-        raise gravest
+    if failed := folded(failures):
+        raise voice.gravest(failed)
     before = requested.known.provisioned if requested.known else ()
     return replace(site, findings=(*site.findings, *_provisioned(requested)), provisioned=before)
 

@@ -18,25 +18,10 @@ from orchestrator.probes import gpu, infiniband, topology
 MOST_TEXT_BYTES = 64 << 20
 
 
-def topology_document(text: str) -> dict[str, JSON]:
-    """`nvidia-smi topo -m`."""
-    return topology.document(topology.parse(text))
-
-
-def ibstat_document(text: str) -> dict[str, JSON]:
-    """`ibstat`."""
-    return infiniband.document(infiniband.parse(text))
-
-
-def gpu_document(text: str) -> dict[str, JSON]:
-    """`nvidia-smi -q -x`."""
-    return gpu.document(gpu.parse(text))
-
-
 TEXTS: dict[str, Callable[[str], dict[str, JSON]]] = {
-    "topology": topology_document,
-    "ibstat": ibstat_document,
-    "gpu": gpu_document,
+    "topology": lambda text: topology.document(topology.parse(text)),
+    "ibstat": lambda text: infiniband.document(infiniband.parse(text)),
+    "gpu": lambda text: gpu.document(gpu.parse(text)),
 }
 
 

@@ -1,6 +1,6 @@
 """published: the published results that come with the package."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 from orchestrator import errors, words
 from orchestrator.collecting import publications
@@ -30,13 +30,7 @@ def list_published(selection: Filter, voice: Voice) -> int:
         UsageError: none does.
     """
     everything = publications.shipped()
-    results = published.selected(
-        everything,
-        selection.framework,
-        selection.model,
-        selection.precision,
-        selection.hardware,
-    )
+    results = published.selected(everything, *astuple(selection))
     if not results:
         patterns = ", ".join(f"{name} {pattern}" for name, pattern in asdict(selection).items())
         raise errors.UsageError(

@@ -120,11 +120,7 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
             else:
                 voice.line(f"ended {attempt.trial} a{attempt.number}")
     if failures:
-        gravest = errors.gravest(failures)
-        for failure in failures:
-            if failure is not gravest:
-                voice.line(str(failure))
-        raise gravest
+        raise voice.gravest(failures)
 
 
 def _end(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
