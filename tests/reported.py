@@ -14,15 +14,11 @@ from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Evidence, Measurement, Result
+from tests.seeds import RN50_AMP
 
 SHA256 = "0123456789abcdef" * 4
 PYTORCH = Layout(throughput="samples/s(PyTorch)")
-# Seed 003: the printed throughputs of three of the AMP cases, in the order of the logs' numbers.
-SEED_AMP = {
-    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
-    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
-    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
-}
+SEED_AMP = {placement: RN50_AMP[placement] for placement in ("1x1", "1x4", "4x8")}
 LOG = TrainingLog(
     runs=1,
     steps=99,

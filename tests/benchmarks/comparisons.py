@@ -11,16 +11,8 @@ from functools import cache
 
 from orchestrator.comparing import sizes, verdicts
 from orchestrator.comparing.verdicts import Samples, Verdict
+from tests.seeds import RN50_AMP
 
-# Seed 003, mixed precision, batch 256: images/s of five trials each, in the order of the logs.
-# Source: DLPerf, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/README.md.
-TRIALS = {
-    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
-    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
-    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
-    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
-    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
-}
 PAIRS = 200
 EQUAL = {"normal": 1000, "skewed": 1000, "resampled": 200}  # ties are counted one by one
 SIZES = (5, 7, 10)
@@ -61,7 +53,7 @@ def simulated(
     chance = random.Random(f"{noise.__name__} {size} {[*factors.values()]}")
     for _ in range(pairs):
         cases = []
-        for case, trials in TRIALS.items():
+        for case, trials in RN50_AMP.items():
             first = tuple(noise(chance, trials) for _ in range(size))
             factor = factors.get(case, 1.0)
             second = tuple(noise(chance, trials) * factor for _ in range(size))
@@ -76,7 +68,7 @@ def false_alarms(noise: Noise, size: int, bound: float, pairs: int) -> int:
 
 
 def found(
-    noise: Noise, size: int, pairs: int = PAIRS, slower: Iterable[str] = TRIALS
+    noise: Noise, size: int, pairs: int = PAIRS, slower: Iterable[str] = RN50_AMP
 ) -> dict[str, tuple[int, int, int]]:
     """By case: pairs in which it is called different, the same, unknown.
 
@@ -87,14 +79,14 @@ def found(
     kinds = ("different", "same", "unknown")
     return {
         case: (counts[0], counts[1], counts[2])
-        for number, case in enumerate(TRIALS)
+        for number, case in enumerate(RN50_AMP)
         for counts in [[sum(v[number].kind == kind for v in whole) for kind in kinds]]
     }
 
 
 def wrong_passes(noise: Noise, size: int, pairs: int = PAIRS) -> int:
     """Of pairs whose second sweep is just slower than 3 %, how many pass a gate of 3 % anywhere."""
-    whole = simulated(noise, size, dict.fromkeys(TRIALS, SLOWER - 1e-6), BOUND, pairs)
+    whole = simulated(noise, size, dict.fromkeys(RN50_AMP, SLOWER - 1e-6), BOUND, pairs)
     return sum(any(verdict.gate == "passed" for verdict in judged) for judged in whole)
 
 
@@ -106,7 +98,7 @@ def _logarithms(trials: tuple[float, ...]) -> tuple[float, float]:
 
 
 def _alarms() -> Iterator[str]:
-    yield f"False alarms: equal sweeps of {len(TRIALS)} cases, any of them called different"
+    yield f"False alarms: equal sweeps of {len(RN50_AMP)} cases, any of them called different"
     yield f"{'noise':<11}{'trials':>7}{'pairs':>7}{'no bound':>10}{'bound 1 %':>11}"
     for name, noise in NOISES.items():
         for size in SIZES:
@@ -128,12 +120,13 @@ def ideal(trials: tuple[float, ...], size: int) -> float:
 
 
 def _detection() -> Iterator[str]:
-    yield f"A case 3 % slower, of {len(TRIALS)} compared together, bound 1 %: how often it is found"
+    count = len(RN50_AMP)
+    yield f"A case 3 % slower, of {count} compared together, bound 1 %: how often it is found"
     yield f"{'':<14}{'all are slower':^30}{'it alone':>12}{'best':>9}{'foreseen':>11}"
     heads = "".join(f"{f'{size} trials':>10}" for size in SIZES)
     yield f"{'case':<6}{'spread':>8}{heads}{'7 trials':>12}{'7':>9}{'for 80 %':>11}"
     by_size = {size: found(normal, size) for size in SIZES}
-    for case, trials in TRIALS.items():
+    for case, trials in RN50_AMP.items():
         spread = (max(trials) - min(trials)) / statistics.median(trials)
         shares = "".join(f"{by_size[size][case][0] / PAIRS:>10.1%}" for size in SIZES)
         alone = found(normal, 7, slower=[case])[case][0] / PAIRS

@@ -9,16 +9,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from tests import commands
+from tests.seeds import RN50_AMP
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
 
 # What DLPerf's extract_pytorch_logs_time.py prints in seed 003 for each log, and its result file.
 PUBLISHED = {
-    "fp16_ngc/pytorch/1n1g": (803.69, 793.9, 803.66, 802.4, 802.9),
-    "fp16_ngc/pytorch/1n4g": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
-    "fp16_ngc/pytorch/1n8g": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
-    "amp_ngc/pytorch/2n8g": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
-    "amp_ngc/pytorch/4n8g": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+    "fp16_ngc/pytorch/1n1g": RN50_AMP["1x1"],
+    "fp16_ngc/pytorch/1n4g": RN50_AMP["1x4"],
+    "fp16_ngc/pytorch/1n8g": RN50_AMP["1x8"],
+    "amp_ngc/pytorch/2n8g": RN50_AMP["2x8"],
+    "amp_ngc/pytorch/4n8g": RN50_AMP["4x8"],
 }
 
 HEADER = (

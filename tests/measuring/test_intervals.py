@@ -9,8 +9,8 @@ import pytest
 from orchestrator.measuring import intervals, medians
 from orchestrator.model.result import Interval
 from tests.benchmarks import repeats
-from tests.measuring.test_results import SEED_AMP
 from tests.measuring.trials import results
+from tests.seeds import RN50_AMP
 
 ONE = (10.0, 10.1, 10.3, 10.6, 11.0)
 FIVE = (48.0, 50.0, 50.5, 51.0, 53.0)
@@ -49,7 +49,7 @@ def test_the_bootstrap_is_that_of_all_resamples(ours: tuple[float, ...]) -> None
 
 def test_a_speedups_interval_holds_the_speedup() -> None:
     """Seed 003: 22551.16 / 802.9 lies in it, and the 1x1 case itself has none."""
-    one, *_, largest = medians.compared(results(SEED_AMP))
+    one, *_, largest = medians.compared(results(RN50_AMP))
     assert one.speedup_interval is None
     found = largest.speedup_interval
     assert found is not None

@@ -9,21 +9,12 @@ from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Interval
 from tests.measuring.trials import backed, case, results, seed_log, trial
-
-# Seed 003, section 3: samples/s of each log, by placement and in the order of the logs' numbers,
-# as extract_pytorch_logs_time.py printed them for AMP with dynamic loss scale, batch 256.
-SEED_AMP = {
-    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
-    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
-    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
-    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
-    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
-}
+from tests.seeds import RN50_AMP
 
 
 def test_speedup_is_absent_without_the_case_of_one_rank() -> None:
     """Never 1.0: upstream's script gives 1.0 to every case where 1n1g is missing."""
-    without = {placement: values for placement, values in SEED_AMP.items() if placement != "1x1"}
+    without = {placement: values for placement, values in RN50_AMP.items() if placement != "1x1"}
     for found in medians.compared(results(without)):
         assert (found.speedup, found.efficiency) == (None, None)
 
@@ -100,7 +91,7 @@ def test_interval_is_the_tables_own(n: int, low: int, high: int, coverage: float
 
 def test_summary_of_the_seeds_largest_case_is_complete() -> None:
     """Five values: the interval is [min, max] and covers the median with 93.75 %."""
-    found = medians.summary(SEED_AMP["4x8"])
+    found = medians.summary(RN50_AMP["4x8"])
     assert (found.n, found.median, found.low, found.high) == (5, 22551.16, 22053.98, 23049.75)
     assert found.spread == (23049.75 - 22053.98) / 22551.16
     assert found.interval == Interval(22053.98, 23049.75, 0.9375)
@@ -304,5 +295,5 @@ def test_two_empty_logs_are_no_copies_of_each_other() -> None:
 @pytest.mark.parametrize("trials", [{"1x1": (800.0,)}, {"1x4": (3129.63,)}])
 def test_a_speedup_of_single_trials_has_no_interval(trials: dict[str, tuple[float, ...]]) -> None:
     """One number has no interval, so neither has its quotient."""
-    both = {"1x1": SEED_AMP["1x1"], "1x4": SEED_AMP["1x4"], **trials}
+    both = {"1x1": RN50_AMP["1x1"], "1x4": RN50_AMP["1x4"], **trials}
     assert medians.compared(results(both))[1].speedup_interval is None

@@ -16,6 +16,7 @@ from orchestrator.model.result import Result
 from orchestrator.probes import topology
 from orchestrator.workloads import Workload
 from tests.reported import PYTORCH, results, section, sweep, tables, unrun
+from tests.seeds import RN50_AMP
 
 # Seed 000, "All Results": 28 rows in the order printed.
 RN50_ONEFLOW = {
@@ -38,14 +39,6 @@ BERT_ONEFLOW_FINAL = [
     ["2", "8", "96", "2257.7", "15.07"],
     ["4", "8", "96", "4456.0", "29.75"],
 ]
-# Seed 003: the listing of its script for AMP, by the numbers of the logs.
-RN50_AMP = {
-    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
-    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
-    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
-    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
-    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
-}
 RN50_AMP_FINAL = [
     ["1", "1", "256", "802.90", "1.00"],
     ["1", "4", "256", "3137.44", "3.91"],

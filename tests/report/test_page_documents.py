@@ -10,7 +10,6 @@ from orchestrator.model.report import Report
 from orchestrator.probes import topology
 from tests.report.test_documents import (
     GPUS,
-    RN50_AMP,
     RN50_AMP_FINAL,
     RN50_FP32_FINAL,
     RN50_ONEFLOW,
@@ -21,6 +20,7 @@ from tests.report.test_documents import (
 )
 from tests.report.test_documents_gpt import GPT_CASES, GPT_RESULTS, gpt_report
 from tests.reported import results, sweep
+from tests.seeds import RN50_AMP
 
 
 def tables(found: Report) -> dict[str, list[list[str]]]:
