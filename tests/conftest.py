@@ -22,6 +22,7 @@ from tests import TESTS, commands, proc
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
+from tests.events import events
 from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.virtual import Desk
 from tests.waiting import PATIENCE_S
@@ -161,6 +162,10 @@ class Place:
         """The folder of the only sweep."""
         (found,) = (path.parent for path in self.state.glob("sweeps/*/sweep.json"))
         return found
+
+    def events(self, kind: str) -> list[Any]:
+        """Its events of one kind."""
+        return events(self.sweep(), kind)
 
     def pids(self) -> list[int]:
         """Processes of any sweep of this place, supervisors and all."""

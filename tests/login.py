@@ -17,6 +17,7 @@ import pytest
 from tests import TESTS, commands
 from tests.cluster import Cluster
 from tests.cluster.slurm import Slurm, environment
+from tests.events import events
 from tests.waiting import wait_for
 
 PROGRAM = (sys.executable, "-m", "orchestrator")
@@ -135,8 +136,7 @@ class Login:
 
     def events(self, kind: str) -> list[Any]:
         """Events of the newest sweep."""
-        lines = (self.sweep() / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        return events(self.sweep(), kind)
 
     def begin_again(self, job: str, *changes: str) -> None:
         """Have a job that is queued again begin in 3 s; Slurm would wait two minutes."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests import commands
 from tests.cluster import Cluster, Node, overlay
+from tests.events import events
 from tests.waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
@@ -153,8 +154,7 @@ class Desk:
 
     def said(self, event: str) -> list[Any]:
         """Events of one kind, of the newest sweep."""
-        lines = (self.sweeps()[-1] / "events.jsonl").read_text().splitlines()
-        return [found for found in map(json.loads, lines) if found["event"] == event]
+        return events(self.sweeps()[-1], event)
 
     def states(self) -> list[tuple[str, str]]:
         """State and code of every attempt that has an outcome, in order."""

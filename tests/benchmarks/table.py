@@ -1,6 +1,5 @@
 """The lines of a table that sets us beside peers, and how they are taken."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from subprocess import CompletedProcess
+
+from tests.events import events
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,7 @@ class Row:
 
 def between_trials_s(sweep: Path) -> list[float]:
     """Seconds from each trial of the newest sweep to the next, all that a trial costs included."""
-    lines = (sweep / "events.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
-    began = [datetime.fromisoformat(event["at"]) for event in events if event["event"] == "intent"]
+    began = [datetime.fromisoformat(event["at"]) for event in events(sweep, "intent")]
     return [(later - sooner).total_seconds() for sooner, later in pairwise(began)]
 
 

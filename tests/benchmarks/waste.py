@@ -24,6 +24,7 @@ from statistics import median
 from tests.benchmarks import peers, slow_origin, under_slurm
 from tests.benchmarks.table import Row, between_trials_s, lasting_s, must, show, spread
 from tests.cluster import Cluster, cluster
+from tests.events import events
 from tests.virtual import Desk
 
 HERE = Path(__file__).parent
@@ -133,12 +134,10 @@ def libraries() -> None:
 
 def makespan(sweep: Path) -> Row:
     """How long 28 trials of four placements took in all, beside what they need if no node waits."""
-    lines = (sweep / "events.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
     at_s = {
         (event["event"], event["trial"]): datetime.fromisoformat(event["at"]).timestamp()
-        for event in events
-        if event["event"] in ("intent", "outcome")
+        for kind in ("intent", "outcome")
+        for event in events(sweep, kind)
     }
     trials = {trial: int(trial.partition("n")[0]) for _, trial in at_s}  # how many nodes each has
     node_s = sum(

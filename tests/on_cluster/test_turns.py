@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.events import events
 from tests.virtual import QUICK, Desk
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
@@ -35,10 +36,7 @@ def test_one_playbook_takes_turns_in_two_images(prepared: Desk) -> None:
     begun, ran = [], []
     for sweep in prepared.sweeps():
         image = json.loads((sweep / "sweep.json").read_text())["plan"]["image"]
-        for line in (sweep / "events.jsonl").read_text().splitlines():
-            event = json.loads(line)
-            if event["event"] == "intent":
-                begun.append((event["at"], image))
+        begun += [(event["at"], image) for event in events(sweep, "intent")]
         outcomes = [json.loads(path.read_text()) for path in sweep.glob("logs/*/*.json")]
         assert [outcome["state"] for outcome in outcomes] == ["valid", "valid"]
         ran.append({outcome["provenance"]["image"] for outcome in outcomes})

@@ -51,9 +51,7 @@ def numbers(document: dict[str, Any]) -> dict[str, float]:
 
 
 def intents(place: Place) -> list[tuple[str, int]]:
-    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
-    said = [json.loads(line) for line in lines]
-    return [(event["trial"], event["attempt"]) for event in said if event["event"] == "intent"]
+    return [(event["trial"], event["attempt"]) for event in place.events("intent")]
 
 
 def edit(path: Path, change: Callable[[Any], object]) -> None:

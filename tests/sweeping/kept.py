@@ -15,11 +15,6 @@ while left:
 """
 
 
-def events(place: Place, kind: str) -> list[dict[str, object]]:
-    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
-    return [event for event in map(json.loads, lines) if event["event"] == kind]
-
-
 def outcome(place: Place, log: str) -> dict[str, object]:
     found = json.loads((place.sweep() / "logs" / log).with_suffix(".json").read_text())
     assert isinstance(found, dict)

@@ -9,7 +9,7 @@ import pytest
 
 from tests import SAMPLES
 from tests.conftest import Place
-from tests.sweeping.kept import FLOOD, events, outcome, running
+from tests.sweeping.kept import FLOOD, outcome, running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -63,7 +63,7 @@ def test_a_container_that_lost_its_gpus_is_tried_again(place: Place) -> None:
     """The program is not to blame: a new attempt has the GPUs again, and its number counts."""
     place.rewrite(params="params: {behaviour: detached}")
     done = place.run("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    said = [(event["state"], event["code"]) for event in events(place, "outcome")]
+    said = [(event["state"], event["code"]) for event in place.events("outcome")]
     assert said == [("infra-lost", "GPU-DETACHED"), ("valid", "")]
     assert done.returncode == 0, done.stderr
     assert place.pids() == []

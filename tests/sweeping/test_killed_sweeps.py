@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.conftest import Place
-from tests.sweeping.kept import events, outcome, running
+from tests.sweeping.kept import outcome, running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -31,9 +31,9 @@ def test_a_signal_ends_the_gang_and_the_sweep_goes_on_later(
     process.send_signal(number)
     assert process.wait(30) == code
     assert place.pids() == []
-    assert [event["state"] for event in events(place, "outcome")][-1] == "interrupted"
+    assert [event["state"] for event in place.events("outcome")][-1] == "interrupted"
     place.must("sweep", "toy")
-    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
+    valid = [event["trial"] for event in place.events("outcome") if event["state"] == "valid"]
     assert len(valid) == len(set(valid)) == 4
 
 
@@ -50,7 +50,7 @@ def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> N
     assert "ERROR LEFTOVER" in process.stderr.read()
     assert place.pids() != []
     again = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
-    wait_for(lambda: events(place, "adopted"), "the gang is adopted")
+    wait_for(lambda: place.events("adopted"), "the gang is adopted")
     again.send_signal(signal.SIGTERM)
     assert again.wait(60) == 143
     assert place.pids() == []
@@ -65,7 +65,7 @@ def test_a_gang_whose_controller_was_killed_is_adopted(place: Place) -> None:
     process.wait()
     assert place.pids() != []
     place.must("sweep", "toy", "--case", "2x2")
-    assert [event["attempt"] for event in events(place, "adopted")] == [1]
+    assert [event["attempt"] for event in place.events("adopted")] == [1]
     assert outcome(place, "2n2g/toy_b4_fp32_1.log")["attempt"] == 1
     assert place.pids() == []
 
@@ -102,7 +102,7 @@ def test_a_killed_supervisor_loses_the_attempt_and_nothing_else(place: Place) ->
     (gate,) = running(place, 1)
     os.kill(int(gate.with_suffix(".pid").read_text().split()[0]), signal.SIGKILL)
     assert process.wait(60) == 0
-    states = [event["state"] for event in events(place, "outcome")]
+    states = [event["state"] for event in place.events("outcome")]
     assert states[:2] == ["infra-lost", "valid"]
     assert place.pids() == []
 
@@ -123,7 +123,7 @@ def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) 
     foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     gate.with_suffix(".pid").write_text(f"{foreign.pid} {said[1]} {said[2]}\n")
     place.must("sweep", "toy", "--case", "1x1")
-    assert events(place, "adopted") == []
+    assert place.events("adopted") == []
     assert foreign.poll() is None
     foreign.kill()
     foreign.wait()
@@ -196,14 +196,14 @@ def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place, times: i
         kills += 1
     document = place.json("sweep", "toy", "--repeats", str(repeats))
     assert [case["trials_valid"] for case in document["cases"]] == [repeats, repeats]
-    valid = [str(event["trial"]) for event in events(place, "outcome") if event["state"] == "valid"]
+    valid = [str(event["trial"]) for event in place.events("outcome") if event["state"] == "valid"]
     names = [trial["trial"] for case in document["cases"] for trial in case["trials"]]
     assert sorted(valid) == sorted(names)
-    attempts = [(event["trial"], event["attempt"]) for event in events(place, "intent")]
+    attempts = [(event["trial"], event["attempt"]) for event in place.events("intent")]
     assert len(attempts) == len(set(attempts))
     hit = [
-        *events(place, "adopted"),
-        *(e for e in events(place, "outcome") if e["state"] != "valid"),
+        *place.events("adopted"),
+        *(e for e in place.events("outcome") if e["state"] != "valid"),
     ]
     assert hit, "no kill came while a trial ran"
     assert place.pids() == []
@@ -230,7 +230,7 @@ def test_a_case_that_settles_needs_no_more_trials_wherever_the_sweep_was_killed(
     assert states == [["valid", "valid", "not-needed", "not-needed"]] * 2
     assert [case["settled"] for case in document["cases"]] == [True, True]
     assert [trial["place"] for trial in document["canary"]["trials"]] == ["start", "middle", "end"]
-    valid = [event["trial"] for event in events(place, "outcome") if event["state"] == "valid"]
+    valid = [event["trial"] for event in place.events("outcome") if event["state"] == "valid"]
     assert len(valid) == len(set(valid)) == 7
     assert valid[0] == "canary-1n1g-toy_b4_fp32_1"
     assert valid[-1] == "canary-1n1g-toy_b4_fp32_3"

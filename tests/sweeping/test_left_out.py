@@ -26,8 +26,7 @@ def begun(place: Place) -> tuple[str, ...]:
 
 def events(place: Place, kind: str) -> list[tuple[int, str]]:
     """Attempts and what they came to."""
-    said = map(json.loads, (place.sweep() / "events.jsonl").read_text().splitlines())
-    return [(event["attempt"], event.get("state", "")) for event in said if event["event"] == kind]
+    return [(event["attempt"], event.get("state", "")) for event in place.events(kind)]
 
 
 def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Place) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Place
 from tests.sshd import Sshd, free_port
-from tests.sweeping.kept import FLOOD, events, outcome
+from tests.sweeping.kept import FLOOD, outcome
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -84,7 +84,7 @@ def swept(place: Place) -> list[tuple[object, object]]:
     """State and code of every attempt of one trial, whose sweep must end well."""
     place.must("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
     assert place.pids() == []
-    return [(event["state"], event["code"]) for event in events(place, "outcome")]
+    return [(event["state"], event["code"]) for event in place.events("outcome")]
 
 
 def test_a_connection_lost_while_a_gang_is_ended_costs_nothing(place: Place, server: Sshd) -> None:
@@ -108,7 +108,7 @@ def test_a_connection_lost_in_the_middle_of_a_log_costs_no_trial(
     assert copied, "the log was copied before its connection could be cut"
     _, said = process.communicate(timeout=90)
     assert process.returncode == 0, said
-    outcomes = [(event["state"], event["code"]) for event in events(place, "outcome")]
+    outcomes = [(event["state"], event["code"]) for event in place.events("outcome")]
     assert outcomes == [("valid", "")]
 
 

@@ -24,8 +24,7 @@ SLOW = "params: {step_s: 0.3}"
 
 def outcomes(place: Place) -> list[str]:
     """States of all attempts that have an outcome, in order."""
-    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
-    return [event["state"] for event in map(json.loads, lines) if event["event"] == "outcome"]
+    return [event["state"] for event in place.events("outcome")]
 
 
 def runs(place: Place) -> bool:

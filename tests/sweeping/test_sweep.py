@@ -13,7 +13,7 @@ import pytest
 from tests import commands
 from tests.conftest import Place
 from tests.loading import TELL, loaded
-from tests.sweeping.kept import events, outcome, running
+from tests.sweeping.kept import outcome, running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -77,11 +77,11 @@ def test_second_sweep_measures_nothing_again(place: Place) -> None:
     assert {path: path.stat().st_ino for path in files} == files  # nothing was written anew
     assert "nothing left to run; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
-    assert len(events(place, "intent")) == 4
+    assert len(place.events("intent")) == 4
     (place.sweep() / "ended.json").write_text("{}")
     asked = place.must("sweep", "toy")
     assert "no node was asked" not in asked.stderr
-    assert len(events(place, "intent")) == 4
+    assert len(place.events("intent")) == 4
     place.must("collect")
     assert (place.sweep() / "results.json").read_bytes() == before
 
@@ -97,12 +97,12 @@ def test_a_sweep_with_nothing_left_loads_nothing_that_reaches_nodes(place: Place
 def test_more_repeats_and_single_cases_extend_a_sweep(place: Place) -> None:
     """--case measures only its cases, --repeats adds trials, all in one sweep."""
     place.must("sweep", "toy", "--case", "1x1")
-    assert {event["trial"] for event in events(place, "intent")} == {
+    assert {event["trial"] for event in place.events("intent")} == {
         "1n1g-toy_b4_fp32_1",
         "1n1g-toy_b4_fp32_2",
     }
     place.must("sweep", "toy", "--repeats", "3")
-    assert len(events(place, "intent")) == 6
+    assert len(place.events("intent")) == 6
     results = json.loads((place.sweep() / "results.json").read_text())
     assert [case["trials_valid"] for case in results["cases"]] == [3, 3]
 
@@ -153,7 +153,7 @@ def test_a_taken_port_is_passed_over(place: Place) -> None:
     first = shown["plan"]["trials"][0]["port"]
     with socket.create_server(("127.0.0.1", first)):
         place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert int(str(events(place, "intent")[0]["port"])) > first
+    assert int(str(place.events("intent")[0]["port"])) > first
 
 
 def test_files_are_the_users_alone(place: Place) -> None:
@@ -224,7 +224,7 @@ def test_a_log_that_is_gone_or_edited_counts_for_nothing_and_is_measured_anew(
     assert [trial["state"] for trial in second["trials"]] == ["valid", "invalid"]
     assert second["trials"][1]["problems"][0]["code"] == "LOG-CHANGED"
     place.must("sweep", "toy")
-    assert len(events(place, "intent")) == 6
+    assert len(place.events("intent")) == 6
 
 
 def test_an_outcome_of_another_sweep_is_not_believed(place: Place) -> None:
@@ -287,5 +287,5 @@ def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:
     os.read(reader, 1)
     os.close(reader)
     assert process.wait(60) in (0, 141)
-    states = [event["state"] for event in events(place, "outcome")]
+    states = [event["state"] for event in place.events("outcome")]
     assert states == ["valid"] * 4

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.conftest import Place
+from tests.events import events
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -30,13 +31,12 @@ def lay(place: Place) -> None:
 
 def begun(place: Place) -> list[tuple[str, str]]:
     """Playbook and trial of each attempt, as they began."""
-    events = [
+    begun = [
         (event["at"], path.parent.name.partition("-")[0], event["trial"])
         for path in place.state.glob("sweeps/*/events.jsonl")
-        for event in map(json.loads, path.read_text().splitlines())
-        if event["event"] == "intent"
+        for event in events(path.parent, "intent")
     ]
-    return [(side, trial) for _, side, trial in sorted(events)]
+    return [(side, trial) for _, side, trial in sorted(begun)]
 
 
 def test_turns_change_who_begins_and_survive_a_kill(place: Place) -> None:

@@ -51,11 +51,6 @@ def misbehave(place: Place, condition: str, how: str) -> None:
     path.write_text(text.replace(call, words + call))
 
 
-def events(place: Place, kind: str) -> list[dict[str, Any]]:
-    lines = (place.sweep() / "events.jsonl").read_text().splitlines()
-    return [event for event in map(json.loads, lines) if event["event"] == kind]
-
-
 def outcomes(place: Place) -> dict[str, dict[str, Any]]:
     """By trial, the outcome that is kept."""
     found = [json.loads(path.read_text()) for path in place.sweep().glob("logs/*/*.json")]
@@ -109,9 +104,9 @@ def no_node_is_taken(place: Place) -> bool:
 
 def is_sound(place: Place) -> None:
     """No number used twice, no trial valid twice, nothing left running, no node left taken."""
-    intents = Counter((event["trial"], event["attempt"]) for event in events(place, "intent"))
+    intents = Counter((event["trial"], event["attempt"]) for event in place.events("intent"))
     assert max(intents.values()) == 1
-    valid = Counter(e["trial"] for e in events(place, "outcome") if e["state"] == "valid")
+    valid = Counter(e["trial"] for e in place.events("outcome") if e["state"] == "valid")
     assert not valid or max(valid.values()) == 1
     assert place.pids() == []
     assert no_node_is_taken(place)
@@ -122,7 +117,7 @@ def test_trials_run_side_by_side_each_once_on_nodes_of_its_own(lanes: Place) -> 
     rewrite(lanes, repeats=5, placements="1x1, 2x2")
     done = lanes.must("sweep", "toy", "--json")
     assert len(outcomes(lanes)) == 10
-    assert Counter(event["state"] for event in events(lanes, "outcome")) == {"valid": 10}
+    assert Counter(event["state"] for event in lanes.events("outcome")) == {"valid": 10}
     found = spans(lanes)
     assert most_at_once(found) == 3
     for began, ended, nodes in found:
@@ -165,7 +160,7 @@ def test_a_wide_trial_among_narrow_ones_is_not_passed_by_for_ever(lanes: Place) 
     """It needs every node, and is the first to run: the others wait for it."""
     rewrite(lanes, repeats=1, placements="1x1, 1x2, 7x1, 1x3, 1x4, 1x5")
     lanes.must("sweep", "toy", "--json")
-    order = [event["trial"].split("-")[0] for event in events(lanes, "intent")]
+    order = [event["trial"].split("-")[0] for event in lanes.events("intent")]
     assert len(order) == 6
     assert order[0] == "7n1g"
     wide = next(span for span in spans(lanes) if len(span[2]) == NODES)
@@ -186,7 +181,7 @@ def test_a_trial_that_fails_stops_no_other(lanes: Place) -> None:
     assert states == {**dict.fromkeys("13456", "valid"), "2": "infra-lost"}
     (said,) = (o["problems"] for trial, o in outcomes(lanes).items() if trial.endswith("_2"))
     assert said[0]["code"] == "PORT-BUSY"
-    ports = [event["port"] for event in events(lanes, "intent") if event["trial"].endswith("_2")]
+    ports = [event["port"] for event in lanes.events("intent") if event["trial"].endswith("_2")]
     assert len(set(ports)) == len(ports) > 1
     is_sound(lanes)
 
@@ -197,7 +192,7 @@ def test_what_cannot_be_ended_keeps_its_nodes_and_the_others_their_results(lanes
     lanes.more_env["TINY_STUCK"] = "1n2g-toy_b4_fp32_1"
     done = lanes.must("sweep", "toy", code=7)
     assert "ERROR LEFTOVER" in done.stderr
-    begun = {event["trial"] for event in events(lanes, "intent")}
+    begun = {event["trial"] for event in lanes.events("intent")}
     assert begun - {*outcomes(lanes)} == {"1n2g-toy_b4_fp32_1"}
     assert {outcome["state"] for outcome in outcomes(lanes).values()} == {"valid"}
     (seat,) = bound(lanes, "1n2g-toy_b4_fp32_1", 1)["seats"]
@@ -214,7 +209,7 @@ def test_a_trial_that_stalls_holds_up_no_other(lanes: Place) -> None:
     rewrite(lanes, repeats=8, placements="1x1", stall_s=5)
     misbehave(lanes, '"fp32_1-a1-" in task', "time.sleep(3600)")
     lanes.must("sweep", "toy", "--json")
-    ended = [(event["trial"][-1], event["code"]) for event in events(lanes, "outcome")]
+    ended = [(event["trial"][-1], event["code"]) for event in lanes.events("outcome")]
     stalled = ended.index(("1", "STALLED"))
     assert stalled >= 2
     assert outcomes(lanes)["1n1g-toy_b4_fp32_1"]["attempt"] == 2
@@ -265,11 +260,11 @@ def test_one_ctrl_c_ends_all_lanes_in_good_order(lanes: Place) -> None:
     wait_for(lambda: len(opened_trials(lanes)) == 3, "three trials run")
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
-    begun = {(event["trial"], event["attempt"]) for event in events(lanes, "intent")}
-    ended = {(event["trial"], event["attempt"]) for event in events(lanes, "outcome")}
+    begun = {(event["trial"], event["attempt"]) for event in lanes.events("intent")}
+    ended = {(event["trial"], event["attempt"]) for event in lanes.events("outcome")}
     assert begun == ended
     assert len(begun) <= 5
-    assert "interrupted" in {event["state"] for event in events(lanes, "outcome")}
+    assert "interrupted" in {event["state"] for event in lanes.events("outcome")}
     is_sound(lanes)
     lanes.more_env["TINY_LANES"] = "2"
     lanes.must("sweep", "toy", "--json")
@@ -357,9 +352,9 @@ def test_kills_at_random_moments_lose_and_double_nothing(lanes: Place) -> None:
         process.kill()
         process.wait()
     assert [case["trials_valid"] for case in lanes.json("sweep", "toy")["cases"]] == [8] * 3
-    valid = [event for event in events(lanes, "outcome") if event["state"] == "valid"]
+    valid = [event for event in lanes.events("outcome") if event["state"] == "valid"]
     assert len(valid) == 24
-    intents = [(event["trial"], event["attempt"]) for event in events(lanes, "intent")]
+    intents = [(event["trial"], event["attempt"]) for event in lanes.events("intent")]
     folders = {
         (path.parent.name, int(path.name[1:])) for path in lanes.sweep().glob("attempts/*/a*")
     }
