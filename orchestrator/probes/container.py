@@ -7,7 +7,7 @@ from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
-from orchestrator.probes.node import GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
+from orchestrator.probes.node import ADAPTERS, GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
 from orchestrator.probes.sections import Output, Section
 
 LIMITS = "limits"
@@ -43,9 +43,7 @@ def questions(node: Node) -> tuple[Section, ...]:
         selected.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
     if node.hcas:
-        selected.append(Section(IBSTAT, infiniband.PROBE.argv))
-        selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
-        selected.append(Section(OFED, ("ofed_info", "-s")))
+        selected += ADAPTERS
     return tuple(selected)
 
 

@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
 from orchestrator import errors
-from orchestrator.model.facts import JSON, DriverFacts, GpuFacts, GpuProcess
+from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe
 
@@ -75,16 +75,6 @@ def parse(text: str) -> DriverFacts:
             *(problem for _, problems in read for problem in problems),
         ),
     )
-
-
-def document(fact: DriverFacts) -> dict[str, JSON]:
-    """The JSON of ``inspect gpu``."""
-    return {
-        "driver": fact.driver,
-        "cuda": fact.cuda,
-        "gpus": [_gpu_document(gpu) for gpu in fact.gpus],
-        "problems": [asdict(problem) for problem in fact.problems],
-    }
 
 
 PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
@@ -283,12 +273,3 @@ def _repeated(gpus: Sequence[GpuFacts]) -> Iterator[Problem]:
     for uuid, times in Counter(gpu.uuid for gpu in gpus if gpu.uuid).items():
         if times > 1:
             yield Problem("REPEATED-GPU", f"{uuid}: {times} GPUs have this uuid")
-
-
-def _gpu_document(gpu: GpuFacts) -> dict[str, JSON]:
-    reasons, processes = gpu.throttle_reasons, gpu.processes
-    return {
-        **asdict(gpu),
-        "throttle_reasons": None if reasons is None else list(reasons),
-        "processes": None if processes is None else [asdict(process) for process in processes],
-    }

@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 
 from orchestrator import errors
-from orchestrator.model.facts import JSON, HcaFacts, InfinibandFacts, PortFacts
+from orchestrator.model.facts import HcaFacts, InfinibandFacts, PortFacts
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe
 
@@ -75,16 +75,6 @@ def parse(text: str) -> InfinibandFacts:
             *(problem for adapter in adapters for problem in _problems(adapter)),
         ),
     )
-
-
-def document(fact: InfinibandFacts) -> dict[str, JSON]:
-    """The JSON of ``inspect ibstat``."""
-    return {
-        "hcas": [
-            {**asdict(hca), "ports": [asdict(port) for port in hca.ports]} for hca in fact.hcas
-        ],
-        "problems": [asdict(problem) for problem in fact.problems],
-    }
 
 
 PROBE = Probe(name="infiniband", argv=("ibstat",), parse=parse)

@@ -44,6 +44,11 @@ HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", 
 GIDS = "gids"
 HEALTH = "health"
 DATA = "data."
+ADAPTERS = (
+    Section(IBSTAT, infiniband.PROBE.argv),
+    Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")),
+    Section(OFED, ("ofed_info", "-s")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
         for question in (nvlink.STATUS, nvlink.ERRORS):
             selected.append(Section(question.name, question.argv, limit_s=20))
     if node.hcas:
-        selected.append(Section(IBSTAT, infiniband.PROBE.argv))
-        selected.append(Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")))
-        selected.append(Section(OFED, ("ofed_info", "-s")))
+        selected += ADAPTERS
     ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
     if ethernet:
         selected.append(Section(GIDS, roce.argv(ethernet)))

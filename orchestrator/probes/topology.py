@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
-from orchestrator.model.facts import JSON, Topology
+from orchestrator.model.facts import Topology
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe, topology_table
 from orchestrator.probes.topology_table import GPU, LIST, WHOLE_NAME, Row
@@ -37,18 +37,6 @@ def parse(text: str) -> Topology:
     again = [Problem("SECOND-TABLE", "a second table follows; only the first is read")]
     problems = (*again[: found.others], *name_problems, *found.problems)
     return _topology(names, found.titles, found.rows, problems)
-
-
-def document(fact: Topology) -> dict[str, JSON]:
-    """The JSON of ``inspect topology``."""
-    return {
-        "gpus": list(fact.gpus),
-        "hcas": list(fact.hcas),
-        "links": {name: dict(row) for name, row in fact.links.items()},
-        "cpu_affinity": dict(fact.cpu_affinity),
-        "numa_affinity": dict(fact.numa_affinity),
-        "problems": [asdict(problem) for problem in fact.problems],
-    }
 
 
 PROBE = Probe(name="topology", argv=("nvidia-smi", "topo", "-m"), parse=parse)

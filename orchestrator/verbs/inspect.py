@@ -10,7 +10,7 @@ from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
 from orchestrator.measuring import throughputs, validity
-from orchestrator.model.facts import JSON
+from orchestrator.model.facts import JSON, DriverFacts, InfinibandFacts, Topology
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.probes import gpu, infiniband, topology
@@ -18,10 +18,11 @@ from orchestrator.probes import gpu, infiniband, topology
 MOST_TEXT_BYTES = 64 << 20
 
 
-TEXTS: dict[str, Callable[[str], dict[str, JSON]]] = {
-    "topology": lambda text: topology.document(topology.parse(text)),
-    "ibstat": lambda text: infiniband.document(infiniband.parse(text)),
-    "gpu": lambda text: gpu.document(gpu.parse(text)),
+# What is printed are the fields of a fact, by their names.
+TEXTS: dict[str, Callable[[str], Topology | InfinibandFacts | DriverFacts]] = {
+    "topology": topology.parse,
+    "ibstat": infiniband.parse,
+    "gpu": gpu.parse,
 }
 
 
@@ -34,11 +35,11 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
     with _opened(file) as content:
         raw = content.read(MOST_TEXT_BYTES)
     try:
-        document = TEXTS[kind](raw.decode(errors="replace"))
+        fact = TEXTS[kind](raw.decode(errors="replace"))
     except errors.LogError as error:
         raise _unreadable(error, file) from error
-    voice.document(document)
-    return 3 if document["problems"] else 0
+    voice.document(asdict(fact))
+    return 3 if fact.problems else 0
 
 
 def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voice: Voice) -> int:

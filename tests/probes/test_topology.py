@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 
 import tests
 from orchestrator import errors
 from orchestrator.model.facts import Topology
+from orchestrator.model.problem import Problem
 from orchestrator.probes import topology
 from tests.probes.topo import OLD_TABLE, TABLE, by_gpu, codes
 
@@ -192,7 +193,7 @@ def test_a_cut_sample_never_gives_another_value(name: str) -> None:
 def test_the_document_has_the_promised_keys() -> None:
     """`inspect topology` prints these keys in this order, as JSON."""
     text = OLD_TABLE.replace("8-15,24-31", "N/A")
-    assert json.dumps(topology.document(topology.parse(text))) == json.dumps(
+    assert json.dumps(asdict(topology.parse(text))) == json.dumps(
         {
             "gpus": ["GPU0", "GPU1"],
             "hcas": ["mlx5_0", "mlx5_1"],
@@ -207,9 +208,9 @@ def test_the_document_has_the_promised_keys() -> None:
             "problems": [],
         }
     )
-    assert topology.document(topology.parse(TABLE.replace("NV18\t X", "NV17\t X")))["problems"] == [
-        {"code": "ASYMMETRIC", "message": "GPU0 to GPU1 is NV18, but back it is NV17"}
-    ]
+    assert topology.parse(TABLE.replace("NV18\t X", "NV17\t X")).problems == (
+        Problem("ASYMMETRIC", "GPU0 to GPU1 is NV18, but back it is NV17"),
+    )
 
 
 def test_the_probe_asks_for_the_matrix() -> None:
