@@ -39,7 +39,7 @@ def partition(name: str) -> Partition:
     lines = slurm_queue.call("sinfo", "-h", "-p", name, "-r", "-o", "%D %l").split("\n")
     found = [line.split() for line in lines if line.strip()]
     if not found:
-        raise _no_partition(name)
+        raise no_partition(name, "name one of them")
     nodes = sum(int(count) for count, _ in found)
     if not nodes:
         raise errors.UnfitError(
@@ -84,10 +84,11 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
     return Completed(done.returncode, done.stdout, done.stderr)
 
 
-def _no_partition(name: str) -> errors.UnfitError:
+def no_partition(name: str, fix: str) -> errors.UnfitError:
+    """That there is none of this name, with the names of those that there are."""
     named = dict.fromkeys(slurm_queue.call("sinfo", "-h", "-o", "%R").split())
     return errors.UnfitError(
         f"there is no partition {name}; there are {', '.join(named)}",
         code="NO-PARTITION",
-        fix="name one of them",
+        fix=fix,
     )

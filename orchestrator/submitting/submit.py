@@ -12,7 +12,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import follow, jobs, script, waits
+from orchestrator.submitting import follow, jobs, one_step, script, waits
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -143,12 +143,7 @@ def _suffices(slurm: Slurm, submission: script.Submission) -> None:
         name, _, count = line.rpartition(" ")
         by_partition[name.strip()] = by_partition.get(name.strip(), 0) + int(count)
     if slurm.partition and not by_partition:
-        named = slurm_queue.call("sinfo", "-h", "-o", "%R").split()
-        raise errors.UnfitError(
-            f"there is no partition {slurm.partition}; there are {', '.join(dict.fromkeys(named))}",
-            code="NO-PARTITION",
-            fix="name one of them under slurm.partition",
-        )
+        raise one_step.no_partition(slurm.partition, "name one of them under slurm.partition")
     default = [count for name, count in by_partition.items() if slurm.partition or "*" in name]
     most = max(default, default=0)
     if most and submission.nodes > most:
