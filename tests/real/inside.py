@@ -52,8 +52,7 @@ def provisioned(nodes: Cluster, runtime: str, **env: str) -> Login:
     (login.folder / "inventory" / "queue.yaml").write_text(INVENTORY.format(runtime=runtime))
     program = login.folder / "images" / "toy" / "program.py"
     program.write_text(LOOK + program.read_text())
-    done = login.run("provision", "queue")
-    assert done.returncode == 0, done.stderr
+    login.must("provision", "queue")
     return login
 
 

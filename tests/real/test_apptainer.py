@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cluster import cluster, slurm
-from tests.login import SLOW, Login, ended
+from tests.commands import ended
+from tests.login import SLOW, Login
 from tests.real import apptainer, inside
 from tests.real.inside import LANG, as_planned, provisioned, seen, with_env
 from tests.waiting import wait_for
@@ -57,8 +58,7 @@ def test_a_sweep_runs_inside_the_image_and_is_measured(login: Login) -> None:
     """Numbers are those of the raw logs; mounts, folder and environment are those of the plan."""
     login.playbook(("1x1", "2x2"), step_s=0.02, iterations=11)
     with_env(login, "A_WORD: 'one, two'")
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy")
     login.whole(2)
     assert list(seen(login, "1n1g")) == ["vs001"]
     tasks = seen(login, "2n2g")
@@ -75,8 +75,7 @@ def test_a_programs_own_exit_status_arrives(login: Login) -> None:
     """It is told as the program's, and not as a container that did not start."""
     login.playbook(("2x1",), step_s=0.02, iterations=11)
     with_env(login, "EXIT_WITH: 1")
-    done = login.run("sweep", "toy", "--new")
-    assert done.returncode == 3, done.stderr
+    done = login.must("sweep", "toy", "--new", code=3)
     (outcome,) = [json.loads(path.read_text()) for path in login.sweep().glob("logs/*/*.json")]
     assert outcome["state"] == "failed"
     assert "exit status 1" in str(outcome["problems"])
@@ -91,15 +90,13 @@ def test_a_container_that_does_not_start_is_told_with_its_node(login: Login) -> 
     node.must("mv /dev/fuse /dev/away")
     try:
         for words in (("sweep", "toy", "--new"), ("provision", "queue")):
-            done = login.run(*words)
-            assert done.returncode == 5, done.stderr
+            done = login.must(*words, code=5)
             assert "ERROR CONTAINER-START node=vs002" in done.stderr
             assert "squashfuse_ll exited: fuse: " in done.stderr
     finally:
         node.must("mv /dev/away /dev/fuse")
     nothing_left(login)
-    done = login.run("provision", "queue")
-    assert done.returncode == 0, done.stderr
+    login.must("provision", "queue")
 
 
 def test_a_cancelled_step_leaves_nothing_and_is_measured_again(login: Login) -> None:
@@ -122,8 +119,7 @@ def test_a_controller_that_is_killed_leaves_nothing(login: Login) -> None:
     assert code != 0, said
     nothing_left(login)
     login.playbook(("2x1",), step_s=SLOW)
-    done = login.run("sweep", "toy")
-    assert done.returncode == 0, done.stderr
+    login.must("sweep", "toy")
     assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
     nothing_left(login)
 
@@ -131,8 +127,7 @@ def test_a_controller_that_is_killed_leaves_nothing(login: Login) -> None:
 def test_a_sweep_that_is_stopped_leaves_nothing(login: Login) -> None:
     """The job ends in good order; the supervisor in the container says that it was told to."""
     started = running(login)
-    stopped = login.run("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    login.must("stop")
     assert ended(started)[0] == 143
     assert [event["state"] for event in login.events("outcome")] == ["interrupted"]
     (folder,) = login.sweep().glob("attempts/*/a1")

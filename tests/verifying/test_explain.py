@@ -243,9 +243,7 @@ def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
     """Exit 3, and each problem with its code."""
     logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
     name = "of_v0.1.8_1n1g_b128_no_timestamp.txt"
-    done = place.must(
-        "explain", name, "--logs", str(logs), "--workload", "oneflow_rn50", code=3
-    )
+    done = place.must("explain", name, "--logs", str(logs), "--workload", "oneflow_rn50", code=3)
     assert "\nno number\nNO-CLOCK: line 1: iteration 20 without the time" in done.stdout
     assert "\nNO-BATCH: " in done.stdout
 
