@@ -1,12 +1,17 @@
 """What keeps a command from starting anything on the virtual cluster, named and left alone."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from tests.cluster import Node
 from tests.commands import told
 from tests.virtual import TRIAL, Desk, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
+OFED = "/run/testbed/stubs/ofed_info"
 
 
 def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
@@ -119,6 +124,37 @@ def test_a_provisioning_that_is_ended_leaves_no_container(desk: Desk) -> None:
     process.terminate()
     assert process.wait(30) == 143
     assert [node.must(probes) for node in desk.cluster.nodes] == ["", "", "", ""]
+
+
+def _replace(node: Node, program: str, script: str) -> None:
+    """Another program in the place of a node's own, until that is unmounted or the node is off."""
+    own = f"/tmp/{Path(program).name}"
+    node.must(f"printf '#!/bin/sh\\n%s\\n' '{script}' >{own} && chmod 755 {own}")
+    node.must(f"mount --bind {own} {program}")
+
+
+def test_what_containers_found_is_kept_when_a_node_dies_afterwards(desk: Desk) -> None:
+    """Exit 4 names the node; what its containers saw before is shown, and in the site's file."""
+    odd, dying = desk.cluster.node(0), desk.cluster.node(2)
+    _replace(odd, OFED, "echo MLNX_OFED_LINUX-4.6-1.0.1.1:")
+    # It begins to count the files of its data sets, and is at it until it dies.
+    dying.must("rm -f /tmp/counting")
+    _replace(dying, "/usr/bin/find", ": >/tmp/counting; exec sleep 600")
+    gone = "docker events --since 1 --until $(date +%s) -f event=destroy -f label=dlperf.probe"
+    before = {node: node.must(gone) for node in desk.cluster.nodes}
+    try:
+        process = desk.start("provision", str(desk.cluster.inventory), "--json")
+        wait_for(lambda: all(node.must(gone) != before[node] for node in before), "ended looks")
+        wait_for(lambda: dying.sh("test -e /tmp/counting").returncode == 0, "counting files")
+        dying.power_off()
+        told(process, code=4)
+    finally:
+        dying.power_off()
+        dying.power_on()
+        odd.must(f"umount {OFED}")
+    site = json.loads((desk.state / "sites" / "virtual.json").read_text())
+    found = {(finding["code"], finding["node"]) for finding in site["findings"]}
+    assert ("OFED-SKEW", "vs001") in found
 
 
 def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
