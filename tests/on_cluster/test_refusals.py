@@ -140,7 +140,8 @@ def test_what_containers_found_is_kept_when_a_node_dies_afterwards(desk: Desk) -
     # It begins to count the files of its data sets, and is at it until it dies.
     dying.must("rm -f /tmp/counting")
     _replace(dying, "/usr/bin/find", ": >/tmp/counting; exec sleep 600")
-    gone = "docker events --since 1 --until $(date +%s) -f event=destroy -f label=dlperf.probe"
+    # It gives whole seconds only, and waits for the end of this one.
+    gone = "docker events --since 1 --until $(($(date +%s) + 1)) -f event=destroy"
     before = {node: node.must(gone) for node in desk.cluster.nodes}
     try:
         process = desk.start("provision", str(desk.cluster.inventory), "--json")
