@@ -16,15 +16,11 @@ folder=$1 kept=$2 fresh=$3
 [ -e "$folder" ] || { echo 'problem missing'; exit 0; }
 umask 077
 [ -d "${kept%/*}" ] || mkdir -p "${kept%/*}" || exit 1
-work=$(mktemp -d "$kept.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 export LC_ALL=C
-{
+stamp=$({
     find -L "$folder" -maxdepth 2 -type d -printf '%P\t%T@\n'
-    find -L "$folder" -maxdepth 1 -type f -printf '%P\t%s\t%T@\n'
-} >"$work/top" || { echo 'problem unreadable'; exit 0; }
-stamp=$(sort "$work/top" | sha256sum)
+    find -L "$folder" -maxdepth 1 -type f -printf '%P\t%s\t%T@\n' || echo unreadable
+} | sort | sha256sum)
 stamp=${stamp%% *} before=
 [ ! -f "$kept" ] || read -r before <"$kept"
 if [ "$fresh" = no ] && [ "$before" = "stamp $stamp" ]; then
@@ -32,6 +28,9 @@ if [ "$fresh" = no ] && [ "$before" = "stamp $stamp" ]; then
     echo 'cached yes'
     exit 0
 fi
+work=$(mktemp -d "$kept.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 find -L "$folder" -type f -printf '%s\t%P\n' >"$work/files" || {
     echo 'problem unreadable'
     exit 0

@@ -9,20 +9,27 @@ from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts
 from orchestrator.probes.sections import Output, Section, read
 
-INFO, VERSION, BESIDE = "docker.info", "docker.version", "docker.beside"
-# One line a fact, `key value`. The engine reads CDI files, hooks and its configuration on the node.
+INFO, VERSION = "docker.info", "docker.version"
+# What the engine says of itself, on one line; then what is beside it, one line a fact, `key value`:
+# it reads CDI files, hooks and its configuration on the node. It is asked once: for each `info` it
+# starts runc and docker-init, for their versions. In JSON a path with \ & < > is not as it is.
 SCRIPT = r"""
+info=$("$@" info --format '{{json .}}')
+status=$?
+printf '%s\n' "$info"
+[ "$status" -eq 0 ] || exit "$status"
 PATH=$PATH:/usr/local/bin:/usr/bin:/usr/sbin:/sbin
-root=$("$@" info --format '{{.DockerRootDir}}' 2>/dev/null)
+root=
+case $info in *\"DockerRootDir\":\"*) root=${info#*\"DockerRootDir\":\"} root=${root%%\"*} ;; esac
+case $root in *\\*) root=$("$@" info --format '{{.DockerRootDir}}') ;; esac
 while [ -n "$root" ] && [ ! -d "$root" ] && [ "$root" != / ]; do root=$(dirname "$root"); done
-[ -z "$root" ] || printf 'free_kib %s\n' "$(df -Pk "$root" | awk 'NR == 2 {print $4}')"
+[ -z "$root" ] || df -Pk "$root" | { read -r _; read -r _ _ _ free _; echo "free_kib $free"; }
 for hook in nvidia-container-runtime-hook nvidia-container-toolkit; do
     ! command -v "$hook" >/dev/null 2>&1 || printf 'hook %s\n' "$hook"
 done
 printf 'toolkit %s\n' "$(nvidia-ctk --version 2>/dev/null | head -n 1)"
-for file in /etc/cdi/* /var/run/cdi/*; do
-    ! grep -qs 'nvidia\.com/gpu' "$file" || printf 'cdi %s\n' "$file"
-done
+cdi=$(grep -ls 'nvidia\.com/gpu' /etc/cdi/* /var/run/cdi/*)
+[ -z "$cdi" ] || echo cdi
 config=$(cat /etc/docker/daemon.json 2>/dev/null) && printf 'config read\n%s\n' "$config"
 exit 0
 """
@@ -71,32 +78,28 @@ def sections(*, sudo: bool) -> tuple[Section, ...]:
         sudo: whether the user reaches the engine through ``sudo -n`` only.
     """
     docker = ("sudo", "-n", "docker") if sudo else ("docker",)
-    as_json = ("--format", "{{json .}}")
     return (
-        Section(INFO, (*docker, "info", *as_json)),
-        Section(VERSION, (*docker, "version", *as_json)),
-        Section(BESIDE, ("sh", "-c", SCRIPT, "sh", *docker)),
+        Section(INFO, ("sh", "-c", SCRIPT, "sh", *docker)),
+        Section(VERSION, (*docker, "version", "--format", "{{json .}}")),
     )
 
 
 def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
-    """The facts in the three outputs, or the reason there are none; None if they were not asked."""
+    """The facts in both outputs, or the reason there are none; None if they were not asked."""
     if INFO not in outputs:
         return None
     silent = _refusal(outputs[INFO])
     if silent is not None:
         return silent
+    said, _, beside = outputs[INFO].out.partition("\n")
     try:
-        info = _Info.model_validate_json(outputs[INFO].out)
+        info = _Info.model_validate_json(said)
         server = _Version.model_validate_json(outputs[VERSION].out).server
     except ValidationError as error:
         return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
     if not info.server_version or info.errors or server is None or not server.api_version:
         return Silent("DOWN", "; ".join(info.errors or ()) or outputs[VERSION].message)
-    beside = outputs[BESIDE]
-    if beside.exit_code is None:
-        return Silent("HUNG", beside.message)
-    return _facts(info, server, beside.out)
+    return _facts(info, server, beside)
 
 
 def _refusal(output: Output) -> Silent | None:

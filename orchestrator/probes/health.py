@@ -14,11 +14,11 @@ say() { printf '%s\n' "$*"; }
 cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort | uniq -c |
     while read -r count name; do say governor "$name" "$count"; done
 sed -n 's/^\(SwapTotal\|SwapFree\): *\([0-9]*\) kB/\1 \2/p' /proc/meminfo
-say uptime "$(cut -d' ' -f1 /proc/uptime)"
+read -r uptime _ </proc/uptime && say uptime "$uptime"
 log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null) && [ -n "$log" ] && {
     say kernel_log
-    printf '%s\n' "$log" | grep -E 'NVRM: Xid ' | tail -n 200 | sed 's/^/kernel /'
-    printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'
+    printf '%s\n' "$log" | sed -n '/NVRM: Xid /s/^/kernel /p' | tail -n 200
+    printf '%s\n' "$log" | sed -nE '/link (is )?down$/Is/^/kernel /p' | tail -n 1000
 }
 for path in /sys/class/infiniband/*; do
     [ -d "$path/device" ] || continue

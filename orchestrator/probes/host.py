@@ -15,16 +15,16 @@ say() { printf '%s %s\n' "$1" "$2"; }
 say clock "$(date +%s.%N)"
 say hostname "$(uname -n)"
 say kernel "$(uname -sr)"
-say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
-say system "$(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"')"
-say cpu_model "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
-say cpus "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)"
+read -r boot_id </proc/sys/kernel/random/boot_id && say boot_id "$boot_id"
+say system "$(sed -n '/^PRETTY_NAME=/{s///;s/"//g;p;}' /etc/os-release 2>/dev/null)"
+say cpu_model "$(sed -n '/^model name/{s/[^:]*: *//p;q;}' /proc/cpuinfo)"
+say cpus "$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT && nproc)"
 say memory_kib "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
-say free_disk_kib "$(df -Pk "$folder" | awk 'NR == 2 {print $4}')"
-say shm_kib "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $2}')"
+df -Pk "$folder" | { read -r _; read -r _ _ _ free _; say free_disk_kib "$free"; }
+df -Pk /dev/shm 2>/dev/null | { read -r _; read -r _ size _; say shm_kib "$size"; }
 say open_files "$(ulimit -n)"
-say load "$(cut -d' ' -f1 /proc/loadavg)"
-say interfaces "$(ls /sys/class/net 2>/dev/null | tr '\n' ' ')"
+read -r load _ </proc/loadavg && say load "$load"
+say interfaces "$(cd /sys/class/net 2>/dev/null && echo *)"
 say memlock "$(ulimit -l)"
 if command -v ip >/dev/null 2>&1; then
     say told_addresses yes

@@ -15,24 +15,27 @@ from orchestrator.words import printable
 
 EVERY_PAIR = 16  # of more nodes each calls a few others
 _LISTEN_PERL = r"""
-use IO::Socket::IP; use IO::Select; $| = 1;
+use Socket qw(:DEFAULT IN6ADDR_ANY IPPROTO_IPV6 IPV6_V6ONLY); $| = 1;
 my ($port, $word) = @ARGV;
-my %with = (LocalPort => $port, Listen => 64, ReuseAddr => 1, Type => SOCK_STREAM);
-my $server = IO::Socket::IP->new(LocalHost => "::", V6Only => 0, %with)
-    || IO::Socket::IP->new(LocalHost => "0.0.0.0", %with)
+sub server {
+    my ($family, $address) = @_;
+    socket(my $made, $family, SOCK_STREAM, 0) or return;
+    setsockopt($made, SOL_SOCKET, SO_REUSEADDR, 1);
+    setsockopt($made, IPPROTO_IPV6, IPV6_V6ONLY, 0) if $family == AF_INET6;
+    return bind($made, $address) && listen($made, 64) && $made;
+}
+my $server = server(AF_INET6, pack_sockaddr_in6($port, IN6ADDR_ANY))
+    || server(AF_INET, pack_sockaddr_in($port, INADDR_ANY))
     or do { print "problem $!\n"; exit 0 };
 print "listening\n";
-my $select = IO::Select->new($server, \*STDIN);
-while (1) {
-    for my $ready ($select->can_read) {
-        if ($ready == $server) {
-            my $caller = $server->accept or next;
-            print $caller "$word\n";
-            close $caller;
-        } else {
-            exit 0 if sysread(STDIN, my $ignored, 1) < 1;
-        }
+my $both = "";
+vec($both, fileno($_), 1) = 1 for $server, \*STDIN;
+while (select(my $ready = $both, undef, undef, undef)) {
+    if (vec($ready, fileno($server), 1) && accept(my $caller, $server)) {
+        syswrite($caller, "$word\n");
+        close $caller;
     }
+    exit 0 if vec($ready, fileno(STDIN), 1) && sysread(STDIN, my $ignored, 1) < 1;
 }
 """
 _LISTEN_PYTHON = r"""

@@ -38,9 +38,9 @@ def answer(**texts: str) -> Discovered:
         "gids": "",
         "ibstat": "",
         "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
-        "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text(),
+        "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text()
+        + "free_kib 99999999\n",
         "docker.version": (SAMPLES / "docker" / "debian_20.10.24_version.json").read_text(),
-        "docker.beside": "free_kib 99999999\n",
         "sudo": "20.10.24\n",
     }
     outputs = {name: Output(0, text, "") for name, text in {**plain, **texts}.items()}
@@ -50,7 +50,7 @@ def answer(**texts: str) -> Discovered:
 def without(found: Mapping[str, Output]) -> Discovered:
     """A machine with nothing but itself; ``found`` are the answers that it gives instead."""
     absent = dict.fromkeys(
-        ("gpu", "topology", "docker.info", "docker.version", "docker.beside", "sudo"),
+        ("gpu", "topology", "docker.info", "docker.version", "sudo"),
         Output(127, "", "not found"),
     )
     empty = dict.fromkeys(("ports", "gids", "ibstat", "place"), Output(0, "", ""))

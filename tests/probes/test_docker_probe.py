@@ -1,6 +1,7 @@
 """The Docker probe: what real engines answer, and what stands beside them."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,26 +34,27 @@ BESIDE = """\
 free_kib 104857600
 hook nvidia-container-runtime-hook
 toolkit NVIDIA Container Toolkit CLI version 1.12.0
-cdi /etc/cdi/nvidia.yaml
+cdi
 config read
 {"log-driver": "json-file", "log-opts": {"max-size": "100m"}}
 """
 
 
 def parse(info: Output | str, version: str = VERSION, beside: str = BESIDE) -> object:
-    """The fact in three answers."""
+    """The fact in both answers; ``beside`` follows what the engine says."""
     return docker.parse(
         {
-            docker.INFO: Output(0, info, "") if isinstance(info, str) else info,
+            docker.INFO: Output(0, f"{info.strip()}\n{beside}", "")
+            if isinstance(info, str)
+            else info,
             docker.VERSION: Output(0, version, ""),
-            docker.BESIDE: Output(0, beside, ""),
         }
     )
 
 
 def changed(**values: object) -> str:
-    """Debian's answer with other values."""
-    return json.dumps({**json.loads(INFO), **values})
+    """Debian's answer with other values, written as Docker writes it."""
+    return json.dumps({**json.loads(INFO), **values}, separators=(",", ":"))
 
 
 def test_engine_is_read_as_it_answers() -> None:
@@ -151,26 +153,40 @@ def test_answer_that_is_no_json_of_docker_is_refused(text: str) -> None:
     assert silent.code == "UNREADABLE"
 
 
-def test_engine_that_hangs_on_the_third_question_hangs() -> None:
-    """Half of the facts are none."""
-    answers = {
-        docker.INFO: Output(0, INFO, ""),
-        docker.VERSION: Output(0, VERSION, ""),
-        docker.BESIDE: Output(None, "", ""),
-    }
-    assert docker.parse(answers) == Silent("HUNG", "")
-
-
-def test_script_looks_where_the_engine_keeps_images(tmp_path: Path) -> None:
-    """The real script with a stand-in for the client that names a folder not made yet."""
-    client = tmp_path / "docker"
-    client.write_text(f'#!/bin/sh\n[ "$1" = info ] && echo {tmp_path}/not/made\n')
+def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """The real script with a stand-in for the client."""
+    client = folder / "docker"
+    client.write_text(f"#!/bin/sh\n{script}\n")
     client.chmod(0o755)
-    (*_, beside) = docker.sections(sudo=False)
-    argv = (*beside.argv[:-1], str(client))
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
-    facts = parse(INFO, beside=done.stdout)
+    info, _ = docker.sections(sudo=False)
+    assert info.argv[-1] == "docker"
+    argv = (*info.argv[:-1], str(client))
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("name", ["not/made", "this & that/not/made"])
+def test_script_looks_where_the_engine_keeps_images(name: str, tmp_path: Path) -> None:
+    """A folder that is not made yet lies where its nearest parent does; JSON escapes some names."""
+    root = f"{tmp_path}/{name}"
+    said = changed(DockerRootDir=root).replace("&", r"\u0026")
+    done = run(f"[ \"$3\" = '{{{{json .}}}}' ] && echo '{said}' || echo '{root}'", tmp_path)
+    facts = docker.parse(
+        {docker.INFO: Output(0, done.stdout, ""), docker.VERSION: Output(0, VERSION, "")}
+    )
     assert isinstance(facts, DockerFacts)
-    assert facts.free_mib is not None
-    assert facts.free_mib > 0
-    assert beside.argv[-1] == "docker"
+    assert facts.root_dir == root
+    free_mib = shutil.disk_usage(tmp_path).free >> 20
+    assert facts.free_mib == pytest.approx(free_mib, abs=max(256, free_mib // 50))
+
+
+def test_an_engine_that_names_no_folder_has_no_known_space(tmp_path: Path) -> None:
+    """The space of another folder is not told in its place."""
+    done = run("echo '{}'", tmp_path)
+    assert done.returncode == 0
+    assert "free_kib" not in done.stdout
+
+
+def test_what_the_client_says_of_its_failure_is_the_answer(tmp_path: Path) -> None:
+    """Nothing else is looked at then; its status is the script's."""
+    done = run(f"echo '{DOWN_INFO.strip()}'; echo down >&2; exit 3", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, DOWN_INFO, "down\n")
