@@ -44,7 +44,7 @@ lowest: $(READY)
 	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt pytest
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_load.py \
 	    tests/files/test_models.py tests/transports/test_transports.py tests/transports/test_ssh*.py \
-	    tests/runtimes/test_engine.py tests/state/test_archives.py
+	    tests/runtimes/test_engine.py tests/runtimes/test_engine_versions.py tests/state/test_archives.py
 
 # Upstream's real programs on CPUs, and pyxis: of REAL_SOURCES, a folder of git repositories, else from
 # where they are published; and apptainer where there is one. It needs root on Debian, builds below

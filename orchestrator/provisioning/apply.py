@@ -1,7 +1,7 @@
 """Carries out the actions for an image: downloads, builds, loads and carrying to nodes."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,8 +57,13 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
         carry(preparing, recipe.tag, source, carried)
 
 
-def record(preparing: Preparing, recipe: ImageRecipe) -> ImageRecord:
+def record(
+    preparing: Preparing, recipe: ImageRecipe, has: Mapping[str, Mapping[str, HeldImage]]
+) -> ImageRecord:
     """The image that all nodes have now, for the site file.
+
+    Args:
+        has: as ``there`` says, after all actions.
 
     Raises:
         ImageError: IMAGE-SKEW; names the nodes that still lack it.
@@ -66,7 +71,6 @@ def record(preparing: Preparing, recipe: ImageRecipe) -> ImageRecord:
     inputs = recipe.inputs
     if recipe.tag is None or recipe.base_digest is None or inputs is None:
         raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
-    has = there(preparing.fleet, recipe.tag)
     if left := images.actions(recipe, has):
         raise _skew(recipe, left)
     (image_id,) = {images_there[recipe.tag].id for images_there in has.values()}

@@ -60,13 +60,14 @@ def findings(
     looks = _Looks()
     try:
         return _findings(fleet, records, facts, names, looks)
-    finally:  # also when interrupted, while threads still create containers
+    except BaseException:  # also when interrupted, while threads still create containers
         looks.ended.set()
         _forget(fleet)
         deadline = time.monotonic() + INSIDE_LEFT_S
         while looks.running and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             _forget(fleet)
+        raise
 
 
 def _forget(fleet: Fleet) -> None:

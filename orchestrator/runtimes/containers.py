@@ -1,5 +1,6 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
+import struct
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from orchestrator.runtimes.engine import Engine
 
 FINISHED = ("exited", "dead")
 MOST_EVENTS = 256  # what an engine remembers
+FRAME = struct.Struct(">B3xI")  # which stream, and how many bytes of it follow
+STDOUT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +172,7 @@ class Containers:
 
     def output(self, name: str) -> tuple[bytes, bytes]:
         """The standard output and the standard error of a container, separately."""
-        out: bytes = self._engine.ask(lambda client: client.logs(name, stdout=True, stderr=False))
-        err: bytes = self._engine.ask(lambda client: client.logs(name, stdout=False, stderr=True))
-        return out, err
+        return _streams(self._engine.ask(lambda client: _logged(client, name)))
 
     def restarted_since(self, container: ContainerState) -> bool:
         """Whether the engine was restarted after it had started this container.
@@ -182,6 +183,28 @@ class Containers:
         events = self._engine.ask(_events)
         started = {event.get("id") for event in events if event.get("status") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
+
+
+def _logged(client: Any, name: str) -> bytes:
+    url = client._url("/containers/{0}/logs", name)
+    answer = client._get(url, params={"stdout": 1, "stderr": 1})
+    client._raise_for_status(answer)
+    content: bytes = answer.content
+    return content
+
+
+def _streams(frames: bytes) -> tuple[bytes, bytes]:
+    """Standard output in frames of both streams, and standard error with what the engine adds.
+
+    Source: Docker's API 1.41, "Stream format" of `POST /containers/{id}/attach`.
+    """
+    out, err = bytearray(), bytearray()
+    at = 0
+    while at < len(frames):
+        stream, size = FRAME.unpack_from(frames, at)
+        at += FRAME.size + size
+        (out if stream == STDOUT else err).extend(frames[at - size : at])
+    return bytes(out), bytes(err)
 
 
 def _events(client: Any) -> list[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 import http.client
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -153,7 +153,7 @@ class Engine:
         with self._connecting:
             if not self._version:
                 first = _client(self._adapter, OLDEST_API, self.patience.answer_s)
-                self._version = self._common_version(first.version(api_version=False))
+                self._version = self._common_version(first)
             if within_s not in self._clients:
                 self._clients[within_s] = _client(self._adapter, self._version, within_s)
             return self._clients[within_s]
@@ -161,9 +161,15 @@ class Engine:
     def _dial(self) -> Stream:
         return self._transport.open((*self.command, "system", "dial-stdio"))
 
-    def _common_version(self, reported: Mapping[str, str]) -> str:
-        theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
+    def _common_version(self, client: Any) -> str:
         ours = docker.constants.DEFAULT_DOCKER_API_VERSION
+        pinged = client._get(client._url("/_ping", versioned_api=False))
+        client._raise_for_status(pinged)
+        theirs = pinged.headers.get("Api-Version", "")
+        if theirs and _number(OLDEST_API) <= _number(theirs) <= _number(ours):
+            return str(theirs)
+        reported = client.version(api_version=False)  # which starts runc, for its version
+        theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
         if _number(theirs) < _number(OLDEST_API) or _number(least) > _number(ours):
             raise errors.UnfitError(
                 f"the engine speaks API {least} to {theirs}, this program {OLDEST_API} to {ours}",

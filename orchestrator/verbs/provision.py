@@ -193,9 +193,12 @@ def _prepared(
     for name in request.images.names:
         recipe, folder = recipes.recipe(preparing, name, request.previous)
         made[name] = recipe = recipes.resolved(preparing, recipe)
-        done[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
-        apply.apply(preparing, done[name], recipe, folder)
-        records[name] = apply.record(preparing, recipe)
+        there = apply.there(fleet, recipe.tag)
+        done[name] = images.actions(recipe, there)
+        if done[name]:
+            apply.apply(preparing, done[name], recipe, folder)
+            there = apply.there(fleet, recipe.tag)
+        records[name] = apply.record(preparing, recipe, there)
     voice.rested()
     if request.images.relock or request.images.bundle:
         materials.keep_lock(preparing)

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -142,37 +141,6 @@ def test_a_restarted_engine_is_found_again() -> None:
         assert raised.value.code == "DOCKER-DOWN"
         dockerd.start()
         assert engine.facts()
-
-
-class _Ancient(socketserver.StreamRequestHandler):
-    """An engine of long ago, or of years to come: it says its versions and hangs up."""
-
-    answer = b""
-
-    def handle(self) -> None:
-        while self.rfile.readline().strip():
-            pass
-        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self.answer)}\r\n\r\n"
-        self.wfile.write(head.encode() + self.answer)
-
-
-@pytest.mark.parametrize(("least", "most"), [("1.12", "1.24"), ("9.40", "9.90")])
-def test_an_engine_too_old_or_too_new(
-    least: str, most: str, dockerd: Dockerd, tmp_path: Path
-) -> None:
-    """Both sides' versions are in the message."""
-    answer = json.dumps({"ApiVersion": most, "MinAPIVersion": least}).encode()
-    handler = type("Ancient", (_Ancient,), {"answer": answer})
-    with socketserver.ThreadingUnixStreamServer(str(tmp_path / "s"), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        command = ("docker", "-H", f"unix://{tmp_path}/s")
-        engine = dockerd.engine(command=command)
-        with pytest.raises(errors.UnfitError, match=rf"{least} to {most}, .* 1\.\d+") as raised:
-            engine.facts()
-        server.shutdown()
-        thread.join()
-    assert raised.value.code == "DOCKER-API"
 
 
 def first_blob(path: str, body: bytes) -> bool:
