@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -59,7 +59,7 @@ class Fleet:
 
     cluster: Cluster
     transports: Mapping[str, Transport]
-    engines: "Mapping[str, Engine]" = field(default_factory=dict)
+    _engines: "Callable[[], Mapping[str, Engine]]" = dict
 
     @classmethod
     def of(cls, cluster: Cluster, shared: Path | None = None) -> "Fleet":
@@ -77,10 +77,15 @@ class Fleet:
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
-        from orchestrator.runtimes.engine import Engine
+        pool = Pool(1)  # Docker's library is loaded while nodes are asked what needs none
+        loading = pool.submit(lambda: _engines_of(contained, transports))
+        pool.close()
+        return cls(cluster, transports, loading.result)
 
-        engines = {node.name: Engine(transports[node.name], sudo=node.sudo) for node in contained}
-        return cls(cluster, transports, engines)
+    @property
+    def engines(self) -> "Mapping[str, Engine]":
+        """The Docker engines, by node name; of nodes with an engine only."""
+        return self._engines()
 
     @property
     def images(self) -> "Mapping[str, Images]":
@@ -189,6 +194,14 @@ def _steps(shared: Path | None) -> Callable[[Node], Transport]:
 
     steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
     return lambda node: StepTransport(node.name, steps, shared)
+
+
+def _engines_of(
+    nodes: Sequence[Node], transports: Mapping[str, Transport]
+) -> "Mapping[str, Engine]":
+    from orchestrator.runtimes.engine import Engine
+
+    return {node.name: Engine(transports[node.name], sudo=node.sudo) for node in nodes}
 
 
 def _transport(node: Node) -> Transport:

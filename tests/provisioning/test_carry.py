@@ -70,7 +70,7 @@ def carrying(
     document = {"name": "some", "defaults": defaults, "nodes": members}
     cluster = Cluster.model_validate(document, strict=False)
     voice = Voice(as_json=True)
-    with Fleet(cluster, transports, engines) as fleet, closing(voice._err.file):
+    with Fleet(cluster, transports, lambda: engines) as fleet, closing(voice._err.file):
         for engine in engines.values():
             engine.facts()
         options = ImageOptions((), folder / "some.yaml", False, None)
