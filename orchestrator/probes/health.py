@@ -18,7 +18,7 @@ read -r uptime _ </proc/uptime && say uptime "$uptime"
 log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null) && [ -n "$log" ] && {
     say kernel_log
     printf '%s\n' "$log" | sed -n '/NVRM: Xid /s/^/kernel /p' | tail -n 200
-    printf '%s\n' "$log" | sed -nE '/link (is )?down$/Is/^/kernel /p' | tail -n 1000
+    printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'
 }
 for path in /sys/class/infiniband/*; do
     [ -d "$path/device" ] || continue
