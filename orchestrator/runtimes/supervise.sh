@@ -113,6 +113,7 @@ finish() { # STATUS
     rm -f "$@"
     exec 4<&- # not before its FIFO is gone: an observer that opened it then would wait
     [ -n "$ended" ] && write end "$bytes ${digest%% *}" && sync "$base.end" "$folder"
+    kill -TERM 0 # bash loses one that comes between its fork and what it runs then
     exit 0
 }
 

@@ -10,7 +10,7 @@ import pytest
 from tests import proc
 from tests.runtimes.test_supervisor_ends import go, supervised
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 ROUNDS = 150
 SHELLS = pytest.mark.parametrize("shell", [("sh",), ("bash", "--posix")], ids=" ".join)

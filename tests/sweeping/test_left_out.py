@@ -36,7 +36,7 @@ def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Pl
     without = place.must(*words, "--nodes", f"!{last}")
     assert f"2n2g-toy_b4_fp32_1 a1 was ended, except on {last}, left out" in without.stderr
     assert json.loads(place.run("status", "--json").stdout)["trials"] == {
-        "2n2g-toy_b4_fp32_1": "running"
+        "2n2g-toy_b4_fp32_1": "open"
     }
     whole = place.must(*words)
     assert json.loads(whole.stdout)["cases"] == json.loads(without.stdout)["cases"]
