@@ -105,10 +105,12 @@ class Fleet:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for engine in self.engines.values():
-            engine.close()
-        for transport in self.transports.values():
-            transport.close()
+        try:
+            for engine in self.engines.values():
+                engine.close()
+        finally:
+            for transport in self.transports.values():
+                transport.close()
 
     def runtime(self, name: str) -> Runtime:
         """The runtime of a node: containers where it has an engine, else plain processes."""

@@ -94,7 +94,8 @@ def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
     context = error.ctx
     if context is None:
         return None
-    if option := getattr(error, "option_name", ""):  # no version of typer has a name for its class
+    option = getattr(error, "option_name", "")
+    if option and error.format_message().startswith("No such option"):
         return "option", option, [name for one in context.command.params for name in one.opts]
     if found := _NO_COMMAND.match(error.format_message()):
         return "command", found[1], list(getattr(context.command, "commands", ()))

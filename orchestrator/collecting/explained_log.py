@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from orchestrator.collecting import explained_page
 from orchestrator.collecting.explanation import RawLine, Source, formula, raw_lines
+from orchestrator.collecting.folder import located
 from orchestrator.measuring import throughputs
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, Report
@@ -39,7 +40,7 @@ def explained(report: Report, lone: LoneLog, source: Source) -> LogExplanation:
     if lone.throughput is None:
         return LogExplanation(report, lone)
     log = lone.log
-    found = tuple(raw_lines(source.folder / lone.path, log.evidence(log.rule) or ()))
+    found = tuple(raw_lines(located(source.folder, lone.path), log.evidence(log.rule) or ()))
     batch = throughputs.global_batch_size(log)
     terms = formula(log.rule, log, batch, lone.throughput)
     return LogExplanation(report, lone, found, f"{terms} {report.unit}")
@@ -57,11 +58,11 @@ def document(found: LogExplanation) -> dict[str, JSON]:
         "logs": found.report.source,
         "case": None,
         "log": lone.path,
-        "sha256": log.sha256,
+        "sha256": log.sha256 or None,  # of what could not be read
         "unit": found.report.unit,
         "throughput": lone.throughput,
-        "rule": log.rule,
-        "window": list(log.window) if log.window else None,
+        "rule": log.rule if log.sha256 else None,
+        "window": list(log.window) if log.sha256 and log.window else None,
         "lines": [{"number": line.number, "text": line.text} for line in found.lines],
         "formula": found.formula,
         "problems": [{"code": it.code, "message": it.message} for it in lone.problems],
@@ -71,13 +72,18 @@ def document(found: LogExplanation) -> dict[str, JSON]:
 def _page(found: LogExplanation) -> Iterator[str]:
     report, lone, log = found.report, found.lone, found.lone.log
     yield explained_page.cut(f"{lone.path} of logs in {report.source}: {report.title}")
-    yield "of no case: neither its name nor its header tells the whole of one"
+    if log.sha256:
+        yield "of no case: neither its name nor its header tells the whole of one"
+    else:
+        yield "of no case: its name does not tell the whole of one, and it could not be read"
     if lone.throughput is None:
         yield "no number"
     else:
         yield f"{lone.throughput:.2f} {report.unit}, of this log alone"
     for problem in lone.problems:
         yield from explained_page.wrapped(f"{problem.code}: {problem.message}")
+    if not log.sha256:
+        return
     between = f", iterations {log.window[0]} to {log.window[1]}" if log.window else ""
     yield f"rule {log.rule}{between}; sha256 {log.sha256[:12]}"
     for line in found.lines:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.collecting import logs
+from orchestrator.collecting.folder import located
 from orchestrator.collecting.sweep import measured
+from orchestrator.disk import on_disk
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
@@ -180,7 +182,7 @@ def _baseline(report: Report, result: Result) -> Result | None:
 
 def _derivation(source: Source, trial: Measurement, case: Case) -> Derivation:
     assert trial.evidence is not None  # of a valid trial
-    path, workload = source.folder / trial.evidence.log, source.workload
+    path, workload = located(source.folder, trial.evidence.log), source.workload
     log = logs.read(path, workload, source.window)
     rule = source.rule or log.rule
     found = tuple(raw_lines(path, log.evidence(rule) or ()))
@@ -214,8 +216,12 @@ def _exact(nanoseconds: int) -> str:
 
 
 def raw_lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
-    """Lines of a raw log by their numbers."""
-    with open(path, "rb") as file:
+    """Lines of a raw log by their numbers.
+
+    Raises:
+        LocalError: LOG-RIGHTS; it cannot be read any more.
+    """
+    with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             if number in numbers:
                 yield _raw(number, line)

@@ -61,7 +61,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
-        name = _shown(path.relative_to(above))
+        name = shown(path.relative_to(above))
         if case_of_log is None:
             lone.append(_lone(name, log))
             continue
@@ -102,7 +102,7 @@ def _cases(
 
 
 def _of_campaign(folder: Path, path: Path, case: Case) -> Case:
-    campaign = _shown(Path(os.path.relpath(path.parent.parent, folder)))
+    campaign = shown(Path(os.path.relpath(path.parent.parent, folder)))
     return replace(case, params=(*case.params, ("folder", campaign)))
 
 
@@ -130,7 +130,7 @@ def _folder_report(
     folder: Path, workload: Workload, results: tuple[Result, ...], lone: Sequence[LoneLog]
 ) -> Report:
     return Report(
-        source=_shown(folder),
+        source=shown(folder),
         title=workload.title,
         experiment="",
         workload=workload.name,
@@ -214,9 +214,17 @@ def _shared_headers(
     }
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path | str) -> str:
     """A path that every report can hold, whatever bytes its name is made of."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def located(above: Path, name: str) -> Path:
+    """The log below a folder that reports call so."""
+    if (above / name).exists():
+        return above / name
+    paths = (path for path in _log_files(above) if shown(path.relative_to(above)) == name)
+    return next(paths, above / name)
 
 
 def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:

@@ -18,8 +18,8 @@ umask 077
 [ -d "${kept%/*}" ] || mkdir -p "${kept%/*}" || exit 1
 export LC_ALL=C
 stamp=$({
-    find -L "$folder" -maxdepth 2 -type d -printf '%P\t%T@\n'
-    find -L "$folder" -maxdepth 1 -type f -printf '%P\t%s\t%T@\n' || echo unreadable
+    find -L "$folder" -maxdepth 2 -type d -printf '%P\t%T@\n' &&
+        find -L "$folder" -maxdepth 1 -type f -printf '%P\t%s\t%T@\n' || echo unreadable
 } | sort | sha256sum)
 stamp=${stamp%% *} before=
 [ ! -f "$kept" ] || read -r before <"$kept"

@@ -15,7 +15,7 @@ from orchestrator.words import printable
 
 EVERY_PAIR = 16  # of more nodes each calls a few others
 _LISTEN_PERL = r"""
-use Socket qw(:DEFAULT IN6ADDR_ANY IPPROTO_IPV6 IPV6_V6ONLY); $| = 1;
+use Socket qw(:DEFAULT IN6ADDR_ANY IPPROTO_IPV6 IPV6_V6ONLY); $| = 1; $SIG{PIPE} = 'IGNORE';
 my ($port, $word) = @ARGV;
 sub server {
     my ($family, $address) = @_;
@@ -39,7 +39,7 @@ while (select(my $ready = $both, undef, undef, undef)) {
 }
 """
 _LISTEN_PYTHON = r"""
-import select, socket, sys
+import contextlib, select, socket, sys
 port, word = int(sys.argv[1]), sys.argv[2]
 try:
     server = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -52,15 +52,14 @@ print("listening", flush=True)
 while True:
     for ready in select.select([server, sys.stdin], [], [])[0]:
         if ready is server:
-            caller = server.accept()[0]
-            caller.sendall(word.encode() + b"\n")
-            caller.close()
+            with server.accept()[0] as caller, contextlib.suppress(OSError):
+                caller.sendall(word.encode() + b"\n")
         elif not sys.stdin.buffer.raw.read(1):
             sys.exit(0)
 """
 _LISTENER = r"""
 timeout "$3" perl -e "$4" "$1" "$2" 2>/dev/null
-case $? in 2 | 127) ;; *) exit ;; esac # it has no such module, or there is no perl
+case $? in 2 | 127 | 255) ;; *) exit ;; esac # no such module, or an old one; or no perl
 if python3 -c '' 2>/dev/null; then exec timeout "$3" python3 -c "$5" "$1" "$2"; fi
 echo no-tool
 """

@@ -1,5 +1,6 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
+import http.client
 import struct
 from collections.abc import Mapping
 from contextlib import closing
@@ -172,7 +173,7 @@ class Containers:
 
     def output(self, name: str) -> tuple[bytes, bytes]:
         """The standard output and the standard error of a container, separately."""
-        return _streams(self._engine.ask(lambda client: _logged(client, name)))
+        return self._engine.ask(lambda client: streams(_logged(client, name)))
 
     def restarted_since(self, container: ContainerState) -> bool:
         """Whether the engine was restarted after it had started this container.
@@ -193,17 +194,22 @@ def _logged(client: Any, name: str) -> bytes:
     return content
 
 
-def _streams(frames: bytes) -> tuple[bytes, bytes]:
+def streams(frames: bytes) -> tuple[bytes, bytes]:
     """Standard output in frames of both streams, and standard error with what the engine adds.
 
     Source: Docker's API 1.41, "Stream format" of `POST /containers/{id}/attach`.
+
+    Raises:
+        IncompleteRead: they end within a frame.
     """
     out, err = bytearray(), bytearray()
-    at = 0
-    while at < len(frames):
-        stream, size = FRAME.unpack_from(frames, at)
-        at += FRAME.size + size
-        (out if stream == STDOUT else err).extend(frames[at - size : at])
+    rest = memoryview(frames)
+    while rest:
+        stream, size = FRAME.unpack_from(rest) if len(rest) >= FRAME.size else (0, len(rest))
+        frame, rest = rest[FRAME.size : FRAME.size + size], rest[FRAME.size + size :]
+        if len(frame) < size:
+            raise http.client.IncompleteRead(frames)
+        (out if stream == STDOUT else err).extend(frame)
     return bytes(out), bytes(err)
 
 

@@ -88,6 +88,20 @@ class Lock:
         gone = holder and processes.is_here(holder.process) and not processes.runs(holder.process)
         return None if gone else holder
 
+    def held_by(self) -> Holder | None:
+        """Who holds it; of a process of another machine the file system is asked, by flock.
+
+        A process that ended without a word, as with its machine, left its name in the file. What
+        cannot be asked counts as held.
+        """
+        holder = self.holder()
+        if holder is None or processes.is_here(holder.process):
+            return holder
+        with contextlib.suppress(OSError), open(self._path, "rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return None
+        return holder
+
     def _opened(self) -> int:
         make_folder(self._path.parent)
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -98,16 +112,21 @@ class Lock:
             os.pwrite(self._handle, record, 0)
 
     def _take(self) -> None:
-        """A holder that has not written its name yet is looked for again, for ``PATIENCE_S``."""
+        """A holder that has not written its name yet is looked for again, for ``PATIENCE_S``.
+
+        So is one whose name is there: it may be of before, and another only asks, by flock.
+        """
         deadline = time.monotonic() + PATIENCE_S
+        before = None
         while True:
             try:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
                 holder = self.holder()
-                if holder is not None or time.monotonic() > deadline:
+                if (holder is not None and holder == before) or time.monotonic() > deadline:
                     raise refused(self._resource, holder) from None
+                before = holder
             time.sleep(AGAIN_S)
 
 

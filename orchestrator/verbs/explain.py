@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.collecting import explained_log, explained_page, explanation
 from orchestrator.collecting.explanation import Explanation, Source
-from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.folder import report_on, shown
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
@@ -32,6 +32,7 @@ def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int
     report = report_on(folder, reading)
     above = folder if folder.is_dir() else folder.parent
     source = Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
+    case = shown(case)
     lone = explained_log.named(report, case)
     if lone is None:
         return _show(explanation.of_logs(report, source, case), voice)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.fleet import folded
+from orchestrator.fleet import Answer, folded
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
@@ -54,9 +54,9 @@ class _Look:
     def at(cls, running: Running) -> "_Look":
         """It now; a controller that begins or ends meanwhile counts as there."""
         lock = running.sweep.lock()
-        before = lock.holder()
+        before = lock.held_by()
         rows, going, failures = _rows(running)
-        holder = before or lock.holder()
+        holder = before or lock.held_by()
         states = running.states(controlled=holder is not None)
         return cls(running, holder, states, rows, going, failures)
 
@@ -192,7 +192,7 @@ def _rows(
         for attempt in open_attempts:
             answers = scheduler.seen(attempt)
             failures += [answer.error for answer in answers if answer.error]
-            own = [_row(attempt, answer.node, answer.value) for answer in answers]
+            own = [_row(attempt, answer) for answer in answers]
             rows += own
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
@@ -213,8 +213,11 @@ def _rows(
     return rows, going, failures
 
 
-def _row(attempt: Attempt, node: str, seen: Seen | None) -> _TaskRow:
+def _row(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
+    """A task; what says why it could not begin goes on no more than one that was lost."""
+    node = answer.node
     (task,) = (task for task in attempt.tasks if task.node == node)
-    seen = seen or Seen("unreachable", 0)
+    refused = isinstance(answer.error, errors.UnfitError)
+    seen = answer.value or Seen("lost" if refused else "unreachable", 0)
     rank, name = task.node_rank, attempt.token(task)
     return _TaskRow(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)

@@ -104,6 +104,10 @@ def test_a_group_without_a_command_shows_its_commands(place: Place) -> None:
             ("sweep", "--repeat"),
             "ERROR USAGE: No such option '--repeat'. Fix: did you mean '--repeats'?",
         ),
+        (
+            ("logs", "--sweep"),
+            "ERROR USAGE: Option '--sweep' requires an argument. Fix: see dlperf-orch --help.",
+        ),
         (("--versoin",), "ERROR USAGE: No such option '--versoin'. Fix: did you mean '--version'?"),
     ],
 )

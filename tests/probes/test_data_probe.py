@@ -3,6 +3,8 @@
 import hashlib
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.site import DataDigest
 from orchestrator.probes import data
+from tests.commands import checked, run
 
 DIGEST = "4ed83a6ff0427e79992f2b23ccdc0164ee289e07110050530668db10dd8c66cb"
 ANSWER = f"stamp 1\ndigest {DIGEST}\nfiles 3\nsize_bytes 12\nend\n"
@@ -29,6 +32,14 @@ def write(folder: Path, **files: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return folder
+
+
+@pytest.fixture
+def anybodys() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def test_digest_is_over_sizes_and_names_of_all_files(tmp_path: Path) -> None:
@@ -56,6 +67,27 @@ def test_answer_is_kept_until_a_folder_changes(tmp_path: Path) -> None:
     assert not look(one, tmp_path / "kept").cached
     assert (tmp_path / "kept" / "data").stat().st_mode & 0o777 == 0o700
     assert len(list((tmp_path / "kept" / "data").iterdir())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as somebody else")
+def test_a_kept_answer_does_not_stand_for_what_cannot_be_read(anybodys: Path) -> None:
+    """A folder that lost its rights, or whose disk fails, changes no time."""
+    one = write(anybodys / "one", train__1="xy")
+    (anybodys / "kept").mkdir()
+    for path in (one, one / "train", anybodys / "kept"):
+        os.chown(path, 65534, 65534)
+
+    def seen() -> str:
+        probe = data.probe(str(one), str(anybodys / "kept"), fresh=False)
+        words = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *probe.argv)
+        return checked(run(words)).stdout
+
+    assert "files 1\n" in seen()
+    assert "cached yes" in seen()
+    (one / "train").chmod(0)
+    assert seen() == "problem unreadable\n"
+    (one / "train").chmod(0o755)
+    assert "cached yes" in seen()
 
 
 def test_data_set_without_training_folder_has_no_such_count(tmp_path: Path) -> None:

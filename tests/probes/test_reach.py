@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import struct
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -72,6 +73,15 @@ def test_listener_is_reached_again_and_again(
     """Whatever tool the nodes have; and the listener ends when its input does."""
     env = only(tmp_path_factory.mktemp("caller"), tool)
     assert [call(listener, env=env) for _ in range(3)] == [Heard("open")] * 3
+
+
+def test_callers_that_hurry_away_end_no_listener(listener: int) -> None:
+    """As a scanner of ports, or a caller whose time is over: the next one is heard."""
+    for _ in range(300):
+        with socket.create_connection(("127.0.0.1", listener)) as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            caller.shutdown(socket.SHUT_WR)
+    assert call(listener) == Heard("open")
 
 
 def test_port_that_nobody_holds_is_not_reached() -> None:

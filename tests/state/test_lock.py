@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator import errors, processes
 from orchestrator.model.process import Holder
-from orchestrator.state.lock import Lock, MachineLock, own
+from orchestrator.state.lock import AGAIN_S, Lock, MachineLock, own
 from tests import ROOT
 
 
@@ -119,6 +119,36 @@ def test_a_holder_that_has_not_written_its_name_yet_is_waited_for(tmp_path: Path
         with pytest.raises(errors.StoreError, match=f"in use by pid {os.getpid()} of "):
             lock.__enter__()
         writer.join()
+
+
+def test_a_holder_on_another_machine_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    """Its name stays in the file where its machine went down; while it holds, it is named."""
+    path = tmp_path / "lock"
+    there = Holder(replace(processes.me(), host="elsewhere"), "root", "today", str(tmp_path))
+    path.write_text(f"{there.record()}\n")
+    lock = Lock(path, "this", tmp_path)
+    assert lock.held_by() is None
+    with open(path, "r+") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert lock.held_by() == there
+    with lock:
+        holder = lock.held_by()
+        assert holder is not None
+        assert holder.process == processes.me()
+
+
+def test_who_only_asks_by_flock_keeps_nobody_from_taking_the_lock(tmp_path: Path) -> None:
+    """The name of a holder before, on another machine, is not told as of one who holds it."""
+    path = tmp_path / "lock"
+    there = Holder(replace(processes.me(), host="elsewhere"), "root", "today", str(tmp_path))
+    path.write_text(f"{there.record()}\n")
+    with open(path, "r+") as asking:
+        fcntl.flock(asking, fcntl.LOCK_EX)
+        done = threading.Timer(AGAIN_S / 2, fcntl.flock, (asking, fcntl.LOCK_UN))
+        done.start()
+        with Lock(path, "this", tmp_path):
+            pass
+        done.join()
 
 
 def test_sigterm_reaches_that_process_and_no_other() -> None:

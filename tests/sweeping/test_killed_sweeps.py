@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -89,6 +90,10 @@ def test_status_after_a_kill_says_what_is_open_and_what_goes_on(place: Place) ->
     assert (last["controller"], last["trials"]) == (None, {"2n2g-toy_b4_fp32_1": "open"})
     assert {task["phase"] for task in last["tasks"]} == {"ended"}
     assert last["continue"] == command
+    # The same of a controller whose machine went down: its name stays in the file.
+    (lock,) = place.state.glob("sweeps/*/lock")
+    lock.write_text(lock.read_text().replace(socket.gethostname(), "elsewhere"))
+    assert json.loads(place.run("status", "--watch", "--json").stdout)["continue"] == command
     assert place.run(*again).returncode == 0
     done = json.loads(place.run("status", "--json").stdout)
     assert (done["trials"], done["continue"]) == ({"2n2g-toy_b4_fp32_1": "valid"}, None)

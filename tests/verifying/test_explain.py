@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import os
 import re
 import shlex
 from dataclasses import replace
@@ -237,6 +238,28 @@ def test_a_log_of_no_case_is_explained_by_its_name(place: Place) -> None:
     )
     assert (found["throughput"], found["sha256"]) == (collected["throughput"], collected["sha256"])
     assert [line["number"] for line in found["lines"]] == collected["lines"]
+
+
+def test_a_log_of_no_case_may_have_any_name_and_need_not_be_there(
+    place: Place, tmp_path: Path
+) -> None:
+    """Bytes that are no UTF-8, typed as they are or as they are shown; a link to nothing."""
+    name = "of_2n8g_b128_with_timestamp_excerpt.txt"
+    raw = (ROOT / "tests/samples" / "logs-oneflow-rn50" / name).read_bytes()
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / os.fsdecode(b"b\xff.log")).write_bytes(raw)
+    (folder / "gone.log").symlink_to("nothing")
+    words = ("--logs", str(folder), "--workload", "oneflow_rn50")
+    for typed in (os.fsdecode(b"b\xff.log"), r"b\xff.log"):
+        assert (
+            "5915.65 images/s, of this log alone\n" in place.must("explain", typed, *words).stdout
+        )
+    page = place.run("explain", "gone.log", *words).stdout
+    assert "of no case: its name does not tell the whole of one, and it could not be read\n" in page
+    assert "sha256" not in page
+    found = json.loads(place.run("explain", "gone.log", *words, "--json").stdout)
+    assert (found["sha256"], found["rule"], found["window"]) == (None, None, None)
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
