@@ -18,6 +18,7 @@ from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
+RACES = 100
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
 BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
@@ -49,6 +50,18 @@ def _make_folder(path: Path) -> None:
     if not path.is_dir():
         _make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _created(path: Path) -> int:
+    """The descriptor of a new file, with the folders above it.
+
+    Who forgets an attempt beside it removes folders that are empty, those just made among them.
+    """
+    for _ in range(RACES):
+        with contextlib.suppress(FileNotFoundError):
+            _make_folder(path.parent)
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
 class LocalTransport:
@@ -98,8 +111,7 @@ class LocalTransport:
         target = Path(path)
         aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
-            _make_folder(target.parent)
-            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with open(_created(aside), "wb") as file:
                 file.write(content)
             aside.rename(target)
         except OSError as error:

@@ -1,5 +1,6 @@
 """The contract of a transport, run against every implementation."""
 
+import contextlib
 import os
 import threading
 import time
@@ -281,3 +282,34 @@ def test_a_closed_transport_leaves_commands_alone(transport: Transport, tmp_path
     while not (tmp_path / "done").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert (tmp_path / "done").exists()
+
+
+def test_folders_that_others_remove_meanwhile_are_made_again(tmp_path: Path) -> None:
+    """As of an attempt beside it that is forgotten: empty folders above it go."""
+    transport, over = LocalTransport("here"), threading.Event()
+    attempts = tmp_path / "sweep" / "attempts"
+
+    def forget() -> None:
+        while not over.is_set():
+            for folder in (attempts / "other", attempts, attempts.parent):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    thread = threading.Thread(target=forget)
+    thread.start()
+    try:
+        for number in range(500):
+            path = attempts / "one" / f"a{number}" / "task"
+            transport.put(b"it", str(path))
+            path.unlink()
+            for folder in (path.parent, path.parent.parent):
+                folder.rmdir()
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_folder_that_cannot_be_made_is_told() -> None:
+    """The kernel's own file systems say that nothing is there, again and again."""
+    with pytest.raises(errors.LocalError, match="cannot write /proc/none/file: No such file"):
+        LocalTransport("here").put(b"it", "/proc/none/file")
