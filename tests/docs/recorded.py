@@ -1,6 +1,7 @@
 """Logs that were really recorded, laid out as DLPerf lays out a benchmark's logs."""
 
 import shutil
+import sys
 from pathlib import Path
 
 from tests.docs.pages import ROOT
@@ -24,3 +25,7 @@ def lay(folder: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLES / f"paddleperf_{sample}.txt", folder / name)
     return folder
+
+
+if __name__ == "__main__":
+    lay(Path(sys.argv[1]))
