@@ -204,7 +204,7 @@ def streams(frames: bytes) -> tuple[bytes, bytes]:
     """
     out, err = bytearray(), bytearray()
     rest = memoryview(frames)
-    while rest:
+    while rest:  # too short for a head: as one whose bytes are not there
         stream, size = FRAME.unpack_from(rest) if len(rest) >= FRAME.size else (0, len(rest))
         frame, rest = rest[FRAME.size : FRAME.size + size], rest[FRAME.size + size :]
         if len(frame) < size:

@@ -18,7 +18,7 @@ from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
-RACES = 100
+RACES = 100  # that are lost to who removes the folders before a file is in them
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
 BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
