@@ -4,10 +4,12 @@ import contextlib
 import errno
 import io
 import os
+import random
 import secrets
 import socket
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from orchestrator.words import limit
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
 RACES = 100  # that are lost to who removes the folders before a file is in them
+BETWEEN_RACES_S = 1e-3  # at most, and by chance: two that race in step would do so for ever
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
 BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
@@ -57,11 +60,16 @@ def _created(path: Path) -> int:
 
     Who forgets an attempt beside it removes folders that are empty, those just made among them.
     """
-    for _ in range(RACES):
-        with contextlib.suppress(FileNotFoundError):
+    lost = 0
+    while True:
+        try:
             _make_folder(path.parent)
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        except (FileNotFoundError, FileExistsError):  # one of the folders just went
+            lost += 1
+            if lost == RACES:
+                raise
+            time.sleep(BETWEEN_RACES_S * random.random())
 
 
 class LocalTransport:
