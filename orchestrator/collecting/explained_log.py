@@ -40,7 +40,8 @@ def explained(report: Report, lone: LoneLog, source: Source) -> LogExplanation:
     if lone.throughput is None:
         return LogExplanation(report, lone)
     log = lone.log
-    found = tuple(raw_lines(located(source.folder, lone.path), log.evidence(log.rule) or ()))
+    path = located(source.folder, lone.path)
+    found = raw_lines(path, log.evidence(log.rule) or (), log.sha256)
     batch = throughputs.global_batch_size(log)
     terms = formula(log.rule, log, batch, lone.throughput)
     return LogExplanation(report, lone, found, f"{terms} {report.unit}")

@@ -1,7 +1,8 @@
 """How the number of one case came to be, gathered from a sweep's records and raw logs."""
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -185,7 +186,7 @@ def _derivation(source: Source, trial: Measurement, case: Case) -> Derivation:
     path, workload = located(source.folder, trial.evidence.log), source.workload
     log = logs.read(path, workload, source.window)
     rule = source.rule or log.rule
-    found = tuple(raw_lines(path, log.evidence(rule) or ()))
+    found = raw_lines(path, log.evidence(rule) or (), trial.evidence.sha256)
     terms = formula(rule, log, case.global_batch_size, trial.throughput or 0)
     return Derivation(trial, rule, log.window, found, f"{terms} {workload.unit}")
 
@@ -215,16 +216,28 @@ def _exact(nanoseconds: int) -> str:
     return str(seconds) if whole.denominator == 1 else f"{seconds}.{rest:09}".rstrip("0")
 
 
-def raw_lines(path: Path, numbers: Sequence[int]) -> Iterator[RawLine]:
+def raw_lines(path: Path, numbers: Sequence[int], sha256: str) -> tuple[RawLine, ...]:
     """Lines of a raw log by their numbers.
 
+    Args:
+        sha256: of the log that the number was taken from.
+
     Raises:
-        LocalError: LOG-RIGHTS; it cannot be read any more.
+        LocalError: LOG-RIGHTS, it cannot be read any more; LOG-CHANGED, it is not that log.
     """
+    digest, found = hashlib.sha256(), []
     with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
+            digest.update(line)
             if number in numbers:
-                yield _raw(number, line)
+                found.append(_raw(number, line))
+    if digest.hexdigest() != sha256:
+        raise errors.LocalError(
+            f"{path} changed while its number was explained",
+            code="LOG-CHANGED",
+            fix="run the command again",
+        )
+    return tuple(found)
 
 
 def _raw(number: int, line: bytes) -> RawLine:

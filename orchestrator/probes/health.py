@@ -15,7 +15,10 @@ cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sor
     while read -r count name; do say governor "$name" "$count"; done
 sed -n 's/^\(SwapTotal\|SwapFree\): *\([0-9]*\) kB/\1 \2/p' /proc/meminfo
 read -r uptime _ </proc/uptime && say uptime "$uptime"
-log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null) && [ -n "$log" ] && {
+# A printf that is a program of its own, as of mksh, is given no log of 128 KiB.
+[ "$(command -v printf)" = printf ] &&
+    { log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null); } &&
+    [ -n "$log" ] && {
     say kernel_log
     printf '%s\n' "$log" | sed -n '/NVRM: Xid /s/^/kernel /p' | tail -n 200
     printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'

@@ -67,22 +67,32 @@ def test_the_script_runs_on_this_machine() -> None:
         assert done.stderr == ""
 
 
-def logged(name: str, folder: Path) -> HealthFacts:
-    """What the script makes of a recorded log of a kernel, by a stand-in for dmesg."""
+def logged(log: Path, folder: Path, *shell: str) -> HealthFacts:
+    """What the script makes of a kernel's log, by a stand-in for dmesg."""
     dmesg = folder / "dmesg"
-    dmesg.write_text(f"#!/bin/sh\nexec cat {FOLDER / name}\n")
+    dmesg.write_text(f"#!/bin/sh\nexec cat {log}\n")
     dmesg.chmod(0o755)
     probe = health.probe(sudo=False)
     env = {"PATH": f"{folder}:/usr/bin:/bin"}
     done = subprocess.run(
-        probe.argv, env=env, capture_output=True, text=True, check=True, timeout=60
+        shell or probe.argv, env=env, capture_output=True, text=True, check=True, timeout=60
     )
     return probe.parse(done.stdout)
 
 
+def test_a_long_log_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Longer than a program may be given as an argument; a shell may have no printf of its own."""
+    log = tmp_path / "log"
+    xid = "[    1.000000] NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n"
+    log.write_text(xid + "[    2.000000] usb 1-1: new device\n" * 10_000)
+    assert len(logged(log, tmp_path).xids or ()) == 1
+    without = ("bash", "-c", f"enable -n printf\n{health.SCRIPT}", "sh", "")
+    assert logged(log, tmp_path, *without).xids is None
+
+
 def test_links_that_went_down_are_read_in_the_words_of_their_drivers(tmp_path: Path) -> None:
     """Interfaces and adapters; what a bond says of it is no second time."""
-    facts = logged("kernel_link_downs.txt", tmp_path)
+    facts = logged(FOLDER / "kernel_link_downs.txt", tmp_path)
     assert facts.link_downs is not None
     names = ("enp1s0f0np0", "enp1s0f1np1", "enp11s0f1np1", "mlx5_0", "eth0", "eth5", "lan2")
     assert tuple(down.name for down in facts.link_downs) == names
@@ -92,7 +102,7 @@ def test_links_that_went_down_are_read_in_the_words_of_their_drivers(tmp_path: P
 
 def test_every_time_that_a_link_went_down_counts(tmp_path: Path) -> None:
     """The recorded link did so five times within 35 minutes, and came up again each time."""
-    downs = logged("kwrt_r8125_link_downs.txt", tmp_path).link_downs
+    downs = logged(FOLDER / "kwrt_r8125_link_downs.txt", tmp_path).link_downs
     assert downs is not None
     assert [down.name for down in downs] == ["eth2"] * 5
     assert downs[0].age_s - downs[-1].age_s == pytest.approx(237485.098007 - 235389.042986)

@@ -15,10 +15,12 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.collecting import explained_page, explanation
+from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.logs import Reading
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests import ROOT
-from tests.collecting.pytorch_logs import run_of
+from tests.collecting.pytorch_logs import keep, run_of
 from tests.conftest import Place
 from tests.verifying import sweeps
 
@@ -260,6 +262,19 @@ def test_a_log_of_no_case_may_have_any_name_and_need_not_be_there(
     assert "sha256" not in page
     found = json.loads(place.run("explain", "gone.log", *words, "--json").stdout)
     assert (found["sha256"], found["rule"], found["window"]) == (None, None, None)
+
+
+def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
+    """Logs that grow between the two readings: no line of another log stands beside a number."""
+    keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
+    reading = Reading("ngc_pytorch_rn50", (25, 125), None)
+    report = report_on(tmp_path, reading)
+    source = explanation.Source(tmp_path, reading.resolved(), reading.window, None)
+    assert explanation.of_logs(report, source, "1x1").derivations
+    for log in tmp_path.rglob("*.log"):
+        log.write_bytes(b"one more\n" + log.read_bytes())
+    with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
+        explanation.of_logs(report, source, "1x1")
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
