@@ -4,6 +4,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,20 @@ def test_node_without_any_tool_proves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)
     assert reach.listening(done.stdout) == Heard("unproven", "neither perl nor python3")
     assert call(29500, env=env) == Heard("unproven", "none of bash, perl and python3")
+
+
+def test_a_perl_too_old_leaves_it_to_python(tmp_path: Path) -> None:
+    """Its Socket knows no IPv6, as before 5.16, and Perl's exit code is that of a failed `use`."""
+    old = "package Socket; use Exporter 'import'; our @EXPORT = qw(AF_INET); 1;"
+    (tmp_path / "Socket.pm").write_text(old)
+    with socket.create_server(("", 0)) as server:
+        argv = reach.listener(server.getsockname()[1], WORD, seconds=5)
+        env = {"PERL5LIB": str(tmp_path), **only(tmp_path, "perl")}
+        alone = commands.run(argv, env=env, timeout_s=30)
+        (tmp_path / "python3").symlink_to(sys.executable)
+        beside = commands.run(argv, env=env, timeout_s=30)
+    assert reach.listening(alone.stdout) == Heard("unproven", "neither perl nor python3")
+    assert reach.listening(beside.stdout) == Heard("busy", "the port is in use")
 
 
 @pytest.mark.parametrize(
