@@ -7,6 +7,7 @@ from orchestrator import errors, nodeset
 from orchestrator.schedulers import slurm_queue
 
 MOST_NODES = 100_000
+UNNAMED = "allocation"  # what slurmdbd calls a job for a while whose end reached it first
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
 _BETWEEN = re.compile(r",(?![^\[]*\])")
@@ -54,7 +55,8 @@ def recorded(job: slurm_queue.Job) -> str:
     except (errors.UnfitError, errors.LocalError):
         return ""
     states = dict(line.partition("|")[::-2] for line in said.splitlines())
-    state = states.get(job.name, "")  # ids are given anew where slurmctld has lost its state
+    # Ids are given anew where slurmctld has lost its state.
+    state = states.get(job.name) or states.get(UNNAMED, "")
     return state if state.partition(" ")[0] in slurm_queue.ENDED else ""
 
 
