@@ -4,12 +4,10 @@ import contextlib
 import errno
 import io
 import os
-import random
 import secrets
 import socket
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from orchestrator.words import limit
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
 RACES = 100  # that are lost to who removes the folders before a file is in them
-BETWEEN_RACES_S = 1e-3  # at most, and by chance: two that race in step would do so for ever
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
 BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
@@ -69,7 +66,6 @@ def _created(path: Path) -> int:
             lost += 1
             if lost == RACES:
                 raise
-            time.sleep(BETWEEN_RACES_S * random.random())
 
 
 class LocalTransport:
