@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, whole
+from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, needs, whole
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -70,6 +70,7 @@ def compare(
     nodes: Nodes = None,
 ) -> int:
     """Compare two sweeps. Different, the same, or too few trials to tell."""
+    needs("--interleave", interleave, inventory=inventory, repeats=repeats, nodes=nodes)
     from orchestrator.sweeping.caller import Caller
     from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb

@@ -145,6 +145,23 @@ LogWorkload = Annotated[
 LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")]
 
 
+def needs(partner: str, given: bool, **options: object) -> None:
+    """Refuse options that mean nothing without another.
+
+    Args:
+        partner: that other one, as it is typed.
+        given: whether it was.
+        options: by their names in Python, what was given for each; nothing, or false, if it was
+            not.
+
+    Raises:
+        BadParameter: naming the first of them.
+    """
+    alone = [name for name, value in options.items() if value and not given]
+    if alone:
+        raise typer.BadParameter(f"--{alone[0].replace('_', '-')} means nothing without {partner}")
+
+
 def reading(
     sweep_id: str | Path | None,
     logs: Path | None,

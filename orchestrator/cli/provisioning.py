@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, PLAYBOOKS, Inventory, Nodes, whole
+from orchestrator.cli.options import IMAGES, PLAYBOOKS, Inventory, Nodes, needs, whole
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -48,6 +48,7 @@ def init(
     ] = None,
 ) -> int:
     """Ask machines what they have, and write an inventory of them."""
+    needs("--out", out is not None, force=force)
     from orchestrator.verbs import init as verb
 
     sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol, slurm, account, nodes)
@@ -91,6 +92,7 @@ def provision(
     nodes: Nodes = None,
 ) -> int:
     """Prepare images on nodes, and check that they are fit."""
+    needs("--measure", measure, by=by)
     from orchestrator.sweeping.caller import Caller
     from orchestrator.verbs import provision as verb
 

@@ -116,6 +116,12 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         playbook = replace(playbook, experiment=experiment)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
+    if options.requeue and whole.slurm is None:
+        raise errors.UsageError(
+            f"--requeue is of jobs of Slurm's; {whole.name} is reached without Slurm",
+            code="USAGE",
+            fix="leave it out: after any end the same command goes on",
+        )
     cluster = sites.narrowed(whole, options.nodes)
     known, digest = sites.of(store, whole), sites.digest(whole)
     edited = known is not None and known.cluster_digest != digest

@@ -68,6 +68,7 @@ def test_version_is_the_packages(place: Place) -> None:
         (("provision", "two", "--image", "toy"), 2, "no node of two runs containers"),
         (("provision", "two", "--nodes", "middle"), 2, "there are left, right"),
         (("sweep", "rn50-amp", "--inventory", "v100x4"), 5, "ERROR IMAGE-NOT-PROVISIONED"),
+        (("sweep", "toy", "--requeue"), 2, "is reached without Slurm"),
         (("status",), 2, "no sweep in"),
         (("logs",), 2, "no sweep in"),
         (("stop",), 2, "no sweep in"),
