@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from orchestrator import errors
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
@@ -30,10 +31,12 @@ class Seen:
     Args:
         phase: absent, waiting, running, ended or lost.
         log_bytes: the size of its raw log.
+        refusal: why it never came into its container; None unless it is lost by that.
     """
 
     phase: str
     log_bytes: int
+    refusal: errors.DlperfError | None = None
 
 
 class Scheduler(Protocol):

@@ -257,7 +257,13 @@ class Slurm:
         )
 
     def _seen(self, attempt: Attempt, task: Task) -> Seen:
-        state = self._tasks.inspect(attempt, task)
+        try:
+            state = self._tasks.inspect(attempt, task)
+        except errors.UnfitError:
+            refusal = self._tasks.refusal(attempt, task)
+            if refusal is None:
+                raise
+            return Seen("lost", 0, refusal)
         log = Path(f"{attempt.folder(task)}/r{task.node_rank}.log")
         size = log.stat().st_size if log.is_file() else 0
         return Seen(state.phase, size)

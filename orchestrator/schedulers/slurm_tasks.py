@@ -78,7 +78,7 @@ class SlurmTasks:
             return state
         if down:
             return self._lost(attempt, task, "node-down")
-        if refusal := self._refusal(attempt, task):
+        if refusal := self.refusal(attempt, task):
             raise refusal
         if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
             return TaskState("running" if state.phase == "absent" else state.phase)
@@ -151,8 +151,8 @@ class SlurmTasks:
         docker = self._fleet.engines[task.node].command
         return docker_in_step.script(attempt, task, limits, docker, request)
 
-    def _refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
-        """Why a task whose step is gone never came into its container."""
+    def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
+        """Why a task whose step is gone never came into its container; None if it did."""
         files = self._files.of(attempt, task)
         if self._containers:
             return docker_in_step.refusal(files, task)

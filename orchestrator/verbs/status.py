@@ -191,7 +191,9 @@ def _rows(
     with running.scheduler() as scheduler:
         for attempt in open_attempts:
             answers = scheduler.seen(attempt)
-            failures += [answer.error for answer in answers if answer.error]
+            for answer in answers:
+                error = answer.error or (answer.value and answer.value.refusal)
+                failures += [error] if error else []
             own = [_row(attempt, answer) for answer in answers]
             rows += own
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
@@ -214,10 +216,8 @@ def _rows(
 
 
 def _row(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
-    """A task; what says why it could not begin goes on no more than one that was lost."""
     node = answer.node
     (task,) = (task for task in attempt.tasks if task.node == node)
-    refused = isinstance(answer.error, errors.UnfitError)
-    seen = answer.value or Seen("lost" if refused else "unreachable", 0)
+    seen = answer.value or Seen("unknown", 0)  # its error says why
     rank, name = task.node_rank, attempt.token(task)
     return _TaskRow(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)
