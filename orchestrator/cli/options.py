@@ -151,8 +151,7 @@ def needs(partner: str, given: bool, **options: object) -> None:
     Args:
         partner: that other one, as it is typed.
         given: whether it was.
-        options: by their names in Python, what was given for each; nothing, or false, if it was
-            not.
+        options: their values, by their names in Python; nothing, or false, where not given.
 
     Raises:
         BadParameter: naming the first of them.

@@ -2,17 +2,19 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator import errors, images
+from orchestrator.checks import provisioned
 from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.images import Action, HeldImage, ImageRecipe
 from orchestrator.model.image import file_name
-from orchestrator.model.site import ImageRecord
-from orchestrator.provisioning import context, image_digests
+from orchestrator.model.site import ImageRecord, Site
+from orchestrator.provisioning import context, image_digests, materials, recipes
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
 
@@ -20,6 +22,35 @@ if TYPE_CHECKING:
     from orchestrator.runtimes.images import Images, OnProgress, Say
 
 CHUNK_BYTES = 1 << 20
+
+
+def prepared(
+    preparing: Preparing, previous: Site | None, site: Site
+) -> tuple[Site, dict[str, Sequence[Action]]]:
+    """The site with its images, the same on all nodes, and by name what was done.
+
+    Args:
+        previous: the site of the last provisioning.
+
+    Raises:
+        ImageError, NodeError, UnfitError: finished actions stay done.
+    """
+    done: dict[str, Sequence[Action]] = {}
+    records: dict[str, ImageRecord] = dict(site.images)
+    for name in preparing.options.names:
+        recipe, folder = recipes.recipe(preparing, name, previous)
+        recipe = recipes.resolved(preparing, recipe)
+        held_now = there(preparing.fleet, recipe.tag)
+        done[name] = images.actions(recipe, held_now)
+        if done[name]:
+            apply(preparing, done[name], recipe, folder)
+            held_now = there(preparing.fleet, recipe.tag)
+        records[name] = record(preparing, recipe, held_now)
+    preparing.voice.rested()
+    if preparing.options.relock or preparing.options.bundle:
+        materials.keep_lock(preparing)
+    unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
+    return replace(site.with_provisioned(*unlocked), images=records), done
 
 
 def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors
@@ -15,7 +15,7 @@ from orchestrator.images import Action
 from orchestrator.images.base_names import reference
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
-from orchestrator.model.site import ImageRecord
+from orchestrator.model.site import ImageRecord, Site
 from orchestrator.runtimes import container_starts, image_files
 from orchestrator.runtimes.image_files import Contained, ImageFiles
 from orchestrator.schedulers import slurm_queue
@@ -55,6 +55,16 @@ class Importing:
     def folder(self) -> Path:
         """Where images and programs lie."""
         return self.state / "images"
+
+
+def imported(
+    importing: Importing, names: Sequence[str], site: Site
+) -> tuple[Site, dict[str, Sequence[Action]]]:
+    """The site with these images, and by name what was done."""
+    made = {name: prepared(importing, name) for name in names}
+    records = {name: record for name, (record, _) in made.items()}
+    done = {name: todo for name, (_, todo) in made.items()}
+    return replace(site, images={**site.images, **records}, provisioned=()), done
 
 
 def prepared(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Action]]:

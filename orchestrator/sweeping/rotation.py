@@ -1,6 +1,6 @@
 """On which nodes the trials of each case ran, so that its repeats go round all of them.
 
-Repeats of a case of two nodes go round the pairs: in rounds in which each node is in one pair.
+Repeats of a case of two nodes go round the pairs: in rounds in which a node is in one pair.
 """
 
 import threading

@@ -9,11 +9,11 @@ from orchestrator import errors, images, nodeset, words
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
-from orchestrator.images import Action, ImageRecipe
+from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
-from orchestrator.model.site import ImageRecord, Site
+from orchestrator.model.site import Site
 from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,
@@ -181,29 +181,16 @@ def _prepared(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """The site with its images, the same on all nodes, and what was done for that."""
+    options = request.images
     if request.cluster.from_files:
-        return _imported(store, fleet, request, site, voice)
-    if not fleet.engines or not request.images.names:
+        state = store.root.resolve()
+        importing = image_files.Importing(fleet, state, site.images, options.relock, voice)
+        return image_files.imported(importing, options.names, site)
+    if not fleet.engines or not options.names:
         return site, {}
     credentials = secrets.credentials(request.cluster.registry)
-    preparing = materials.begin(store, fleet, request.images, voice, credentials)
-    done: dict[str, Sequence[Action]] = {}
-    records: dict[str, ImageRecord] = dict(site.images)
-    made: dict[str, ImageRecipe] = {}
-    for name in request.images.names:
-        recipe, folder = recipes.recipe(preparing, name, request.previous)
-        made[name] = recipe = recipes.resolved(preparing, recipe)
-        there = apply.there(fleet, recipe.tag)
-        done[name] = images.actions(recipe, there)
-        if done[name]:
-            apply.apply(preparing, done[name], recipe, folder)
-            there = apply.there(fleet, recipe.tag)
-        records[name] = apply.record(preparing, recipe, there)
-    voice.rested()
-    if request.images.relock or request.images.bundle:
-        materials.keep_lock(preparing)
-    unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
-    return replace(site.with_provisioned(*unlocked), images=records), done
+    preparing = materials.begin(store, fleet, options, voice, credentials)
+    return apply.prepared(preparing, request.previous, site)
 
 
 def _looked_into(
@@ -229,18 +216,6 @@ def _looked_into(
     except errors.NodeError as error:
         return site, [error]
     return replace(site.with_provisioned(*between.findings), data=between.data), []
-
-
-def _imported(
-    store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
-) -> tuple[Site, dict[str, Sequence[Action]]]:
-    """As ``_prepared``, where containers are made of files that all nodes see."""
-    anew = request.images.relock
-    importing = image_files.Importing(fleet, store.root.resolve(), site.images, anew, voice)
-    made = {name: image_files.prepared(importing, name) for name in request.images.names}
-    records = {name: record for name, (record, _) in made.items()}
-    done = {name: todo for name, (_, todo) in made.items()}
-    return replace(site, images={**site.images, **records}, provisioned=()), done
 
 
 def _measured(
