@@ -170,7 +170,7 @@ class Voice:
 
     def plan(self, plan: "Plan", attempts: "Iterable[Attempt]") -> None:
         """Print every trial's first attempt: command lines, environments, mounts, node ranks."""
-        self.result(f"experiment {plan.experiment} on cluster {plan.cluster}")
+        self.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
         self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
         self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cluster.slurm import PREEMPTING
 from tests.commands import ended, told
+from tests.docs import state_files
 from tests.login import PROGRAM, SLOW, Login
 from tests.spans import side_by_side, spans
 from tests.waiting import PATIENCE_S, wait_for
@@ -68,6 +69,7 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     for result in collected["cases"]:
         values = [trial["throughput"] for trial in result["trials"]]
         assert result["median"] == pytest.approx(statistics.median(values))
+    assert state_files.untold(login.state) == set()
     login.nothing_left()
 
 
