@@ -199,7 +199,8 @@ def test_code_edited_while_a_trial_runs_makes_it_invalid(place: Place) -> None:
     """A number of two programs is a number of none; a later collect still knows it."""
     place.rewrite(params="params: {step_s: 0.2}")
     process = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
-    wait_for(lambda: running(place), "the task runs")
+    logs = "sweeps/*/attempts/*/a1/r0.log"
+    wait_for(lambda: any(log.stat().st_size for log in place.state.glob(logs)), "a first line")
     program = place.folder / "images" / "toy" / "program.py"
     program.write_text(f"{program.read_text()}# another program\n")
     assert process.wait(60) == 3
