@@ -60,16 +60,17 @@ class Dockerd:
         self._opened: list[tuple[Engine, LocalTransport]] = []
         self._log = (folder / "daemons.log").open("ab")
         (folder / "containerd.toml").write_text(CONTAINERD)
-        (folder / "daemon.json").write_text(json.dumps({"live-restore": live_restore}))
-        disk = f"mkdir {folder}/docker"
+        settings = {"live-restore": live_restore, **image_store()}
+        (folder / "daemon.json").write_text(json.dumps(settings))
+        disk = f"mkdir {folder}/disk"
         if disk_mib:
-            disk += f" && mount -t tmpfs -o size={disk_mib}m tdk {folder}/docker"
+            disk += f" && mount -t tmpfs -o size={disk_mib}m tdk {folder}/disk"
         apart = f"{disk} && touch {folder}/apart && exec sleep inf"
         self._space = self._run("unshare", "--mount", "--propagation=private", "sh", "-c", apart)
         wait_for((folder / "apart").exists, "a mount namespace of its own")
         self._containerd = self._inside(
             *("containerd", "--config", f"{folder}/containerd.toml"),
-            *("--root", f"{folder}/containerd", "--state", f"{folder}/state"),
+            *("--root", f"{folder}/disk/containerd", "--state", f"{folder}/state"),
             *("--address", f"{folder}/containerd.sock"),
         )
         wait_for((folder / "containerd.sock").exists, "containerd's socket")
@@ -87,7 +88,7 @@ class Dockerd:
                 "--host",
                 f"unix://{self.socket}",
             ),
-            *("--data-root", f"{folder}/docker", "--exec-root", f"{folder}/exec"),
+            *("--data-root", f"{folder}/disk/docker", "--exec-root", f"{folder}/exec"),
             *("--pidfile", f"{folder}/docker.pid", "--containerd", f"{folder}/containerd.sock"),
             *("--bridge=none", "--iptables=false", "--ip-forward=false"),
             "--max-download-attempts=1",
@@ -157,6 +158,12 @@ class Dockerd:
     def _answers(self) -> bool:
         done = subprocess.run((*self.command, "version"), capture_output=True, check=False)
         return done.returncode == 0
+
+
+def image_store() -> dict[str, object]:
+    """dockerd's setting of where images lie: ``DOCKER_IMAGE_STORE=containerd``, or its default."""
+    containerd = os.environ.get("DOCKER_IMAGE_STORE") == "containerd"
+    return {"features": {"containerd-snapshotter": True}} if containerd else {}
 
 
 def unlike(dockerd: Dockerd, name: str, size_bytes: int = 3_000_000) -> str:
@@ -293,6 +300,7 @@ class Fault:
 
 class _Front(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # engines try TLS first, and know plain HTTP by its answer
     server: Faults
 
     def do_HEAD(self) -> None:
@@ -306,8 +314,10 @@ class _Front(http.server.BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         upstream = http.client.HTTPConnection(self.server.behind.address, timeout=30)
-        headers = {name: value for name, value in self.headers.items() if name != "Host"}
-        upstream.request(self.command, self.path, headers=headers)
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():  # Accept comes once for each type
+            upstream.putheader(name, value)
+        upstream.endheaders()
         answer = upstream.getresponse()
         body = answer.read()
         fault = self.server.fault(self.path, body)
@@ -322,7 +332,12 @@ class _Front(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", length or "0")
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(content[: fault.sent] if fault else content)
+            sent = content[: fault.sent] if fault else content
+            half = len(sent) // 2
+            self.wfile.write(sent[:half])
+            if half > 1_000_000:
+                time.sleep(0.3)  # engines tell how much came ten times a second
+            self.wfile.write(sent[half:])
         upstream.close()
         if fault and fault.sent is not None:
             self.wfile.flush()

@@ -35,7 +35,12 @@ exit 0
 """
 _TOOLKIT = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)\S*")
 _DENIED = re.compile(r"permission denied|a password is required|not allowed to execute|sudo: ")
-_DOWN = re.compile(r"Cannot connect to the Docker daemon|docker daemon is not running", re.I)
+# The third is the client's word since 29 (moby/moby, client/request.go).
+_DOWN = re.compile(
+    r"Cannot connect to the Docker daemon|docker daemon is not running"
+    r"|failed to connect to the docker API",
+    re.I,
+)
 
 
 class _Info(BaseModel):

@@ -28,13 +28,13 @@ CAUSES = (
         errors.UnfitError,
     ),
     _Cause(
-        r"toomanyrequests|429 Too Many",
+        r"toomanyrequests|429 Too Many|pull rate limit",
         "REG-RATELIMIT",
         "wait, log in (registry.user), or name a mirror (registry.mirror)",
     ),
     _Cause(
         r"filesystem layer verification failed|digest did not match|failed to verify|"
-        r"manifest verification failed|failed digest",
+        r"manifest verification failed|failed digest|unexpected commit digest|failed size validation",
         "REG-DIGEST",
         "the registry or something on the way to it damages what it sends; use another mirror",
     ),
@@ -140,7 +140,7 @@ def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
             else "add this user to the socket's group, or set `sudo: true` in the inventory"
         )
         return errors.UnfitError(f"{user}: {cause}", code="DOCKER-PERM", node=node, fix=fix)
-    if re.search(r"not found|no such file or directory$", cause, re.IGNORECASE):
+    if re.search(r"not found|(?<!connect: )no such file or directory$", cause, re.IGNORECASE):
         fix = "install Docker on the node"
         return errors.UnfitError(cause, code="DOCKER-DOWN", node=node, fix=fix)
     fix = "start Docker on the node (systemctl start docker)"

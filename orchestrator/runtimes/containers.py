@@ -172,8 +172,23 @@ class Containers:
         return True
 
     def output(self, name: str) -> tuple[bytes, bytes]:
-        """The standard output and the standard error of a container, separately."""
-        return self._engine.ask(lambda client: streams(_logged(client, name)))
+        """The standard output and the standard error of a container, separately.
+
+        Raises:
+            UnfitError: CONTAINER-GONE.
+        """
+        try:
+            return self._engine.ask(lambda client: streams(_logged(client, name)))
+        except docker.errors.NotFound as error:
+            raise self.gone(name) from error
+
+    def gone(self, name: str) -> errors.UnfitError:
+        """The error for a container of ours that somebody removed."""
+        return errors.UnfitError(
+            f"container {name} was removed while it ran",
+            code="CONTAINER-GONE",
+            node=self._engine.node,
+        )
 
     def restarted_since(self, container: ContainerState) -> bool:
         """Whether the engine was restarted after it had started this container.
@@ -182,7 +197,7 @@ class Containers:
         start is not among them, it has been restarted since.
         """
         events = self._engine.ask(_events)
-        started = {event.get("id") for event in events if event.get("status") == "start"}
+        started = {event["Actor"]["ID"] for event in events if event.get("Action") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
 
 

@@ -306,11 +306,7 @@ class DockerRuntime:
             self._containers.wait(name, left_s)
             state = self._containers.find(name)
             if state is None:
-                raise errors.UnfitError(
-                    f"container {name} was removed while it ran",
-                    code="CONTAINER-GONE",
-                    node=self._node,
-                )
+                raise self._containers.gone(name)
             if state.finished:
                 return state
         return None

@@ -156,8 +156,8 @@ class Images:
                     if line.strip():
                         lines.append(line)
                         say(line)
-                if "error" in word:
-                    raise self._unbuilt(tag, str(word["error"]), lines)
+                if error := _error(word):
+                    raise self._unbuilt(tag, error, lines)
         image = self.find(tag)
         if image is None:
             raise self._unbuilt(tag, "the build ended without an image", lines)
@@ -259,8 +259,8 @@ class Images:
                 yield client._stream_helper(answer, decode=True)
 
     def _heed(self, word: Mapping[str, Any]) -> None:
-        if "error" in word:
-            raise _causes.refusal(str(word["error"]), self._engine.node, "IMAGE-PULL")
+        if error := _error(word):
+            raise _causes.refusal(error, self._engine.node, "IMAGE-PULL")
 
     def _stalled(self, wait_s: float) -> errors.ImageError:
         return errors.ImageError(
@@ -285,6 +285,12 @@ class Images:
             code="IMAGE-BUILD",
             node=self._engine.node,
         )
+
+
+def _error(word: Mapping[str, Any]) -> str:
+    """The engine's error in a line of its answer; `error` is deprecated since API 1.48."""
+    detail = word.get("errorDetail") or {}
+    return str(detail.get("message") or word.get("error") or "")
 
 
 def _names(listed: Mapping[str, Any]) -> list[str]:

@@ -24,7 +24,12 @@ DOWN = (
     "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
     " Is the docker daemon running?\n"
 )
-
+# Of CLI 29: moby/moby, client/request.go.
+DOWN_29 = (
+    "failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is"
+    " correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such file"
+    " or directory\n"
+)
 DENIED = (
     "permission denied while trying to connect to the Docker daemon socket at"
     " unix:///var/run/docker.sock\n"
@@ -120,6 +125,7 @@ def test_proxies_are_named_without_their_values() -> None:
     ("info", "code"),
     [
         (Output(1, DOWN_INFO, DOWN), "DOWN"),
+        (Output(1, DOWN_INFO, DOWN_29), "DOWN"),
         (Output(1, DOWN_INFO, DENIED), "DENIED"),
         (Output(1, DOWN_INFO, f"Got {DENIED}"), "DENIED"),
         (Output(1, "", "sudo: a password is required\n"), "DENIED"),

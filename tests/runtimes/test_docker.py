@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
 # What a container in the foreground of a step has and one that the API starts has not.
 DIFFERING = {
-    "HostConfig": {"AutoRemove", "Init", "RestartPolicy"},  # which says no, where ours is empty
+    "HostConfig": {"AutoRemove", "Init"},
     "Config": {
         *("AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"),
         *("Entrypoint", "Cmd"),  # which differ in where one ends and the other begins
@@ -302,3 +302,6 @@ def test_a_question_whose_container_somebody_removes_says_so(stage: Stage) -> No
         removing.join()
     assert raised.value.code == "CONTAINER-GONE"
     assert time.monotonic() - began < 30
+    with pytest.raises(errors.UnfitError, match="removed while it ran") as raised:
+        Containers(stage.engine).output("gone")  # as between its end and its output
+    assert raised.value.code == "CONTAINER-GONE"

@@ -54,7 +54,22 @@ def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
     error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)
     assert (error.code, "sudo -n" in error.fix) == ("DOCKER-PERM", True)
     missing = _causes.silence("sudo: docker: command not found\n", "here", "user a", sudo=True)
-    assert missing.code == "DOCKER-DOWN"
+    assert (missing.code, missing.fix) == ("DOCKER-DOWN", "install Docker on the node")
+
+
+def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
+    """The client's words since 29 end as a shell's do where there is no such program."""
+    error = _causes.silence(
+        "failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is"
+        " correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such"
+        " file or directory\n",
+        "here",
+        "user a",
+        sudo=False,
+    )
+    assert (error.code, "systemctl start docker" in error.fix) == ("DOCKER-DOWN", True)
+    absent = _causes.silence("env: 'docker': No such file or directory\n", "here", "a", sudo=False)
+    assert absent.fix == "install Docker on the node"
 
 
 def test_frames_of_a_containers_streams_are_taken_apart() -> None:
