@@ -22,7 +22,7 @@ from pathlib import Path
 from orchestrator.deadlines import Patience
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from tests import proc
+from tests import docker_choice, proc
 from tests.waiting import PATIENCE_S, wait_for
 
 IMAGE = "tiny:1"
@@ -60,7 +60,7 @@ class Dockerd:
         self._opened: list[tuple[Engine, LocalTransport]] = []
         self._log = (folder / "daemons.log").open("ab")
         (folder / "containerd.toml").write_text(CONTAINERD)
-        settings = {"live-restore": live_restore, **image_store()}
+        settings = {"live-restore": live_restore, **docker_choice.image_store(0)}
         (folder / "daemon.json").write_text(json.dumps(settings))
         disk = f"mkdir {folder}/disk"
         if disk_mib:
@@ -158,12 +158,6 @@ class Dockerd:
     def _answers(self) -> bool:
         done = subprocess.run((*self.command, "version"), capture_output=True, check=False)
         return done.returncode == 0
-
-
-def image_store() -> dict[str, object]:
-    """dockerd's setting of where images lie: ``DOCKER_IMAGE_STORE=containerd``, or its default."""
-    containerd = os.environ.get("DOCKER_IMAGE_STORE") == "containerd"
-    return {"features": {"containerd-snapshotter": True}} if containerd else {}
 
 
 def unlike(dockerd: Dockerd, name: str, size_bytes: int = 3_000_000) -> str:

@@ -222,3 +222,14 @@ def rule(node: Node, words: str) -> Iterator[None]:
         yield
     finally:
         node.must(f"iptables -w -D {words}")
+
+
+def own_id(record: Any, node: Node) -> str:
+    """The id of a provisioned image on a node, as the site file has it."""
+    return str(record["ids"].get(node.name, record["id"]))
+
+
+def holds(node: Node, record: Any) -> bool:
+    """Whether a node has a provisioned image under its tag, by what its own engine says."""
+    said = node.sh(f"docker inspect -f '{{{{.Id}}}}' {record['tag']}")
+    return said.stdout.strip() == own_id(record, node)

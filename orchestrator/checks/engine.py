@@ -67,7 +67,7 @@ def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
             node.name,
             f"{free} free at {facts.root_dir}, where images go",
             f"at least {words.size(LEAST_DISK_MIB << 20)}",
-            "remove images that nobody uses, or move the engine's data-root",
+            "remove images that nobody uses, or move this folder to a larger disk",
         )
 
 

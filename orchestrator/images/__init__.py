@@ -7,9 +7,10 @@ is decided in ``provisioning/image_digests``.
 """
 
 from orchestrator.images.base_names import Reference, pinned, reference
-from orchestrator.images.needed import Action, HeldImage, actions
+from orchestrator.images.needed import Action, actions
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
+    HeldImage,
     ImageRecipe,
     base_to_build_from,
     build_args,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator import nodeset
-from orchestrator.images.recipe import ImageRecipe
+from orchestrator.images.recipe import HeldImage, ImageRecipe
 
 Kind = Literal["resolve", "download", "load", "build", "carry", "import"]
 
@@ -29,14 +29,6 @@ class Action:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldImage:
-    """An image that a node has under a tag; ``inputs`` is from its label, if it has one."""
-
-    id: str
-    inputs: str | None
-
-
 def actions(
     recipe: ImageRecipe, there: Mapping[str, Mapping[str, HeldImage]]
 ) -> tuple[Action, ...]:
@@ -58,9 +50,9 @@ def actions(
     ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
     if name in recipe.bundled:
-        kind, where, target = "load", "the bundle", HeldImage(recipe.bundled[name], recipe.inputs)
+        kind, where, target = "load", "the bundle", recipe.bundled[name]
     elif ours:
-        provisioned = (node for node, image in ours.items() if image.id == recipe.known_id)
+        provisioned = (node for node, image in ours.items() if image.id in recipe.known_ids)
         where = next(provisioned, next(iter(ours)))
         target = ours[where]
     else:
@@ -68,7 +60,7 @@ def actions(
     return tuple(
         Action(kind, node, name, _why_not(held.get(node), target, where))
         for node in there
-        if held.get(node) != target
+        if node not in held or not held[node].is_one_with(target)
     )
 
 

@@ -14,6 +14,27 @@ INPUTS_LABEL = "dlperf.inputs"
 
 
 @dataclass(frozen=True, slots=True)
+class HeldImage:
+    """An image that a node has under a tag.
+
+    Args:
+        id: what the node's engine calls it.
+        inputs: from its label, if it has one.
+        content: of its layers and settings; None of a bundle that does not name it.
+    """
+
+    id: str
+    inputs: str | None
+    content: str | None
+
+    def is_one_with(self, other: "HeldImage") -> bool:
+        """Whether both are the same image, whatever their engines call them."""
+        if self.content is None or other.content is None:
+            return (self.id, self.inputs) == (other.id, other.inputs)
+        return (self.content, self.inputs) == (other.content, other.inputs)
+
+
+@dataclass(frozen=True, slots=True)
 class ImageRecipe:
     """An image, and all that is known of what goes into it.
 
@@ -22,8 +43,8 @@ class ImageRecipe:
         files: sha256 by name of what lies beside image.yaml and goes into the build.
         downloads: sha256 by URL, as far as known.
         cached: sha256 of the downloads that this machine has already.
-        bundled: image ids by tag of the bundle in use, if there is one.
-        known_id: of the image that the last provisioning left on the nodes, if there was one.
+        bundled: images by tag of the bundle in use, if there is one.
+        known_ids: of the image that the last provisioning left on the nodes, if there was one.
     """
 
     image: Image
@@ -31,8 +52,8 @@ class ImageRecipe:
     files: Mapping[str, str]
     downloads: Mapping[str, str]
     cached: frozenset[str] = frozenset()
-    bundled: Mapping[str, str] = field(default_factory=dict)
-    known_id: str | None = None
+    bundled: Mapping[str, HeldImage] = field(default_factory=dict)
+    known_ids: frozenset[str] = frozenset()
 
     @property
     def tag(self) -> str | None:

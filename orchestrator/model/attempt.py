@@ -1,7 +1,7 @@
 """One actual run of a trial: its tasks while they run, and how they ended."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.model.allocation import Allocation
 from orchestrator.model.cluster import LOG_BYTES
@@ -19,6 +19,7 @@ class Attempt:
         seats: of the allocation, leader first.
         handle: of the allocation.
         image: what containers are started from: the id of an image, or its file.
+        images: by node name, its id where the node's engine calls it otherwise.
     """
 
     sweep: str
@@ -32,6 +33,7 @@ class Attempt:
     seats: tuple[Seat, ...] = ()
     handle: str = ""
     image: str = ""
+    images: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -39,7 +39,9 @@ class BundledImage(Noun):
     name: ImageName
     tag: Tag
     id: Digest
-    """What every node must show for the tag once it is loaded."""
+    """What the engine called it that saved it."""
+    content: Digest | None = None
+    """Of its layers and settings, which every node must show once it is loaded; else its id."""
     base: ImageReference
     base_digest: Digest
     inputs: Digest

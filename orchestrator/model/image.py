@@ -1,8 +1,10 @@
 """An image that we define: its base, and what of ours lies in it."""
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -35,6 +37,11 @@ _PROJECT = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = (
     rf"{_PROJECT}(\[{_PROJECT}(,{_PROJECT})*\])?==[A-Za-z0-9][A-Za-z0-9.+]*"
     rf"|git\+https?://{_HOST}{_REST}@{_COMMIT}(#egg={_PROJECT})?"
+)
+# What an image says of its containers.
+_SETTINGS = (
+    *("ArgsEscaped", "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels"),
+    *("OnBuild", "Shell", "StopSignal", "User", "Volumes", "WorkingDir"),
 )
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
@@ -241,9 +248,26 @@ class Program:
     Args:
         digest: of everything in it, as ``sha256:...``; empty while it is not known.
         image: what its containers are started from, where that is not the digest: a file.
+        ids: by node name, the id of its image where the node's engine calls it otherwise.
     """
 
     code: str
     python: str
     digest: str
     image: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+
+def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str:
+    """The digest of what an image holds, as ``sha256:...``; the same whichever engine has it.
+
+    Args:
+        layers: digests of the layers as tar files that are not compressed, the lowest first.
+        settings: ``config`` of the image's configuration; what says nothing does not count.
+
+    Source: OCI image specification 1.1, config.md, "config"; ``Healthcheck``, ``OnBuild`` and
+    ``Shell`` are Docker's.
+    """
+    said = {name: settings[name] for name in _SETTINGS if settings.get(name)}
+    plain = json.dumps([list(layers), said], sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"

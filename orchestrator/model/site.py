@@ -175,11 +175,13 @@ class ImageRecord:
     """An image as it lies on every node.
 
     Args:
-        id: digest of its configuration, which is what containers are started from.
+        id: what the engine of the first node calls it, and containers are started from: the digest
+            of its configuration, or of its manifest where engines keep images in containerd.
         inputs_digest: over everything that went into it; its tag begins with it.
         code: commit or version of the benchmark's code in it; empty without one.
         python: version in the image; empty where it has none.
         locked: whether a lock file had named every digest before.
+        ids: by node name, its id on nodes whose engine calls it otherwise.
     """
 
     name: str
@@ -191,6 +193,11 @@ class ImageRecord:
     code: str
     python: str
     locked: bool
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    def on(self, node: str) -> str:
+        """Its id on a node."""
+        return self.ids.get(node, self.id)
 
 
 @dataclass(frozen=True, slots=True)

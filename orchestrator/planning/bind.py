@@ -70,6 +70,7 @@ def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, swee
         seats=allocation.seats,
         handle=allocation.handle,
         image=recipe.program.image or recipe.program.digest,
+        images={node: image for node, image in recipe.program.ids.items() if node in folders},
     )
 
 

@@ -165,7 +165,7 @@ def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAtte
         task = _in_container(work, planned, way, way.tool)
         record = work.request.images.get(way.tool.image)
         access = work.fleet.cluster.container.gpu_access
-        settings = ContainerSettings(record.id if record else "", gpu_access=access)
+        settings = ContainerSettings(record.on(node.name) if record else "", gpu_access=access)
         runtime = work.fleet.containers_on(node.name, settings)
     folders = {node.name: f"{plan.home(node, dataset)}/a{number}"}
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))

@@ -13,6 +13,7 @@ INFO, VERSION = "docker.info", "docker.version"
 # What the engine says of itself, on one line; then what is beside it, one line a fact, `key value`:
 # it reads CDI files, hooks and its configuration on the node. It is asked once: for each `info` it
 # starts runc and docker-init, for their versions. In JSON a path with \ & < > is not as it is.
+# Where images lie in containerd, that of the system has a root of its own.
 SCRIPT = r"""
 info=$("$@" info --format '{{json .}}')
 status=$?
@@ -22,6 +23,11 @@ PATH=$PATH:/usr/local/bin:/usr/bin:/usr/sbin:/sbin
 root=
 case $info in *\"DockerRootDir\":\"*) root=${info#*\"DockerRootDir\":\"} root=${root%%\"*} ;; esac
 case $root in *\\*) root=$("$@" info --format '{{.DockerRootDir}}') ;; esac
+case $info in *io.containerd.snapshotter.v1*'"Address":"/run/containerd/containerd.sock"'*)
+    root=$(sed -n "s/^root *= *[\"']\(.*\)[\"'] *$/\1/p" /etc/containerd/config.toml 2>/dev/null)
+    root=${root:-/var/lib/containerd}
+    echo "root $root" ;;
+esac
 while [ -n "$root" ] && [ ! -d "$root" ] && [ "$root" != / ]; do root=$(dirname "$root"); done
 [ -z "$root" ] || df -Pk "$root" | { read -r _; read -r _ _ _ free _; echo "free_kib $free"; }
 for hook in nvidia-container-runtime-hook nvidia-container-toolkit; do
@@ -129,6 +135,7 @@ def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:
     free_kib = [value for key, value in lines if key == "free_kib" and value.isdecimal()]
     toolkit = [_TOOLKIT.fullmatch(value) for key, value in lines if key == "toolkit"]
     keys = {key for key, _ in lines}
+    roots = [value for key, value in lines if key == "root"]
     runc = [part.version for part in server.components or () if part.name == "runc"]
     return DockerFacts(
         server_version=info.server_version,
@@ -139,7 +146,7 @@ def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:
         toolkit=toolkit[0][1] if toolkit and toolkit[0] else None,
         runc=runc[0] if runc else None,
         storage_driver=info.driver,
-        root_dir=info.root_dir,
+        root_dir=roots[0] if roots else info.root_dir,
         free_mib=int(free_kib[0]) // 1024 if free_kib else None,
         logging_driver=info.logging_driver,
         log_opts=_log_opts(config),

@@ -45,7 +45,8 @@ def prepared(
         if done[name]:
             apply(preparing, done[name], recipe, folder)
             held_now = there(preparing.fleet, recipe.tag)
-        records[name] = record(preparing, recipe, held_now)
+        before = previous.images.get(name) if previous else None
+        records[name] = record(preparing, recipe, held_now, before)
     preparing.voice.rested()
     if preparing.options.relock or preparing.options.bundle:
         materials.keep_lock(preparing)
@@ -66,7 +67,9 @@ def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
 def held(engine: "Images", tag: str) -> dict[str, HeldImage]:
     """As ``there``, of one engine."""
     image = engine.find(tag)
-    return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL))} if image else {}
+    if image is None:
+        return {}
+    return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
 
 
 def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, folder: Path) -> None:
@@ -89,12 +92,16 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
 
 
 def record(
-    preparing: Preparing, recipe: ImageRecipe, has: Mapping[str, Mapping[str, HeldImage]]
+    preparing: Preparing,
+    recipe: ImageRecipe,
+    has: Mapping[str, Mapping[str, HeldImage]],
+    before: ImageRecord | None,
 ) -> ImageRecord:
     """The image that all nodes have now, for the site file.
 
     Args:
         has: as ``there`` says, after all actions.
+        before: of the last provisioning, which may have been of other nodes.
 
     Raises:
         ImageError: IMAGE-SKEW; names the nodes that still lack it.
@@ -104,7 +111,10 @@ def record(
         raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
     if left := images.actions(recipe, has):
         raise _skew(recipe, left)
-    (image_id,) = {images_there[recipe.tag].id for images_there in has.values()}
+    ids = {node: images_there[recipe.tag].id for node, images_there in has.items()}
+    image_id = next(iter(ids.values()))
+    if before is not None and any(before.on(node) == ids[node] for node in ids):
+        image_id, ids = before.id, {**before.ids, **ids}
     image = recipe.image
     return ImageRecord(
         name=image.name,
@@ -116,6 +126,7 @@ def record(
         code=image.code,
         python=image.python,
         locked=image.base in preparing.lock.images,
+        ids={node: own for node, own in ids.items() if own != image_id},
     )
 
 
@@ -159,14 +170,18 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
     path = image_digests.fetched(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
     node.load(_chunks(path))
-    if node.find(base) is None:
+    if node.find(base) is not None:
+        return base
+    # Engines that keep images in containerd call it otherwise.
+    loaded, held = node.find(image.base), image_digests.archived(path, image)
+    if loaded is None or (base, loaded.content) != (held.id, held.content):
         raise errors.ImageError(
             f"{image.archive} was loaded, and there is no {image.base} of id {base[:19]}",
             code="ARCHIVE",
             node=name,
             fix="lock it again with provision --lock",
         )
-    return base
+    return loaded.id
 
 
 def _load(preparing: Preparing, action: Action) -> None:

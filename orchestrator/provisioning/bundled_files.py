@@ -23,9 +23,12 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
         NodeError: its engine broke off; nothing of the image is left in the folder.
     """
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
-    engines = ((engine, engine.find(record.tag)) for engine in fleet.images.values())
-    source = next((engine for engine, seen in engines if seen and seen.id == record.id), None)
-    if source is None:
+    found = ((engine, node, engine.find(record.tag)) for node, engine in fleet.images.items())
+    source, held = next(
+        ((engine, seen) for engine, node, seen in found if seen and seen.id == record.on(node)),
+        (None, None),
+    )
+    if source is None or held is None:
         raise errors.ImageError(
             f"no node has {record.tag} of id {record.id[:19]}",
             code="IMAGE-MISSING",
@@ -35,7 +38,8 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
     return BundledImage(
         name=record.name,
         tag=record.tag,
-        id=record.id,
+        id=held.id,
+        content=held.content,
         base=record.base,
         base_digest=record.base_digest,
         inputs=record.inputs_digest,

@@ -14,6 +14,7 @@ from orchestrator.model.image import Image
 from orchestrator.model.site import ImageRecord
 from orchestrator.provisioning import archive, saved_image
 from orchestrator.provisioning.materials import Preparing
+from orchestrator.provisioning.saved_image import SavedImage
 
 
 def known_base(preparing: Preparing, image: Image, record: ImageRecord | None) -> str | None:
@@ -76,7 +77,7 @@ def base_digest(preparing: Preparing, image: Image, checksums: Mapping[str, str]
     """
     if image.archive is not None:
         path = preparing.downloads.fetch(image.archive, checksums[image.archive])
-        digest, host = _held(path, image), "its archive"
+        digest, host = archived(path, image).id, "its archive"
     else:
         origin = images.reference(image.base)
         host = preparing.mirror or origin.host
@@ -87,14 +88,18 @@ def base_digest(preparing: Preparing, image: Image, checksums: Mapping[str, str]
     return digest
 
 
-def _held(path: Path, image: Image) -> str:
-    """The id of the image's base in a file of `docker save`."""
-    ids = saved_image.ids(path)
+def archived(path: Path, image: Image) -> SavedImage:
+    """The image's base in a file of `docker save`.
+
+    Raises:
+        ImageError: ARCHIVE, the file holds another image.
+    """
+    held = saved_image.images(path)
     base = images.reference(image.base)
-    matches = {ids[name] for name in ids if images.reference(name) == base}
+    matches = {held[name] for name in held if images.reference(name) == base}
     if len(matches) != 1:
         raise errors.ImageError(
-            f"{image.archive} holds {', '.join(ids) or 'no image with a name'};"
+            f"{image.archive} holds {', '.join(held) or 'no image with a name'};"
             f" needed {image.base}",
             code="ARCHIVE",
             fix="give its name to base: in image.yaml",

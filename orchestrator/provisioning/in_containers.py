@@ -89,7 +89,7 @@ def _findings(
 ) -> list[Finding]:
     findings: list[Finding] = []
     for name in names:
-        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name].id, looks))
+        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
         settled(answers)
         for answer in answers:
             node = next(member for member in fleet.cluster.members if member.name == answer.node)
@@ -103,9 +103,9 @@ def _findings(
     return findings
 
 
-def _look(fleet: Fleet, image_id: str, looks: _Looks, name: str) -> ContainerFacts:
+def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> ContainerFacts:
     node = next(member for member in fleet.cluster.members if member.name == name)
-    runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, image_id))
+    runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, record.on(name)))
     questions = container.questions(node)
     question = container.probe(questions, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(questions)

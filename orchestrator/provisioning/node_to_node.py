@@ -175,7 +175,7 @@ def _chained(preparing: Preparing, tag: str, answers: Sequence[Answer[_Post]]) -
     for found in ask_all(nodes, lambda node: images[node].find(tag)):
         if found.value is None:
             why[found.node] = "it did not arrive there"
-        elif found.value.id != image.id:
+        elif found.value.content != image.content:
             why[found.node] = f"{found.value.id[7:19]} is there, in place of {image.id[7:19]}"
     return why
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator import errors, images
 from orchestrator.files import shipped, yaml_reader
-from orchestrator.images import ImageRecipe
+from orchestrator.images import HeldImage, ImageRecipe
 from orchestrator.inputs import user_files
 from orchestrator.model.site import Site
 from orchestrator.provisioning import context, image_digests
@@ -31,7 +31,10 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     cached = frozenset(
         checksum for checksum in checksums.values() if preparing.downloads.cached(checksum)
     )
-    bundled = {image.tag: image.id for image in preparing.bundle.images} if preparing.bundle else {}
+    bundled = {
+        image.tag: HeldImage(image.id, image.inputs, image.content)
+        for image in (preparing.bundle.images if preparing.bundle else ())
+    }
     contents = context.files(folder, shipped.SCRIPTS)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
@@ -41,8 +44,8 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
             fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
         )
     files = context.digests(contents)
-    record_id = record.id if record else None
-    return ImageRecipe(image, digest, files, checksums, cached, bundled, record_id), folder
+    known = frozenset((record.id, *record.ids.values()) if record else ())
+    return ImageRecipe(image, digest, files, checksums, cached, bundled, known), folder
 
 
 def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:

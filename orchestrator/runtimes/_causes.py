@@ -24,7 +24,8 @@ CAUSES = (
     _Cause(
         r"no space left on device",
         "DISK-FULL",
-        "free space below the engine's root directory (docker info says where)",
+        "free space where the engine keeps images (docker info says where; /var/lib/containerd"
+        " where its driver is overlayfs)",
         errors.UnfitError,
     ),
     _Cause(
@@ -34,7 +35,8 @@ CAUSES = (
     ),
     _Cause(
         r"filesystem layer verification failed|digest did not match|failed to verify|"
-        r"manifest verification failed|failed digest|unexpected commit digest|failed size validation",
+        r"manifest verification failed|failed digest|unexpected commit digest|"
+        r"failed size validation",
         "REG-DIGEST",
         "the registry or something on the way to it damages what it sends; use another mirror",
     ),

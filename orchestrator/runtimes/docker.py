@@ -284,7 +284,7 @@ class DockerRuntime:
         ]
 
     def _image(self, attempt: Attempt) -> str:
-        return attempt.image or self._settings.image
+        return attempt.images.get(self._node) or attempt.image or self._settings.image
 
     def _entrypoint(self, image: str) -> tuple[str, ...]:
         ask = Once(partial(self._image_entrypoint, image))

@@ -11,6 +11,7 @@ import docker.errors
 import docker.utils
 
 from orchestrator import errors
+from orchestrator.model.image import content_digest
 from orchestrator.retries import PULL
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._flow import Flow
@@ -32,9 +33,16 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """An image as an engine has it; ``id`` is the sha256 of its config, the same everywhere."""
+    """An image as an engine has it.
+
+    Args:
+        id: what this engine calls it: the digest of its configuration, or of its manifest where the
+            engine keeps images in containerd.
+        content: what is the same on every engine (``content_digest``).
+    """
 
     id: str
+    content: str
     repo_digests: tuple[str, ...]
     entrypoint: tuple[str, ...]
     labels: Mapping[str, str]
@@ -55,6 +63,7 @@ class Images:
         config = answer.get("Config") or {}
         return ImageFacts(
             id=answer["Id"],
+            content=content_digest((answer.get("RootFS") or {}).get("Layers") or (), config),
             repo_digests=tuple(answer.get("RepoDigests") or ()),
             entrypoint=tuple(config.get("Entrypoint") or ()),
             labels=config.get("Labels") or {},

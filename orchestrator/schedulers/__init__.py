@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator import errors
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.image import Program
 from orchestrator.model.plan import Task
 
 if TYPE_CHECKING:  # half of what reaches nodes, where only files are read
@@ -76,12 +77,12 @@ class Scheduler(Protocol):
             StoreError: LOCKED; another controller took a node, what was measured may be disturbed.
         """
 
-    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
         """Check that the nodes have the image and run no gang of another state folder.
 
         Args:
             name: of the image.
-            image: digest of the program; of containers, the id of their image.
+            program: what is in the image.
             ours: ids of the sweeps whose gangs may run.
 
         Raises:

@@ -13,6 +13,7 @@ from orchestrator.fleet import Answer, Fleet, ask_all, settled
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.retries import REPEATABLE
 from orchestrator.schedulers import Seen, Watch, _preflight, locks, strays
@@ -75,10 +76,10 @@ class Fanout:
         if self._locks is not None:
             self._locks.check()
 
-    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
         """Check that every node has the image, and runs no container of another state folder."""
         if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, image)
+            _preflight.same_image(self._fleet, name, program)
             _preflight.no_other_gang(self._fleet, ours)
 
     @property

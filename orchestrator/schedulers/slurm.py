@@ -16,6 +16,7 @@ from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.schedulers import (
     Seen,
@@ -84,10 +85,10 @@ class Slurm:
     def check(self) -> None:
         """Nobody else is given these nodes while the job lives."""
 
-    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
         """Check images as on any nodes with Docker."""
         if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, image)
+            _preflight.same_image(self._fleet, name, program)
             _preflight.no_other_gang(self._fleet, ours)
 
     def allocate(self, request: Request) -> Allocation | None:

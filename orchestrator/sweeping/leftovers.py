@@ -48,7 +48,9 @@ def needed_images(store: Store) -> frozenset[str]:
     """
     clusters = [sites.read(content, "provision that cluster again") for content in store.sites()]
     records = [record for site in clusters for record in site.images.values()]
-    return frozenset(name for record in records for name in (record.tag, record.id))
+    return frozenset(
+        name for record in records for name in (record.tag, record.id, *record.ids.values())
+    )
 
 
 def look(

@@ -29,7 +29,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     cluster, playbook = requested.cluster, requested.playbook
     observed = _observed(store, requested, scheduler, voice)
     ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
-    scheduler.preflight(playbook.image.name, requested.recipe.program.digest, ours)
+    scheduler.preflight(playbook.image.name, requested.recipe.program, ours)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code

@@ -16,7 +16,7 @@ def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Pr
         if record is None:
             return Program(playbook.image.code, playbook.image.python, "")
         file = record.tag if cluster.from_files else ""
-        return Program(record.code, record.python, record.id, file)
+        return Program(record.code, record.python, record.id, file, record.ids)
     digest = user_files.folder_digest(playbook.image_folder)
     if cluster.shares_files:
         return Program(str(playbook.image_folder), sys.executable, digest)

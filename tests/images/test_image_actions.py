@@ -7,7 +7,7 @@ import pytest
 from orchestrator import images
 from orchestrator.files import yaml_reader
 from orchestrator.images import Action, HeldImage, ImageRecipe, Reference
-from orchestrator.model.image import Apt, Image, Ofed, Source
+from orchestrator.model.image import Apt, Image, Ofed, Source, content_digest
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -30,8 +30,9 @@ ARCHIVE = "http://files.example/base.tar.gz"
 LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
 RECIPE = ImageRecipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
-FIRST, SECOND = HeldImage(ONE, RECIPE.inputs), HeldImage(TWO, RECIPE.inputs)
-FOREIGN = (HeldImage(TWO, None), HeldImage(TWO, SUM))
+HELD = f"sha256:{'c' * 64}"
+FIRST, SECOND = HeldImage(ONE, RECIPE.inputs, ONE), HeldImage(TWO, RECIPE.inputs, TWO)
+FOREIGN = (HeldImage(TWO, None, TWO), HeldImage(TWO, SUM, TWO))
 
 
 @pytest.mark.parametrize(
@@ -167,24 +168,53 @@ def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
     """Several were built from the same inputs: the known id decides, else the first node's."""
     tag = str(RECIPE.tag)
     there = {"vs001": {tag: FIRST}, "vs002": {tag: SECOND}}
-    assert images.actions(replace(RECIPE, known_id=TWO), there) == (
+    assert images.actions(replace(RECIPE, known_ids=frozenset({TWO})), there) == (
         Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
     )
-    assert [action.node for action in images.actions(replace(RECIPE, known_id=SUM), there)] == [
-        "vs002"
-    ]
+    elsewhere = replace(RECIPE, known_ids=frozenset({SUM}))
+    assert [action.node for action in images.actions(elsewhere, there)] == ["vs002"]
+
+
+def test_image_is_the_same_whatever_an_engine_calls_it() -> None:
+    """Engines that keep images in containerd name them otherwise; a bundle may not say what it
+    holds: then its id counts."""
+    tag = str(RECIPE.tag)
+    one, other = (HeldImage(name, RECIPE.inputs, HELD) for name in (ONE, TWO))
+    there = {"vs001": {tag: one}, "vs002": {tag: other}}
+    assert images.actions(RECIPE, there) == ()
+    assert images.actions(replace(RECIPE, bundled={tag: other}), there) == ()
+    spoilt = {**there, "vs002": {tag: replace(other, content=SUM)}}
+    assert [action.node for action in images.actions(RECIPE, spoilt)] == ["vs002"]
+    earlier = replace(RECIPE, bundled={tag: replace(other, content=None)})
+    assert [action.node for action in images.actions(earlier, there)] == ["vs001"]
+
+
+def test_content_is_layers_and_settings_in_any_order() -> None:
+    """What an engine leaves out or writes as nothing is the same; what counts is not."""
+    settings = {"Env": ["A=1"], "Labels": {"a": "1", "b": "2"}, "Cmd": ["sh"]}
+    digest = content_digest((ONE, TWO), settings)
+    said: dict[str, object] = {"Hostname": "", "User": "", "Volumes": None, "Image": ONE}
+    turned = {"Cmd": ["sh"], "Labels": {"b": "2", "a": "1"}, "Env": ["A=1"]}
+    assert content_digest((ONE, TWO), {**said, **turned}) == digest
+    others = {
+        content_digest((TWO, ONE), settings),
+        content_digest((ONE,), settings),
+        content_digest((ONE, TWO), {**settings, "User": "root"}),
+        content_digest((ONE, TWO), {**settings, "Env": ["A=2"]}),
+    }
+    assert len(others | {digest}) == 5
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: HeldImage) -> None:
     """Without the label or with another one it is replaced, even where its id is the known one."""
     tag = str(RECIPE.tag)
-    recipe = replace(RECIPE, known_id=TWO)
+    recipe = replace(RECIPE, known_ids=frozenset({TWO}))
     why = f"the node has {'2' * 12}, which was not built from these inputs; "
     assert images.actions(recipe, {"vs001": {tag: foreign}, "vs002": {tag: FIRST}}) == (
         Action("carry", "vs001", tag, f"{why}vs002 has {'1' * 12}"),
     )
-    bundled = replace(recipe, bundled={tag: TWO})
+    bundled = replace(recipe, bundled={tag: SECOND})
     assert images.actions(bundled, {"vs001": {tag: foreign}, "vs002": {tag: SECOND}}) == (
         Action("load", "vs001", tag, f"{why}the bundle has {'2' * 12}"),
     )
@@ -209,7 +239,7 @@ def test_image_is_labelled_with_its_name_and_inputs() -> None:
 def test_bundle_is_loaded_instead_of_built() -> None:
     """What the bundle holds counts, also where a node has another image under its name."""
     tag = str(RECIPE.tag)
-    bundled = replace(RECIPE, bundled={tag: ONE})
+    bundled = replace(RECIPE, bundled={tag: FIRST})
     there = {"vs001": {tag: SECOND}, "vs002": {}, "vs003": {tag: FIRST}}
     assert images.actions(bundled, there) == (
         Action("load", "vs001", tag, f"the node has {'2' * 12}; the bundle has {'1' * 12}"),
@@ -274,7 +304,7 @@ def test_archive_is_not_missed_where_its_image_is_known() -> None:
     """Nodes that have the image, or a bundle of it, need no base."""
     known = ImageRecipe(LOADED, ONE, {"Dockerfile": SUM}, {})
     assert known.needed == ()
-    tag = str(known.tag)
-    assert images.actions(known, {"vs001": {tag: HeldImage(TWO, known.inputs)}}) == ()
-    bundled = replace(known, bundled={tag: TWO})
+    tag, image = str(known.tag), HeldImage(TWO, known.inputs, TWO)
+    assert images.actions(known, {"vs001": {tag: image}}) == ()
+    bundled = replace(known, bundled={tag: image})
     assert [action.kind for action in images.actions(bundled, {"vs001": {}})] == ["load"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import Node
 from tests.commands import ended, told
-from tests.virtual import Desk, rule
+from tests.virtual import Desk, holds, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -38,11 +38,8 @@ def image(desk: Desk) -> Iterator[Any]:
 
 
 def holders(desk: Desk, record: Any) -> list[str]:
-    """The nodes that have the image with this id."""
-    look = f"docker inspect -f '{{{{.Id}}}}' {record['tag']}"
-    return [
-        node.name for node in desk.cluster.nodes if node.sh(look).stdout.strip() == record["id"]
-    ]
+    """The nodes that have this image."""
+    return [node.name for node in desk.cluster.nodes if holds(node, record)]
 
 
 def left(desk: Desk) -> str:

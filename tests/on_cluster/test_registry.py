@@ -15,7 +15,7 @@ import pytest
 from orchestrator.provisioning import saved_image
 from tests import commands, proc
 from tests.cluster import Cluster, Node
-from tests.virtual import Desk
+from tests.virtual import Desk, holds, own_id
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -196,7 +196,7 @@ def spoilt(nodes: Sequence[Node], record: Any, line: str) -> Iterator[str]:
         yield built[0]
     finally:
         for node, other in zip(nodes, built, strict=True):
-            node.must(f"docker tag {record['id']} {record['tag']} && docker rmi {other}")
+            node.must(f"docker tag {own_id(record, node)} {record['tag']} && docker rmi {other}")
 
 
 @pytest.mark.parametrize(
@@ -214,11 +214,10 @@ def test_another_image_under_our_tag_is_not_taken_for_ours(desk: Desk, line: str
         done = desk.json("provision", str(desk.cluster.inventory))
         (mended,) = done["actions"]
         assert (mended["kind"], mended["node"]) == ("carry", "vs001")
-        assert why.format(other[7:19], record["id"][7:19]) in mended["reason"]
+        second = own_id(record, desk.cluster.node(1))
+        assert why.format(other[7:19], second[7:19]) in mended["reason"]
         assert done["site"]["images"]["ngc-pytorch-20.03"]["id"] == record["id"]
-        for node in desk.cluster.nodes:
-            found = node.must(f"docker inspect -f '{{{{.Id}}}}' {record['tag']}")
-            assert found.strip() == record["id"]
+        assert all(holds(node, record) for node in desk.cluster.nodes)
 
 
 def test_bundle_holds_the_image_that_was_prepared(desk: Desk) -> None:
@@ -227,8 +226,9 @@ def test_bundle_holds_the_image_that_was_prepared(desk: Desk) -> None:
     words = ("bundle", str(desk.cluster.inventory))
     with spoilt(nodes[:1], record, "ENV SPOILT=1"):
         made = desk.json(*words, str(desk.folder / "one"))["bundle"]["images"][0]
-        held = saved_image.ids(desk.folder / "one" / made["file"])
-        assert held == {record["tag"]: record["id"]}
+        held = saved_image.images(desk.folder / "one" / made["file"])
+        assert held[record["tag"]].content == made["content"]
+        assert made["id"] == own_id(record, nodes[1])
     with spoilt(nodes, record, "ENV SPOILT=1"):
         refused = desk.run(*words, str(desk.folder / "none"))
     assert refused.returncode == 5, refused.stderr
@@ -242,9 +242,12 @@ def test_bundle_that_says_another_id_than_its_image_has_is_refused(desk: Desk) -
     image = desk.json("bundle", str(desk.cluster.inventory), str(folder))["bundle"]["images"][0]
     promised = f"sha256:{'0' * 64}"
     text = (folder / "bundle.json").read_text()
-    (folder / "bundle.json").write_text(text.replace(image["id"], promised))
+    for said in (image["id"], image["content"]):
+        text = text.replace(said, promised)
+    (folder / "bundle.json").write_text(text)
     done = desk.must("provision", str(desk.cluster.inventory), "--bundle", str(folder), code=5)
     assert "ERROR IMAGE-SKEW" in done.stderr
+    record = prepared(desk)
     for node in desk.cluster.nodes:
-        said = f"{node.name}: the node has {image['id'][7:19]}; the bundle has {'0' * 12}"
-        assert said in done.stderr
+        own = own_id(record, node)[7:19]
+        assert f"{node.name}: the node has {own}; the bundle has {'0' * 12}" in done.stderr

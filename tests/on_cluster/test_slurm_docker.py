@@ -20,6 +20,7 @@ from tests.cluster import Cluster, overlay
 from tests.cluster.place import STUBS
 from tests.commands import ended, told
 from tests.login import PROGRAM, Login
+from tests.virtual import holds
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -110,8 +111,7 @@ def test_provisioning_builds_once_and_carries_through_the_shared_folder(
     kinds = [(action["kind"], action["node"]) for action in prepared.said["actions"]]
     assert kinds == [("build", "vs001"), *(("carry", f"vs00{n}") for n in (2, 3, 4))]
     record = prepared.said["site"]["images"][IMAGE]
-    asked = f"docker inspect -f '{{{{.Id}}}}' {record['tag']}"
-    assert {node.must(asked).strip() for node in prepared.login.cluster.nodes} == {record["id"]}
+    assert all(holds(node, record) for node in prepared.login.cluster.nodes)
     left = [path.name for path in (prepared.login.state / "downloads").iterdir()]
     assert not [name for name in left if name.endswith(".tar")]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.virtual import Desk
+from tests.virtual import Desk, holds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -29,10 +29,7 @@ def test_the_first_provisioning_builds_once_and_carries(first: tuple[Desk, Any])
     kinds = [(action["kind"], action["node"]) for action in said["actions"]]
     assert kinds == [("build", "vs001"), *(("carry", f"vs00{n}") for n in (2, 3, 4))]
     record = said["site"]["images"]["ngc-pytorch-20.03"]
-    ids = {
-        node.must(f"docker inspect -f '{{{{.Id}}}}' {record['tag']}") for node in desk.cluster.nodes
-    }
-    assert ids == {record["id"] + "\n"}
+    assert all(holds(node, record) for node in desk.cluster.nodes)
     assert record["locked"]
 
 

@@ -324,7 +324,9 @@ def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: 
     tag, inputs = str(recipe.tag), str(recipe.inputs)
     labels = {"dlperf.image": "ours", "dlperf.inputs": inputs}
     built = images.build([context(f"FROM {IMAGE}\n{line}\n")], tag, {}, labels, lambda _: None)
-    assert held(images, tag) == {tag: HeldImage(built, inputs)}
+    found = images.find(built)
+    assert found is not None
+    assert held(images, tag) == {tag: HeldImage(built, inputs, found.content)}
     assert images.tagged("dlperf.image=ours") == (tag,)
     assert actions(recipe, {"here": held(images, tag)}) == ()
     images.tag(IMAGE, tag)

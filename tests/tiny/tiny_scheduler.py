@@ -23,6 +23,7 @@ from orchestrator.fleet import Answer, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers import Seen, choice
@@ -71,7 +72,7 @@ class Tiny(Gangs):
     def check(self) -> None:
         """Nobody else can come in."""
 
-    def preflight(self, name: str, image: str, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
         """Programs are plain files here."""
 
     def allocate(self, request: Request) -> Allocation | None:
