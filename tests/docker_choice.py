@@ -1,8 +1,8 @@
 """Which Docker the tests start: the machine's own, or what two variables of the environment name.
 
 ``DOCKER_BIN`` is a folder with another Docker's programs; ``DOCKER_IMAGE_STORE=containerd`` has its
-engines keep images in containerd, and ``mixed`` those of every second node. ``make engines`` sets
-them.
+engines keep images in containerd, and ``mixed`` those of every second node only. ``make engines``
+sets them.
 """
 
 import os
@@ -18,5 +18,7 @@ def path(standard: str) -> str:
 
 def image_store(place: int) -> dict[str, object]:
     """dockerd's setting of where images lie, on the node of that place, from 0."""
-    in_containerd = _STORE == "containerd" or (_STORE == "mixed" and place % 2 == 1)
-    return {"features": {"containerd-snapshotter": True}} if in_containerd else {}
+    if not _STORE:
+        return {}
+    in_containerd = _STORE == "containerd" or place % 2 == 1
+    return {"features": {"containerd-snapshotter": in_containerd}}

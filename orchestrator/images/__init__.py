@@ -7,7 +7,7 @@ is decided in ``provisioning/image_digests``.
 """
 
 from orchestrator.images.base_names import Reference, pinned, reference
-from orchestrator.images.needed import Action, actions
+from orchestrator.images.needed import Action, actions, known_as
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
     HeldImage,
@@ -31,6 +31,7 @@ __all__ = [
     "build_args",
     "ignored",
     "inputs_digest",
+    "known_as",
     "labels",
     "pinned",
     "reference",

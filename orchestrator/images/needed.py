@@ -6,6 +6,7 @@ from typing import Literal
 
 from orchestrator import nodeset
 from orchestrator.images.recipe import HeldImage, ImageRecipe
+from orchestrator.model.site import ImageRecord
 
 Kind = Literal["resolve", "download", "load", "build", "carry", "import"]
 
@@ -62,6 +63,21 @@ def actions(
         for node in there
         if node not in held or not held[node].is_one_with(target)
     )
+
+
+def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, dict[str, str]]:
+    """The id that reports give an image, and those of nodes whose engine calls it otherwise.
+
+    It stays what it was as long as a node knows the image as before, so that sweeps go on.
+
+    Args:
+        ids: by node in rank order, what its engine calls the image.
+        before: of the last provisioning, which may have been of other nodes.
+    """
+    first, known = next(iter(ids.values())), dict(ids)
+    if before is not None and any(before.on(node) == ids[node] for node in ids):
+        first, known = before.id, {**before.ids, **ids}
+    return first, {node: own for node, own in known.items() if own != first}
 
 
 def _unknown(recipe: ImageRecipe) -> Iterator[Action]:

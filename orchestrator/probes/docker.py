@@ -24,7 +24,8 @@ root=
 case $info in *\"DockerRootDir\":\"*) root=${info#*\"DockerRootDir\":\"} root=${root%%\"*} ;; esac
 case $root in *\\*) root=$("$@" info --format '{{.DockerRootDir}}') ;; esac
 case $info in *io.containerd.snapshotter.v1*'"Address":"/run/containerd/containerd.sock"'*)
-    root=$(sed -n "s/^root *= *[\"']\(.*\)[\"'] *$/\1/p" /etc/containerd/config.toml 2>/dev/null)
+    root=$(sed -n "/^\[/q; s/^root *= *[\"']\([^\"']*\).*/\1/p" \
+        /etc/containerd/config.toml 2>/dev/null)
     root=${root:-/var/lib/containerd}
     echo "root $root" ;;
 esac

@@ -111,10 +111,8 @@ def record(
         raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
     if left := images.actions(recipe, has):
         raise _skew(recipe, left)
-    ids = {node: images_there[recipe.tag].id for node, images_there in has.items()}
-    image_id = next(iter(ids.values()))
-    if before is not None and any(before.on(node) == ids[node] for node in ids):
-        image_id, ids = before.id, {**before.ids, **ids}
+    held = {node: images_there[recipe.tag].id for node, images_there in has.items()}
+    image_id, ids = images.known_as(held, before)
     image = recipe.image
     return ImageRecord(
         name=image.name,
@@ -126,7 +124,7 @@ def record(
         code=image.code,
         python=image.python,
         locked=image.base in preparing.lock.images,
-        ids={node: own for node, own in ids.items() if own != image_id},
+        ids=ids,
     )
 
 

@@ -8,6 +8,7 @@ from orchestrator import images
 from orchestrator.files import yaml_reader
 from orchestrator.images import Action, HeldImage, ImageRecipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source, content_digest
+from orchestrator.model.site import ImageRecord
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -31,6 +32,7 @@ LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
 RECIPE = ImageRecipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
 HELD = f"sha256:{'c' * 64}"
+RECORD = ImageRecord("mine", BASE, DIGEST, ONE, str(RECIPE.tag), SUM, "", "", locked=False)
 FIRST, SECOND = HeldImage(ONE, RECIPE.inputs, ONE), HeldImage(TWO, RECIPE.inputs, TWO)
 FOREIGN = (HeldImage(TWO, None, TWO), HeldImage(TWO, SUM, TWO))
 
@@ -187,6 +189,18 @@ def test_image_is_the_same_whatever_an_engine_calls_it() -> None:
     assert [action.node for action in images.actions(RECIPE, spoilt)] == ["vs002"]
     earlier = replace(RECIPE, bundled={tag: replace(other, content=None)})
     assert [action.node for action in images.actions(earlier, there)] == ["vs001"]
+
+
+def test_an_image_keeps_its_id_as_long_as_a_node_knows_it_so() -> None:
+    """Whichever node is first, with fewer nodes or more; after a new build it is the first's."""
+    assert images.known_as({"a": ONE, "b": TWO, "c": ONE}, None) == (ONE, {"b": TWO})
+    before = replace(RECORD, id=ONE, ids={"b": TWO})
+    assert images.known_as({"b": TWO, "c": ONE}, before) == (ONE, {"b": TWO})
+    assert images.known_as({"b": TWO}, before) == (ONE, {"b": TWO})
+    assert images.known_as({"a": TWO, "b": TWO}, before) == (ONE, {"a": TWO, "b": TWO})
+    assert images.known_as({"a": ONE}, before) == (ONE, {"b": TWO})
+    assert images.known_as({"b": ONE, "c": ONE}, before) == (ONE, {})
+    assert images.known_as({"a": SUM, "b": SUM}, before) == (SUM, {})
 
 
 def test_content_is_layers_and_settings_in_any_order() -> None:

@@ -34,6 +34,7 @@ SITE = Site(
             code="5cc03ca",
             python="3.6.9",
             locked=True,
+            ids={"n2": "sha256:" + "5" * 64},
         )
     },
     data={"imagenet": {"n1": DataDigest("/data/image", "4" * 64, 1, 2, None, None, False)}},
@@ -44,6 +45,12 @@ def test_site_reads_back_as_it_was_written() -> None:
     """Facts, images and digests, with what was not known."""
     adapter = TypeAdapter(Site)
     assert adapter.validate_json(adapter.dump_json(SITE)) == SITE
+
+
+def test_an_image_has_an_id_on_every_node() -> None:
+    """Its own, where the node's engine calls it otherwise."""
+    record = SITE.images["ngc-pytorch-20.03"]
+    assert [record.on(node)[7:10] for node in ("n1", "n2", "n3")] == ["222", "555", "222"]
 
 
 def test_site_of_an_earlier_kind_lacks_only_what_it_could_not_know() -> None:

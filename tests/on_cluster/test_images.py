@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests import forms
-from tests.cluster import Cluster, Completed, cluster, registry
-from tests.virtual import Desk, holds
+from tests.cluster import Cluster, Completed, Node, cluster, registry
+from tests.virtual import Desk, holds, own_id
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -80,9 +80,13 @@ def on_both(desk: Desk, image: str, command: str, options: str = "") -> list[Com
     """A command in a container of an image on both nodes at once; the answers in rank order."""
     site = json.loads((desk.state / "sites/virtual.json").read_text())
     settings = "--rm --network host --shm-size 256m -v /data:/data -w /root -v /root:/root"
-    words = f"docker run {settings} {options} {site['images'][image]['id']} {command}"
+
+    def run(node: Node) -> Completed:
+        words = f"{settings} {options} {own_id(site['images'][image], node)} {command}"
+        return node.sh(f"docker run {words}", timeout_s=120)
+
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda node: node.sh(words, timeout_s=120), desk.cluster.nodes))
+        return list(pool.map(run, desk.cluster.nodes))
 
 
 def test_every_image_is_built_once_and_carried(first: tuple[Desk, Any]) -> None:

@@ -167,7 +167,8 @@ def test_status_calls_a_task_lost_whose_container_was_refused(login: Login) -> N
     first = records.attempt(path.read_bytes())
     second = replace(first, trial=first.trial.removesuffix("_1") + "_2")
     name, node = second.token(second.tasks[1]), login.cluster.node(1)
-    node.must(f"docker create --name {name} {first.image} true")
+    image = first.images.get(node.name, first.image)
+    node.must(f"docker create --name {name} {image} true")
     try:
         refused = login.run("sweep", "quick", "--case", "2x2", "--repeats", "2")
         assert "is already in use by container" in refused.stderr

@@ -241,6 +241,14 @@ def test_task_carries_a_name_of_its_own() -> None:
     assert attempt.folder(attempt.tasks[1]) == folder
 
 
+def test_attempt_has_the_images_id_on_its_own_nodes_only() -> None:
+    """Where an engine calls it otherwise; of nodes that take no part, nothing is said."""
+    program = replace(IN_IMAGE, ids={"n1": "sha256:11", "n9": "sha256:99"})
+    found = replace(recipe(grid={**GRID, "placement": ["2x4"]}), program=program)
+    attempt = bind.first(found, plan.build(found).trials[0], seats(found))
+    assert (attempt.image, attempt.images) == (IN_IMAGE.digest, {"n1": "sha256:11"})
+
+
 @pytest.mark.parametrize(
     ("went", "skew"), [((10.0, 10.25, 9.5), 0.75), ((10.0,), 0.0), ((10.0, None), None)]
 )

@@ -17,6 +17,8 @@ from tests.probes.answers import DEBIAN
 SAMPLES = tests.SAMPLES / "docker"
 INFO = (SAMPLES / "debian_20.10.24_info.json").read_text()
 VERSION = (SAMPLES / "debian_20.10.24_version.json").read_text()
+INFO_29 = (SAMPLES / "29.7.2_info.json").read_text()
+VERSION_29 = (SAMPLES / "29.7.2_version.json").read_text()
 DOWN_INFO = (SAMPLES / "cli_28.2.2_down_info.json").read_text()
 DOWN_VERSION = (SAMPLES / "cli_28.2.2_down_version.json").read_text()
 # Standard error of CLI 28.2.2, with the engine stopped and for a user outside its group.
@@ -65,6 +67,15 @@ def changed(**values: object) -> str:
 def test_engine_is_read_as_it_answers() -> None:
     """Engine and interface versions, runtimes, disk, log settings."""
     assert parse(INFO) == DEBIAN
+
+
+def test_engine_with_images_in_containerd_is_read_as_it_answers() -> None:
+    """As a fresh Docker 29 is: their folder is containerd's, which the engine does not name."""
+    facts = parse(INFO_29, VERSION_29, f"root /var/lib/containerd\n{BESIDE}")
+    assert isinstance(facts, DockerFacts)
+    assert (facts.server_version, facts.api_version, facts.runc) == ("29.7.2", "1.55", "1.3.6+ds1")
+    assert (facts.storage_driver, facts.root_dir) == ("overlayfs", "/var/lib/containerd")
+    assert facts.gpu_ways == ("cdi", "gpus")
 
 
 def test_nothing_asked_is_nothing_known() -> None:
@@ -160,13 +171,14 @@ def test_answer_that_is_no_json_of_docker_is_refused(text: str) -> None:
 
 
 def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """The real script with a stand-in for the client."""
+    """The real script with a stand-in for the client, and containerd's settings in the folder."""
     client = folder / "docker"
     client.write_text(f"#!/bin/sh\n{script}\n")
     client.chmod(0o755)
     info, _ = docker.sections(sudo=False)
     assert info.argv[-1] == "docker"
-    argv = (*info.argv[:-1], str(client))
+    asked = [word.replace("/etc/containerd", str(folder)) for word in info.argv[:-1]]
+    argv = (*asked, str(client))
     return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -183,6 +195,32 @@ def test_script_looks_where_the_engine_keeps_images(name: str, tmp_path: Path) -
     assert facts.root_dir == root
     free_mib = shutil.disk_usage(tmp_path).free >> 20
     assert facts.free_mib == pytest.approx(free_mib, abs=max(256, free_mib // 50))
+
+
+@pytest.mark.parametrize(
+    ("settings", "address", "root"),
+    [
+        (None, "/run/containerd/containerd.sock", "/var/lib/containerd"),
+        ("version = 2\n[grpc]\nroot = '/x'\n", "/run/containerd/containerd.sock", None),
+        ('root = "{0}"\n', "/run/containerd/containerd.sock", "{0}"),
+        ("version = 3\nroot='{0}' # large\n", "/run/containerd/containerd.sock", "{0}"),
+        ('root = "{0}"\n', "/var/run/docker/containerd/containerd.sock", "/var/lib/docker"),
+    ],
+)
+def test_script_looks_where_containerd_keeps_images(
+    settings: str | None, address: str, root: str | None, tmp_path: Path
+) -> None:
+    """In the system's, which has its own settings; one that dockerd starts is below its folder."""
+    if settings is not None:
+        (tmp_path / "config.toml").write_text(settings.format(tmp_path))
+    said = INFO_29.replace("/run/containerd/containerd.sock", address)
+    done = run(f"echo '{said}'", tmp_path)
+    facts = docker.parse(
+        {docker.INFO: Output(0, done.stdout, ""), docker.VERSION: Output(0, VERSION_29, "")}
+    )
+    assert isinstance(facts, DockerFacts)
+    assert facts.root_dir == (root or "/var/lib/containerd").format(tmp_path)
+    assert facts.free_mib is not None
 
 
 def test_an_engine_that_names_no_folder_has_no_known_space(tmp_path: Path) -> None:

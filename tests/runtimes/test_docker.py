@@ -92,6 +92,11 @@ def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None
     (ours,), (theirs,) = (
         json.loads(stage.dockerd.docker("inspect", name)) for name in ("by-api", "by-words")
     )
+    for document in (
+        ours,
+        theirs,
+    ):  # "no" is what the command says, and engines of 28 by themselves
+        assert document["HostConfig"].pop("RestartPolicy")["Name"] in ("", "no")
     for part in ("HostConfig", "Config"):
         left, right = (  # where nothing is given, one has an empty list and the other null
             {key: value for key, value in document[part].items() if value not in (None, [], {})}
@@ -141,6 +146,19 @@ def test_the_images_own_entrypoint_is_kept(stage: Stage) -> None:
     Images(stage.engine).build([built], "entered:1", {}, {}, lambda _: None)
     said = stage.said('echo "and $FROM_IMAGE"', ContainerSettings("entered:1"))
     assert said == "entered with sh\nand yes\n"
+
+
+def test_a_container_is_started_from_what_the_nodes_engine_calls_the_image(stage: Stage) -> None:
+    """Not from the id that other nodes know it by, which is not there."""
+    attempt, task = stage.attempt("true")
+    mixed = replace(attempt, image=f"sha256:{'0' * 64}", images={"here": IMAGE, "there": "x:1"})
+    runtime = stage.begin(mixed, task)
+    assert stage.end(runtime, mixed, task).status == 0
+    (elsewhere, other) = stage.attempt("true")
+    lacks = replace(elsewhere, image=mixed.image, images={"there": IMAGE})
+    with pytest.raises(errors.UnfitError, match="000") as raised:
+        stage.runtime().create(lacks, other, LIMITS)
+    assert raised.value.code == "IMAGE-MISSING"
 
 
 def test_orphans_are_reaped_while_a_task_runs(stage: Stage) -> None:
