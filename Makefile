@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs long lowest real lock clean controller dist
+.PHONY: demo test check lint quick gangs long lowest engines real lock clean controller dist
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
@@ -45,6 +45,21 @@ lowest: $(READY)
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_load.py \
 	    tests/files/test_models.py tests/transports/test_transports.py tests/transports/test_ssh*.py \
 	    tests/runtimes/test_engine.py tests/runtimes/test_engine_versions.py tests/state/test_archives.py
+
+# What depends on Docker, with another one than this machine's: Debian unstable's, or whichever has its
+# programs in OTHER_DOCKER/bin, where virtual nodes see them. Its images lie where it has them by
+# itself, then in containerd, then on every second node in containerd.
+OTHER_DOCKER ?= /opt/docker-unstable
+engines: $(READY)
+	sh tests/cluster/install.sh
+	[ -x $(OTHER_DOCKER)/bin/dockerd ] || sh tests/cluster/other_docker.sh unstable $(OTHER_DOCKER)
+	export DOCKER_BIN=$(OTHER_DOCKER)/bin PATH=$(OTHER_DOCKER)/bin:$$PATH && \
+	    for store in '' containerd; do \
+	        DOCKER_IMAGE_STORE=$$store $(PYTEST) -n $(WORKERS) -m "not long" tests/runtimes || exit; \
+	    done && \
+	    DOCKER_IMAGE_STORE=mixed $(PYTEST) -n $(WORKERS) -m "not long" tests/on_cluster/test_images.py \
+	        tests/on_cluster/test_registry.py tests/on_cluster/test_carry.py \
+	        tests/on_cluster/test_sweep.py tests/on_cluster/test_slurm_docker.py
 
 # Upstream's real programs on CPUs, and pyxis: of REAL_SOURCES, a folder of git repositories, else from
 # where they are published; and apptainer where there is one. It needs root on Debian, builds below
