@@ -53,7 +53,7 @@ OTHER_DOCKER ?= /opt/docker-unstable
 engines: $(READY)
 	sh tests/cluster/install.sh
 	[ -x $(OTHER_DOCKER)/bin/dockerd ] || sh tests/cluster/other_docker.sh unstable $(OTHER_DOCKER)
-	export DOCKER_BIN=$(OTHER_DOCKER)/bin PATH=$(OTHER_DOCKER)/bin:$$PATH && \
+	export OTHER_BIN=$(OTHER_DOCKER)/bin PATH=$(OTHER_DOCKER)/bin:$$PATH && \
 	    for store in '' containerd; do \
 	        DOCKER_IMAGE_STORE=$$store $(PYTEST) -n $(WORKERS) -m "not long" tests/runtimes || exit; \
 	    done && \

@@ -22,7 +22,7 @@ from pathlib import Path
 from orchestrator.deadlines import Patience
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from tests import docker_choice, proc
+from tests import other_programs, proc
 from tests.waiting import PATIENCE_S, wait_for
 
 IMAGE = "tiny:1"
@@ -60,7 +60,7 @@ class Dockerd:
         self._opened: list[tuple[Engine, LocalTransport]] = []
         self._log = (folder / "daemons.log").open("ab")
         (folder / "containerd.toml").write_text(CONTAINERD)
-        settings = {"live-restore": live_restore, **docker_choice.image_store(0)}
+        settings = {"live-restore": live_restore, **other_programs.image_store(0)}
         (folder / "daemon.json").write_text(json.dumps(settings))
         disk = f"mkdir {folder}/disk"
         if disk_mib:

@@ -111,12 +111,13 @@ class GangStep:
         nodes = list(self._attempt.nodes)
         folder = self._attempt.folder(self._attempt.tasks[0])
         more = (
-            *("--distribution=arbitrary", "--input=all", "--kill-on-bad-exit=1", "--wait=0"),
-            *("--no-kill", f"--cpus-per-task={cpus}", f"--chdir={folder}"),
+            *("--input=all", "--kill-on-bad-exit=1", "--wait=0", "--no-kill"),
+            *(f"--cpus-per-task={cpus}", f"--chdir={folder}"),
             f"--job-name={name_of(self._attempt)}",
             *options,
         )
-        return self._steps.words(nodes, *more, "sh", f"{folder}/step.sh", folder)
+        command = ("sh", f"{folder}/step.sh", folder)
+        return self._steps.words(nodes, *more, *command, ranked=True)
 
     def printed(self) -> bytes:
         """What srun, and Slurm on the nodes, printed; its tasks print into their logs."""

@@ -61,10 +61,16 @@ class Steps:
         self._lock = threading.Lock()
         self._waiting: list[_Question] = []
 
-    def words(self, nodes: Sequence[str], *more: str) -> tuple[str, ...]:
-        """The words that start a step with one task on each of these nodes."""
+    def words(self, nodes: Sequence[str], *more: str, ranked: bool = False) -> tuple[str, ...]:
+        """The words that start a step with one task on each of these nodes.
+
+        Args:
+            ranked: whether tasks are numbered in the order of the nodes, not in Slurm's. Beside
+                that it refuses a number of nodes since 23.11 (``src/common/slurm_opt.c``).
+        """
         count = str(len(nodes))
-        listed = ("-N", count, "-n", count, "-w", ",".join(nodes))
+        order = ("--distribution=arbitrary",) if ranked else ("-N", count)
+        listed = (*order, "-n", count, "-w", ",".join(nodes))
         return (*SRUN, f"--jobid={self.job}", *listed, *more)
 
     def ask(self, node: str, argv: tuple[str, ...], timeout_s: float) -> Completed:

@@ -8,7 +8,7 @@ import socket
 import time
 from pathlib import Path
 
-from tests import docker_choice
+from tests import other_programs
 from tests.cluster import processes
 from tests.cluster.place import (
     GATEWAY,
@@ -149,7 +149,7 @@ def _engine(place: Place, node: str) -> dict[str, object]:
         "exec-opts": ["native.cgroupdriver=cgroupfs"],
         "cgroup-parent": f"/{place.netns}/{node}",
         "runtimes": {"nvidia": {"path": f"{STUBS}/nvidia-container-runtime"}},
-        **docker_choice.image_store(int(node[2:]) - 1),
+        **other_programs.image_store(int(node[2:]) - 1),
     }
 
 

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import docker_choice
+from tests import other_programs
 
 GATEWAY = "10.11.0.1"
 REGISTRY = f"{GATEWAY}:5000"
 WEB = f"{GATEWAY}:8000"
 MOST_NODES = 32
 STUBS = "/run/testbed/stubs"
-STANDARD_PATH = docker_choice.path("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+STANDARD_PATH = other_programs.path("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 
 
 class TestbedError(Exception):

@@ -33,7 +33,7 @@ def shared(place: Place) -> Path:
 
 
 def prepare(place: Place, nodes: Sequence[str]) -> None:
-    """Write Slurm's settings, and what nodes are to mount; before the nodes start.
+    """Start munged, write Slurm's settings and what nodes are to mount; before the nodes start.
 
     Raises:
         TestbedError: this machine has no Slurm.
@@ -54,19 +54,18 @@ def prepare(place: Place, nodes: Sequence[str]) -> None:
     mounts = [path for path in dict.fromkeys(seen) if not path.startswith("/usr")]
     inner = [path for path in mounts if not any(path.startswith(f"{one}/") for one in mounts)]
     (place.folder / "mounts").write_text("".join(f"{path}\n" for path in inner))
-
-
-def start(place: Place, nodes: Sequence[str]) -> None:
-    """Start munged and slurmctld, whose slurmds the nodes have started, and wait until all answer.
-
-    Raises:
-        TestbedError: they do not; says the end of their logs.
-    """
-    folder = shared(place) / "slurm"
     files = [f"--{name}={folder}/munge.{end}" for name, end in _MUNGE]
     munged = ("/usr/sbin/munged", "-F", "--force", *files)
     processes.start(place, munged, log=folder / "log" / "munged.out")
     _wait(place, (folder / "munge.sock").exists, "munged")
+
+
+def start(place: Place, nodes: Sequence[str]) -> None:
+    """Start slurmctld, whose slurmds the nodes have started, and wait until all answer.
+
+    Raises:
+        TestbedError: they do not; says the end of their logs.
+    """
     controller(place)
     wanted = str(len(nodes))
     idle = ("sinfo", "-h", "-t", "idle", "-p", PARTITION, "-o", "%D")

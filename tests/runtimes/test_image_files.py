@@ -93,9 +93,9 @@ def test_a_dry_run_shows_the_command_lines() -> None:
     """One step for the gang; with apptainer also what stands before the program on each node."""
     (step,) = slurm_tasks.shown(queue("pyxis"), attempt())
     assert step == (
-        "step: srun --overlap --quiet --ntasks-per-node=1 --mem=0 --cpu-bind=none --jobid=JOB -N 2"
-        " -n 2 -w n1,n2 --distribution=arbitrary --input=all --kill-on-bad-exit=1 --wait=0"
-        " --no-kill --cpus-per-task=CPUS --chdir=/state/a1 --job-name=dlp-s-t-a1"
+        "step: srun --overlap --quiet --ntasks-per-node=1 --mem=0 --cpu-bind=none"
+        " --jobid=JOB --distribution=arbitrary -n 2 -w n1,n2 --input=all --kill-on-bad-exit=1"
+        " --wait=0 --no-kill --cpus-per-task=CPUS --chdir=/state/a1 --job-name=dlp-s-t-a1"
         f" {' '.join(PYXIS)} sh /state/a1/step.sh /state/a1"
     )
     step, *programs = slurm_tasks.shown(queue("apptainer"), attempt())
