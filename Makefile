@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs long lowest engines real lock clean controller dist
+.PHONY: demo test check lint quick gangs long lowest engines slurm real lock clean controller dist
 
 demo: $(READY)
 	$(BIN)/dlperf-orch provision local
@@ -60,6 +60,15 @@ engines: $(READY)
 	    DOCKER_IMAGE_STORE=mixed $(PYTEST) -n $(WORKERS) -m "not long" tests/on_cluster/test_images.py \
 	        tests/on_cluster/test_registry.py tests/on_cluster/test_carry.py \
 	        tests/on_cluster/test_sweep.py tests/on_cluster/test_slurm_docker.py
+
+# What depends on Slurm, with another one than Debian's: of the tag SLURM, built once into OTHER_SLURM.
+SLURM ?= slurm-25-11-7-1
+OTHER_SLURM ?= /opt/$(SLURM)
+slurm: $(READY)
+	sh tests/cluster/install.sh slurmdbd slurmdbd mariadbd mariadb-server-core mariadb mariadb-client-core
+	sh tests/cluster/other_slurm.sh $(SLURM) $(OTHER_SLURM)
+	OTHER_BIN=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin PATH=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin:$$PATH \
+	    $(PYTEST) -n $(WORKERS) tests/on_cluster/test_slurm*.py
 
 # Upstream's real programs on CPUs, and pyxis: of REAL_SOURCES, a folder of git repositories, else from
 # where they are published; and apptainer where there is one. It needs root on Debian, builds below
