@@ -16,6 +16,8 @@ from orchestrator.submitting import waits
 LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
 # Answers of squeue without the job until it counts as over: one alone means nothing.
 ABSENT = 4
+# For how long each pass of the scheduler (60 s apart by default) must find the same reason anew.
+ANEW_S = 150.0
 CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own
 NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not there
@@ -56,6 +58,7 @@ class _Seen:
     absent: int = 0
     said: str = ""
     at: float = 0.0
+    never_since: float = 0.0
 
 
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
@@ -121,7 +124,9 @@ def _say(seen: _Seen, voice: Voice) -> None:
     if job.ended or job.state == "COMPLETING":
         return
     fix = waits.never(job.reason) if job.state == "PENDING" else ""
-    if fix:
+    seen.never_since = (seen.never_since or time.monotonic()) if fix else 0.0
+    lasts = not waits.anew(job.reason) or time.monotonic() - seen.never_since >= ANEW_S
+    if fix and lasts:
         slurm_queue.cancel(job.id)
         raise errors.UnfitError(
             f"job {job.id} can never start: {job.reason}; it was cancelled",

@@ -12,6 +12,10 @@ NEVER = {
 }
 """Reasons that nothing but another request, or an administrator, ends."""
 
+ANEW = ("InvalidAccount", "InvalidQOS")
+"""Those of them that each pass of Slurm's scheduler finds anew: 23.11 without accounting says the
+first of jobs that it starts in the next moment."""
+
 WORDS = {
     "Resources": "its nodes are in use",
     "Priority": "other jobs come first",
@@ -19,6 +23,8 @@ WORDS = {
     "Dependency": "an earlier job of this state folder is not over",
     "JobHeldUser": "it is held; release it with `scontrol release JOB`",
     "JobHeldAdmin": "an administrator holds it; ask them",
+    "InvalidAccount": "Slurm finds no such account for it",
+    "InvalidQOS": "Slurm finds no such QOS for it",
     "PartitionDown": "the partition is down; ask the administrators",
     "PartitionInactive": "the partition is inactive; ask the administrators",
     "ReqNodeNotAvail": "some of its nodes are not available, as in a maintenance window",
@@ -35,7 +41,7 @@ def told(job: slurm_queue.Job) -> str:
 
 def words(reason: str) -> str:
     """A reason in words, with Slurm's own name for it."""
-    name = reason.partition(",")[0].strip("()")
+    name = _name(reason)
     if "DOWN" in reason or "DRAIN" in reason:
         return f"{reason}: too few nodes are up; see `sinfo -R`"
     if name == "None":
@@ -47,4 +53,13 @@ def words(reason: str) -> str:
 
 def never(reason: str) -> str:
     """What the user must change for a job that waits for this; empty where it may still start."""
-    return NEVER.get(reason.partition(",")[0].strip("()"), "")
+    return NEVER.get(_name(reason), "")
+
+
+def anew(reason: str) -> bool:
+    """Whether the next pass of the scheduler may find otherwise, although it is one of these."""
+    return _name(reason) in ANEW
+
+
+def _name(reason: str) -> str:
+    return reason.partition(",")[0].strip("()")

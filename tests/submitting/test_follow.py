@@ -16,6 +16,7 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.submitting import follow
 
 voice = Voice(as_json=False)
+follow.ANEW_S = float(sys.argv[2])
 try:
     job = slurm_queue.Job("7", "PENDING", "None", "dlperf-queue-1", "dlperf:2", "")
     sys.exit(follow.follow(job, Path(sys.argv[1]), voice))
@@ -25,15 +26,18 @@ except errors.DlperfError as error:
 """
 
 
-def followed(folder: Path, *states: str) -> tuple[int, str]:
+def followed(folder: Path, *states: str, anew_s: float = 150.0) -> tuple[int, str]:
     """Exit code and messages for a job of which squeue says this, time after time."""
     lines = [f"7|{state}|n1|dlperf-queue-1|dlperf:2\n" for state in states]
     (folder / "queue").write_text("".join(lines))
     squeue = folder / "squeue"
     squeue.write_text(f"#!/bin/sh\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue\n")
     squeue.chmod(0o755)
+    scancel = folder / "scancel"
+    scancel.write_text(f'#!/bin/sh\necho "$@" >>{folder}/cancelled\n')
+    scancel.chmod(0o755)
     done = commands.run(
-        [sys.executable, "-c", FOLLOW, folder], env={"PATH": f"{folder}:/usr/bin:/bin"}
+        [sys.executable, "-c", FOLLOW, folder, str(anew_s)], env={"PATH": f"{folder}:/usr/bin:/bin"}
     )
     return done.returncode, done.stderr
 
@@ -44,6 +48,29 @@ def test_an_end_is_said_after_the_last_line(tmp_path: Path) -> None:
     (tmp_path / "7.code").write_text("0\n")
     said = followed(tmp_path, "COMPLETING|None", "COMPLETED|None")
     assert said == (0, "[1/1] valid\njob 7 has ended, exit 0\n")
+
+
+@pytest.mark.parametrize("reason", ["InvalidAccount", "(InvalidQOS)"])
+def test_a_reason_that_the_next_pass_may_not_find_cancels_nothing(
+    reason: str, tmp_path: Path
+) -> None:
+    """As 23.11 without accounting says it of jobs that it starts a moment later."""
+    (tmp_path / "7.code").write_text("0\n")
+    code, said = followed(tmp_path, f"PENDING|{reason}", "RUNNING|None", "COMPLETED|None")
+    assert code == 0, said
+    assert f"job 7 waits: {reason.strip('()')}: Slurm finds no such" in said
+    assert not (tmp_path / "cancelled").exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "anew_s"), [("InvalidAccount", 0.6), ("PartitionNodeLimit", 150.0)]
+)
+def test_a_reason_that_lasts_cancels_the_job(reason: str, anew_s: float, tmp_path: Path) -> None:
+    """At once, or where Slurm still says so after some passes of its scheduler."""
+    (tmp_path / "7.code").write_text("0\n")
+    code, said = followed(tmp_path, *[f"PENDING|{reason}"] * 9, anew_s=anew_s)
+    assert (code, f"QUEUE-NEVER: job 7 can never start: {reason}" in said) == (5, True), said
+    assert "7" in (tmp_path / "cancelled").read_text()
 
 
 @pytest.mark.parametrize(
