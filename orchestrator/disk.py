@@ -36,6 +36,31 @@ def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[Non
         raise errors.LocalError(f"{path}: {error.strerror}", code=code, fix=fix) from error
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file or folder; unlike pathlib's since 3.13, not when it cannot be asked.
+
+    Raises:
+        OSError: nobody knows.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def listed(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing without one.
+
+    Raises:
+        OSError: nobody knows.
+    """
+    try:
+        return sorted(Path(folder, name) for name in os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 @contextlib.contextmanager
 def replacing(
     path: Path, gate: contextlib.AbstractContextManager[object] | None = None

@@ -36,7 +36,10 @@ def read(path: Path) -> bytes | None:
         LocalError: it cannot be read.
     """
     with ours(path):
-        return path.read_bytes() if path.exists() else None
+        try:
+            return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
 
 def write(path: Path, content: bytes, gate: Gate | None = None) -> None:

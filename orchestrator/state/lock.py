@@ -81,10 +81,11 @@ class Lock:
 
         A process of another machine counts as the holder: whether it runs is not known here.
         """
-        if not self._path.exists():
-            return None
         with _ours(self._path):
-            holder = Holder.read(self._path.read_text(errors="replace"))
+            try:
+                holder = Holder.read(self._path.read_text(errors="replace"))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
         gone = holder and processes.is_here(holder.process) and not processes.runs(holder.process)
         return None if gone else holder
 

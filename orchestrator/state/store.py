@@ -106,12 +106,10 @@ class Store:
         """Folders of sweeps; one without any file of ours was killed before it began."""
         place = self.root / "sweeps"
         with ours(place):
-            if not place.is_dir():
-                return []
             return [
                 Sweep(folder)
-                for folder in sorted(place.iterdir())
-                if any((folder / name).exists() for name in PARTS)
+                for folder in disk.listed(place)
+                if any(disk.is_there(folder / name) for name in PARTS)
             ]
 
     def lock(self, cluster: str) -> Lock:
@@ -131,7 +129,9 @@ class Store:
 
     def cluster_holders(self) -> list[Holder]:
         """Who measures on a cluster of this state folder, or prepares it."""
-        names = sorted(path.stem for path in (self.root / "sites").glob("*.lock"))
+        place = self.root / "sites"
+        with ours(place):
+            names = [path.stem for path in disk.listed(place) if path.suffix == ".lock"]
         return [holder for name in names if (holder := self.lock(name).holder()) is not None]
 
     def site(self, cluster: str) -> bytes | None:
@@ -153,7 +153,8 @@ class Store:
         """
         place = self.root / "sites"
         with ours(place):
-            paths = sorted(place.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            files = [path for path in disk.listed(place) if path.suffix == ".json"]
+            paths = sorted(files, key=lambda path: path.stat().st_mtime)
         for path in reversed(paths):
             with ours(path):
                 content = path.read_bytes()

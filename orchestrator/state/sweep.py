@@ -73,8 +73,8 @@ class Sweep:
         path = self.folder / "events.jsonl"
         line = dumps(records.event_line(event), indent=None)
         with ours(path), self._gate:
-            new = not path.exists()
-            with open(path, "w+b" if new else "r+b") as file:
+            with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+                new = not os.fstat(file.fileno()).st_size
                 _cut_torn_line(file)
                 file.write(line.encode() + b"\n")
                 file.flush()
@@ -110,7 +110,7 @@ class Sweep:
         for trial, number in self.attempts():
             trial_history = histories.setdefault(trial, History())
             if number > trial_history.attempts:
-                trial_history.find(number, bound=self._description(trial, number).exists())
+                trial_history.find(number, bound=disk.is_there(self._description(trial, number)))
         return histories
 
     def freeze(self) -> None:
@@ -122,11 +122,13 @@ class Sweep:
 
     def attempts(self) -> list[tuple[str, int]]:
         """Trial and number of every attempt that has a folder here, whatever the events say."""
-        folders = (self.folder / "attempts").glob("*/a[1-9]*")
+        place = self.folder / "attempts"
+        with ours(place):
+            folders = [path for trial in disk.listed(place) for path in disk.listed(trial)]
         return [
             (path.parent.name, int(path.name[1:]))
             for path in folders
-            if re.fullmatch("a[0-9]{1,6}", path.name, re.ASCII) and path.is_dir()
+            if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir()
         ]
 
     def attempt(self, trial: str, number: int) -> Attempt:

@@ -44,6 +44,7 @@ def start(place: Place) -> None:
     _wait(lambda: _asked(place, "sacctmgr", "-i", "add", "cluster", "virtual"), "slurmdbd")
     processes.call("kill", (folder / "slurmctld.pid").read_text().strip())
     _wait(lambda: not (folder / "slurmctld.pid").exists() or None, "end of slurmctld")
+    (folder / "state" / "clustername").unlink(missing_ok=True)  # the database gives another id
     slurm.controller(place)
     _wait(lambda: _asked(place, "scontrol", "ping"), "slurmctld")
 

@@ -343,14 +343,14 @@ def test_no_damage_is_a_bug_or_a_wrong_number(swept: Place, share: float) -> Non
     damages = dice.sample(damages, round(share * len(damages)))
     lines: list[tuple[str, ...]] = []
     for number, (file, damage) in enumerate(damages):
-        state = swept.folder / f"fuzz{number}"
+        state = swept.folder / f"fuzz{share:g}-{number}"
         shutil.copytree(whole, state)
         (state / "sweeps" / sweep.name / file).write_bytes(damage)
         lines += [(*words, "--state", state.name) for words in (COLLECT, dice.choice(READERS))]
         if number % 16 == 0:
             lines.append(("sweep", "toy", "--json", "--state", state.name))
     for words, (code, out, err) in zip(lines, warm.run(swept, lines), strict=True):
-        file, damage = damages[int(words[-1].removeprefix("fuzz"))]
+        file, damage = damages[int(words[-1].removeprefix(f"fuzz{share:g}-"))]
         what = (words, file, damage[:200], code, err)
         assert code in (0, 2, 3, 6), what
         assert "Traceback" not in err, what
