@@ -2,9 +2,11 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from orchestrator import disk
 from tests import warm
 from tests.conftest import PROGRAM, Place
 
@@ -28,6 +30,20 @@ def test_a_state_folder_whose_name_is_too_long_is_told(place: Place) -> None:
     for words, (code, _, err) in zip(lines, warm.run(place, lines), strict=True):
         assert code == 6, (words[0], err[:300])
         assert "File name too long. Fix: choose another folder with --state" in err
+
+
+def test_what_cannot_be_asked_is_not_taken_for_absent(tmp_path: Path) -> None:
+    """As pathlib takes it since 3.13; below no folder, or below a file, there is nothing."""
+    (tmp_path / "file").touch()
+    for absent in (tmp_path / "x", tmp_path / "x/y", tmp_path / "file/y"):
+        assert not disk.is_there(absent)
+        assert disk.listed(absent) == []
+    assert disk.is_there(tmp_path / "file")
+    assert disk.listed(tmp_path) == [tmp_path / "file"]
+    with pytest.raises(OSError, match="too long"):
+        disk.is_there(tmp_path / ("b" * 300))
+    with pytest.raises(OSError, match="too long"):
+        disk.listed(tmp_path / ("b" * 300))
 
 
 def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(place: Place) -> None:
