@@ -16,7 +16,7 @@ from orchestrator.submitting import waits
 LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
 # Answers of squeue without the job until it counts as over: one alone means nothing.
 ABSENT = 4
-# For how long each pass of the scheduler (60 s apart by default) must find the same reason anew.
+# For how long every pass of the scheduler (60 s apart by default) must find the same reason anew.
 ANEW_S = 150.0
 CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own

@@ -13,7 +13,7 @@ NEVER = {
 """Reasons that nothing but another request, or an administrator, ends."""
 
 ANEW = ("InvalidAccount", "InvalidQOS")
-"""Those of them that each pass of Slurm's scheduler finds anew: 23.11 without accounting says the
+"""Those of them that every pass of Slurm's scheduler finds anew: 23.11 without accounting says the
 first of jobs that it starts in the next moment."""
 
 WORDS = {
