@@ -27,6 +27,9 @@ NOT_GIVEN = (
     "W", "wrap",
 )  # fmt: skip
 
+# By which the user asks for GPUs; beside one of them the program does not.
+OF_GPUS = ("gres", "gpus", "G", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
+
 
 class Slurm(Noun):
     """How jobs are submitted to Slurm; their allocation gives the nodes."""
@@ -43,6 +46,11 @@ class Slurm(Noun):
     """Further options of sbatch, one word each."""
     jobs: Literal["one", "by-nodes"] = "one"
     """One job for all trials, or one for each number of nodes, one after another."""
+
+    @property
+    def asks_gpus(self) -> bool:
+        """Whether the further options ask for GPUs."""
+        return any(argument.partition("=")[0].lstrip("-") in OF_GPUS for argument in self.extra)
 
     @property
     def time_s(self) -> int:

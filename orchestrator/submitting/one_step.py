@@ -1,16 +1,20 @@
 """A partition of Slurm, and one short step on one of its nodes, as ``init`` asks about it."""
 
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors
+from orchestrator.deadlines import QUEUE_S
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
 NODE_FREE_S = 60
 STEP_MIN = 5
 MOST_S = 4 * 3600
+# As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
+_GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +25,14 @@ class Partition:
         nodes: how many of its nodes answer.
         time: four hours, or its limit if that is shorter, as ``slurm.time`` has it.
         has_pyxis: whether srun here takes container images.
+        gpus: of a node, as far as Slurm gives them.
     """
 
     name: str
     nodes: int
     time: str
     has_pyxis: bool
+    gpus: int
 
 
 def partition(name: str) -> Partition:
@@ -51,7 +57,23 @@ def partition(name: str) -> Partition:
     seconds = min([limit for limit in limits if limit is not None] + [MOST_S])
     clock = f"{seconds // 3600:02}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
     options = slurm_queue.call("srun", "--help")
-    return Partition(name, nodes, clock, "--container-image" in options)
+    return Partition(name, nodes, clock, "--container-image" in options, gpus(name))
+
+
+def gpus(partition: str | None, patience_s: float = QUEUE_S) -> int:
+    """How many GPUs Slurm can give of a node of a partition, or of the default one.
+
+    Where it gives them (``GresTypes``), a job has those alone that it asks for, and the others are
+    hidden from it; elsewhere it may not ask, and sees all.
+
+    Raises:
+        UnfitError, LocalError: Slurm cannot be asked.
+    """
+    chosen = ("-p", partition) if partition else ()
+    lines = slurm_queue.call("sinfo", "-h", "-o", "%P %G", *chosen, patience_s=patience_s)
+    given = [line.partition(" ") for line in lines.splitlines()]
+    mine = [gres for name, _, gres in given if partition or name.endswith("*")]
+    return max((sum(map(int, _GPUS.findall(gres))) for gres in mine), default=0)
 
 
 def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Completed:
@@ -69,6 +91,7 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
         "--ntasks=1",
         f"--time={STEP_MIN}",
         f"--immediate={NODE_FREE_S}",
+        *((f"--gres=gpu:{partition.gpus}",) if partition.gpus else ()),
         "--job-name=dlperf-init",
         *argv,
     )

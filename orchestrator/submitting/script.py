@@ -48,6 +48,7 @@ class Submission:
         cwd: where the command runs.
         nodes: how many it gets.
         requeue: whether it is queued again when its time is over, or when Slurm ends it.
+        gpus: that it asks of each node; 0 where Slurm has none to give.
     """
 
     words: tuple[str, ...]
@@ -56,6 +57,7 @@ class Submission:
     cwd: str
     nodes: int
     requeue: bool
+    gpus: int = 0
 
     @property
     def comment(self) -> str:
@@ -75,6 +77,7 @@ def batch(slurm: Slurm, submission: Submission) -> str:
         f"--nodes={submission.nodes}",
         "--ntasks-per-node=1",
         "--exclusive",
+        *([f"--gres=gpu:{submission.gpus}"] if submission.gpus else ()),
         f"--time={slurm.time}",
         f"--signal=B:TERM@{WARNING_S}",
         "--no-kill",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator import disk, errors, words
 from orchestrator.console import Voice
+from orchestrator.deadlines import QUEUE_S
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
@@ -38,8 +39,10 @@ def is_needed(cluster: Cluster) -> bool:
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submissions(store: Store, cluster: Cluster, job_options: JobOptions) -> list[script.Submission]:
-    """The jobs of this very command line."""
+def submissions(
+    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int = 0
+) -> list[script.Submission]:
+    """The jobs of this very command line, with so many GPUs of each node."""
     settings = _settings(cluster)
     state = store.root.resolve()
     widths = job_options.widths or ((settings.nodes, ()),)
@@ -51,6 +54,7 @@ def submissions(store: Store, cluster: Cluster, job_options: JobOptions) -> list
             cwd=str(Path.cwd()),
             nodes=nodes,
             requeue=job_options.requeue,
+            gpus=gpus,
         )
         for number, (nodes, more) in enumerate(widths)
     ]
@@ -82,9 +86,14 @@ def _own(chosen: bool, number: int) -> list[str]:
 
 def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
     """Print the scripts that would be submitted; also for programs."""
+    try:
+        gpus = _gpus(cluster, patience_s=0.0)
+    except errors.DlperfError as error:
+        gpus = 0
+        voice.line(f"not known whether Slurm gives GPUs: {error}")
     texts = [
         script.batch(_settings(cluster), submission)
-        for submission in submissions(store, cluster, job_options)
+        for submission in submissions(store, cluster, job_options, gpus)
     ]
     for text in texts:
         voice.result(f"would be submitted by sbatch:\n{text}")
@@ -98,7 +107,8 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         UnfitError: Slurm refuses it, or it can never start.
     """
     followed: list[slurm_queue.Job] = []
-    for submission in submissions(store, cluster, job_options):
+    gpus = _gpus(cluster)
+    for submission in submissions(store, cluster, job_options, gpus):
         before = _alive(submission)
         if before is not None:
             voice.line(f"job {before.id} runs this command already: {before.state}")
@@ -120,6 +130,15 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
     codes = [follow.follow(job, folder, voice) for job in followed]
     known = [code for code in codes if code in errors.PRECEDENCE]
     return errors.joined([*known, *(1 for code in codes if code not in known)])
+
+
+def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
+    """How many GPUs of each node a job asks for: what the inventory says, if Slurm gives any."""
+    slurm, said = _settings(cluster), cluster.defaults.gpus
+    if said is None or slurm.asks_gpus:
+        return 0
+    given = one_step.gpus(slurm.partition, patience_s)
+    return (said.count or given) if given else 0
 
 
 def _settings(cluster: Cluster) -> Slurm:

@@ -45,6 +45,9 @@ def prepare(place: Place, nodes: Sequence[str]) -> None:
         (folder / part).mkdir(parents=True)
     (folder / "slurm.conf").write_text(_conf(folder, nodes))
     (folder / "cgroup.conf").write_text(_CGROUP)
+    for number in range(8):  # they stand for the GPUs of every node
+        (folder / f"gpu{number}").symlink_to("/dev/null")
+    (folder / "gres.conf").write_text(f"Name=gpu Type=v100 File={folder}/gpu[0-7]\n")
     key = folder / "munge.key"
     key.write_bytes(os.urandom(1024))
     key.chmod(0o600)
@@ -138,7 +141,7 @@ _MUNGE = (
 def _conf(folder: Path, nodes: Sequence[str]) -> str:
     named = "".join(
         f"NodeName={node} NodeAddr={address(node)} CPUs=32 Boards=1 SocketsPerBoard=1"
-        " CoresPerSocket=32 ThreadsPerCore=1 RealMemory=64000 State=UNKNOWN\n"
+        " CoresPerSocket=32 ThreadsPerCore=1 RealMemory=64000 Gres=gpu:v100:8 State=UNKNOWN\n"
         for node in nodes
     )
     listed = ",".join(nodes)
@@ -155,6 +158,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/slurmd.%n.log
+GresTypes=gpu
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
 SwitchType=switch/none

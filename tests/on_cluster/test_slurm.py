@@ -5,6 +5,7 @@ raw logs say.
 """
 
 import json
+import os
 import re
 import signal
 import statistics
@@ -12,6 +13,7 @@ import subprocess
 
 import pytest
 
+from tests.cluster.place import STUBS
 from tests.cluster.slurm import PREEMPTING
 from tests.commands import ended, told
 from tests.docs import state_files
@@ -88,6 +90,25 @@ def test_init_asks_a_node_of_a_partition(login: Login) -> None:
     assert "NO-PARTITION" in refused.stderr
     assert f"there are main, {PREEMPTING}" in refused.stderr
     login.must("init", "gpu01", "--slurm", "main", code=2)
+    login.nothing_left()
+
+
+def test_a_job_has_the_gpus_of_its_nodes(login: Login) -> None:
+    """Where Slurm gives them and the inventory has them; steps see none that were not asked for."""
+    path = login.folder / "inventory" / "queue.yaml"
+    text = path.read_text()
+    assert "--gres" not in login.must("sweep", "toy", "--dry-run").stdout
+    path.write_text(text.replace("runtime: process", "runtime: process, gpus: {count: 8}"))
+    assert "#SBATCH --gres=gpu:8\n" in login.must("sweep", "toy", "--dry-run").stdout
+    login.more_env = {"PATH": f"{STUBS}:{os.environ['PATH']}"}  # nvidia-smi of the nodes
+    login.must("provision", "queue")
+    running = login.sweeping("toy")
+    seen = "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep -cx SLURM_STEP_GPUS=0,1,2,3,4,5,6,7"
+    assert all(int(node.must(seen)) for node in login.cluster.nodes[:2])
+    told(running)
+    login.whole(1)
+    path.write_text(text.replace("nodes: 2", 'nodes: 2, extra: ["--gpus-per-node=v100:1"]'))
+    assert "--gres" not in login.must("sweep", "toy", "--dry-run").stdout
     login.nothing_left()
 
 
