@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import errors
+from orchestrator import disk, errors
 from orchestrator.console import Voice
 from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
@@ -97,9 +97,13 @@ def lock(inventory: Path) -> LockFile:
 
     Raises:
         ConfigError: it is not valid.
+        LocalError: nobody knows whether there is one.
     """
     path = _lock_path(inventory)
-    return yaml_reader.validated(yaml_reader.read(path), LockFile) if path.exists() else EMPTY
+    with disk.on_disk(path):
+        if not disk.is_there(path):
+            return EMPTY
+    return yaml_reader.validated(yaml_reader.read(path), LockFile)
 
 
 def keep_lock(preparing: Preparing) -> None:
