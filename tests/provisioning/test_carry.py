@@ -83,7 +83,7 @@ def stopped(dockerd: Dockerd, receiving: Dockerd) -> Iterator[None]:
     """An engine that stops as soon as another, or itself, has taken in a first part of a load."""
 
     def stop() -> None:
-        parts = receiving.folder / "docker" / "tmp"
+        parts = receiving.folder / "disk" / "docker" / "tmp"
         wait_for(lambda: any(parts.glob("docker-import-*/*")), "a load that is under way")
         dockerd.kill(signal.SIGSTOP)
 
