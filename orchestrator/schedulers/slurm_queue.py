@@ -242,6 +242,8 @@ _FIXES = {
     "nvalid partition": "name a partition that `sinfo -s` shows under slurm.partition",
     "nvalid account": "name one that `sacctmgr show assoc user=$USER` has under slurm.account",
     "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
+    "node configuration is not available": "ask for no more than a node has, of GPUs by gpus.count;"
+    " `sinfo -o '%N %G %c %m'` shows it",
     "ode count specification": "ask for fewer nodes with slurm.nodes",
     "time limit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows each partition's limit",
 }

@@ -47,6 +47,12 @@ def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> Non
             "sbatch: Batch job submission failed: Invalid account",
             "under slurm.account",
         ),
+        (
+            "sbatch: error: Batch job submission failed: Requested node configuration is not"
+            " available",
+            "sbatch: Batch job submission failed: Requested node configuration",
+            "of GPUs by gpus.count",
+        ),
     ],
 )
 def test_a_refusal_says_what_to_do(
