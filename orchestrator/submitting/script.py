@@ -48,7 +48,7 @@ class Submission:
         cwd: where the command runs.
         nodes: how many it gets.
         requeue: whether it is queued again when its time is over, or when Slurm ends it.
-        gpus: that it asks of each node; 0 where Slurm has none to give.
+        gpus: that it asks of every node; 0 where Slurm has none to give.
     """
 
     words: tuple[str, ...]

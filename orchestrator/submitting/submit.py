@@ -42,7 +42,7 @@ def is_needed(cluster: Cluster) -> bool:
 def submissions(
     store: Store, cluster: Cluster, job_options: JobOptions, gpus: int = 0
 ) -> list[script.Submission]:
-    """The jobs of this very command line, with so many GPUs of each node."""
+    """The jobs of this very command line, with so many GPUs of every node."""
     settings = _settings(cluster)
     state = store.root.resolve()
     widths = job_options.widths or ((settings.nodes, ()),)
@@ -133,7 +133,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
 
 
 def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
-    """How many GPUs of each node a job asks for: what the inventory says, if Slurm gives any."""
+    """How many GPUs of a node a job asks for: what the inventory says, if Slurm gives any."""
     slurm, said = _settings(cluster), cluster.defaults.gpus
     if said is None or slurm.asks_gpus:
         return 0
