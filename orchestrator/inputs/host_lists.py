@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset
+from orchestrator.model import slurm
 from orchestrator.model.text import is_name
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:@%+-]+")
@@ -75,8 +76,8 @@ def scontrol(output: str, shown: str) -> tuple[Listed, ...]:
             found.append(Listed(value, value))
         elif found and key == "NodeAddr" and found[-1].address == found[-1].name:
             found[-1] = replace(found[-1], address=value)  # the first: a Reason is free text
-        elif found and key == "Gres" and (gpus := re.search(r"\bgpu:(?:[^:,()]+:)?(\d+)", value)):
-            found[-1] = replace(found[-1], gpus=int(gpus[1]))
+        elif found and key == "Gres" and (gpus := slurm.gpus(value)):
+            found[-1] = replace(found[-1], gpus=gpus)
     return some(found, Path(shown))
 
 

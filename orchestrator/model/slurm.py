@@ -27,6 +27,8 @@ NOT_GIVEN = (
     "W", "wrap",
 )  # fmt: skip
 
+# As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
+_GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
 # By which the user asks for GPUs; beside one of them the program does not.
 OF_GPUS = ("gres", "gpus", "G", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
 
@@ -83,3 +85,8 @@ class Slurm(Noun):
 
 
 LEAST_S = 300
+
+
+def gpus(gres: str) -> int:
+    """How many GPUs of all types a node has, by what Slurm says of its generic resources."""
+    return sum(map(int, _GPUS.findall(gres)))

@@ -1,20 +1,18 @@
 """A partition of Slurm, and one short step on one of its nodes, as ``init`` asks about it."""
 
-import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.deadlines import QUEUE_S
+from orchestrator.model import slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
 NODE_FREE_S = 60
 STEP_MIN = 5
 MOST_S = 4 * 3600
-# As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
-_GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def gpus(partition: str | None, patience_s: float = QUEUE_S) -> int:
     lines = slurm_queue.call("sinfo", "-h", "-o", "%P %G", *chosen, patience_s=patience_s)
     given = [line.partition(" ") for line in lines.splitlines()]
     mine = [gres for name, _, gres in given if partition or name.endswith("*")]
-    return max((sum(map(int, _GPUS.findall(gres))) for gres in mine), default=0)
+    return max(map(slurm.gpus, mine), default=0)
 
 
 def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Completed:

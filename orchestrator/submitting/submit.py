@@ -40,7 +40,7 @@ def is_needed(cluster: Cluster) -> bool:
 
 
 def submissions(
-    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int = 0
+    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int
 ) -> list[script.Submission]:
     """The jobs of this very command line, with so many GPUs of every node."""
     settings = _settings(cluster)
