@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator import errors
-from orchestrator.collecting import publications, side_by_side
+from orchestrator import __version__, errors
+from orchestrator.collecting import code, publications, side_by_side
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk
 from orchestrator.measuring import case_facts, medians, names, throughputs, validity
@@ -16,7 +16,7 @@ from orchestrator.measuring.validity import LogName, of_case, value
 from orchestrator.model.case import Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.report import LoneLog, Report, Writer
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
@@ -45,7 +45,11 @@ def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
             measured = case_facts.completed(
                 _report(folder, workload, logs), workload, publications.shipped()
             )
-            return replace(measured, commands=(reading.command(measured.source),))
+            return replace(
+                measured,
+                commands=(reading.command(measured.source),),
+                writer=Writer(__version__, code.digest(workload.name)),
+            )
 
         yield report
 

@@ -56,7 +56,7 @@ def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> 
         "report.md": report.markdown(measured, language).encode(),
         HTML: report.html_page(measured, language, sources).encode(),
     }
-    return {**files, RESULTS: dumps(report.document(measured)).encode()}
+    return {**files, RESULTS: dumps(report.document(measured, language)).encode()}
 
 
 def _earlier(folder: Path) -> list[str]:

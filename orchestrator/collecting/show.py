@@ -47,7 +47,9 @@ def present(
         voice.result(f"Report: {out.folder / report_files.HTML}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
-    voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
+    voice.document(
+        {"exit_code": code, "sweep": sweep.id, **report.document(measured, out.language)}
+    )
     return code
 
 

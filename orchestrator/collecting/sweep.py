@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator import errors, workloads
-from orchestrator.collecting import evidence, fabric, logs, publications, settled, telemetry
+from orchestrator import __version__, errors, workloads
+from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
 from orchestrator.measuring import canary, case_facts, medians, settling, validity
 from orchestrator.model import env
 from orchestrator.model.case import Case
@@ -14,7 +14,7 @@ from orchestrator.model.log import Rule
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import Report
+from orchestrator.model.report import Report, Writer
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.report import node_facts
@@ -50,7 +50,9 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     results = medians.compared(
         [settling.marked(medians.result(*item), plan.method) for item in by_case.items()]
     )
-    return replace(_report(record, workload, results), canary=_watched(canaries, results))
+    report = _report(record, workload, results)
+    writer = Writer(__version__, code.digest(plan.workload), strict)
+    return replace(report, canary=_watched(canaries, results), writer=writer)
 
 
 def _workload(sweep: Sweep, plan: Plan) -> Workload:

@@ -24,6 +24,8 @@ class Outcome:
         observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
         marks: of the state of its nodes; they do not keep it from being valid.
         beside: names of the trials that ran on other nodes meanwhile.
+        attempt_sha256: of the bytes of attempt.json, which says what was started; empty if unknown.
+        code: sha256 over the files of the program that judged it; empty if unknown.
     """
 
     trial: str
@@ -41,3 +43,5 @@ class Outcome:
     observed: Mapping[str, str] = field(default_factory=dict)
     marks: tuple[Problem, ...] = ()
     beside: tuple[str, ...] = ()
+    attempt_sha256: str = ""
+    code: str = ""

@@ -79,6 +79,21 @@ class PublishedResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Writer:
+    """The program that wrote a report; the same one writes the same bytes again.
+
+    Args:
+        by: its version.
+        code: sha256 over its files; the version alone covers many commits.
+        strict: trials that the state of their nodes marks do not count.
+    """
+
+    by: str
+    code: str
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """One sweep or one folder of logs, measured.
 
@@ -106,6 +121,7 @@ class Report:
             UTC, in nanoseconds since 1970; None where it does not tell it, as without a clock.
         commands: the command lines that made it, in order.
         written_by: the version of this tool that ran it; empty for a folder of logs.
+        writer: None where no file is written of it.
         gpus: models of all GPUs of the nodes, as their drivers name them; empty if unknown.
     """
 
@@ -140,6 +156,7 @@ class Report:
     began_ns: tuple[int | None, ...] = ()
     commands: tuple[str, ...] = ()
     written_by: str = ""
+    writer: Writer | None = None
 
     @property
     def trials(self) -> tuple[Measurement, ...]:

@@ -6,14 +6,21 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
 from orchestrator.report import machines
+from orchestrator.report.phrases import Language
 from orchestrator.report.upstream import exports
 from orchestrator.report.verdict import verdict
 
 
-def document(report: Report) -> dict[str, JSON]:
-    """The whole document; unknown values are null, never 0."""
+def document(report: Report, language: Language = "en") -> dict[str, JSON]:
+    """Return the whole document; unknown values are null, never 0.
+
+    Args:
+        language: of the pages beside it.
+    """
+    writer = report.writer
     return {
         "version": 1,
+        "written": {**asdict(writer), "language": language} if writer else None,
         "source": report.source,
         "experiment": report.experiment,
         "workload": report.workload,
@@ -134,6 +141,8 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "log": evidence.log if evidence else None,
         "lines": list(evidence.lines) if evidence and evidence.lines else None,
         "sha256": evidence.sha256 if evidence else None,
+        "rule": trial.rule,
+        "window": list(trial.window) if trial.window else None,
         "provenance": dict(trial.provenance),
         **machines.document(trial),
     }

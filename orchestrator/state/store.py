@@ -61,7 +61,7 @@ class Store:
             StoreError: its record cannot be read, or that of one that may be newer.
         """
         if os.path.isfile(os.path.join(name, "sweep.json")):  # a name that is too long is none
-            return Sweep(Path(name).resolve())
+            return Sweep.at(Path(name).resolve())
         readable, unreadable = self.sweeps(), self.unreadable()
         playbook = Path(name).stem if name.endswith(".yaml") else name
         exact = [sweep for sweep in readable if name == sweep.id or playbook == sweep.playbook]

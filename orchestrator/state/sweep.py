@@ -30,10 +30,24 @@ _GATES: dict[Path, threading.Lock] = {}
 class Sweep:
     """The folder of one sweep."""
 
-    def __init__(self, folder: Path) -> None:
-        self.id = folder.name
+    def __init__(self, folder: Path, sweep_id: str | None = None) -> None:
+        """Open a sweep.
+
+        Args:
+            sweep_id: where the folder has been renamed; else the folder's name.
+        """
+        self.id = sweep_id or folder.name
         self.folder = folder
         self._gate = _GATES.setdefault(folder.resolve(), threading.Lock())
+
+    @classmethod
+    def at(cls, folder: Path) -> "Sweep":
+        """Open a sweep whose folder may have been renamed, by the id in its record."""
+        try:
+            sweep_id = records.document((folder / "sweep.json").read_bytes()).get("id")
+        except (OSError, ValueError):
+            return cls(folder)  # whoever reads the record reports the damage
+        return cls(folder, sweep_id if isinstance(sweep_id, str) else None)
 
     @property
     def playbook(self) -> str:
@@ -64,7 +78,9 @@ class Sweep:
             raise _damaged(path, error) from error
 
     def keep_record(self, record: SweepRecord) -> None:
-        """Write sweep.json."""
+        """Write sweep.json; ended.json, which seals the one before, is removed."""
+        with ours(self.folder):
+            (self.folder / "ended.json").unlink(missing_ok=True)
         content = dumps(records.sweep_document(record)).encode()
         write(self.folder / "sweep.json", content, self._gate)
 

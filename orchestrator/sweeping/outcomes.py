@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.collecting import causes, evidence, fabric, logs, telemetry
+from orchestrator.collecting import causes, code, evidence, fabric, logs, telemetry
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
@@ -17,6 +17,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
 from orchestrator.planning import bind, environment
+from orchestrator.state import contents
 from orchestrator.state.files import now
 from orchestrator.sweeping.campaign import Campaign
 
@@ -164,6 +165,8 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         observed=telemetry.digests(folder, gang.ends) if gang else {},
         marks=telemetry.of_machines(measurement) if measurement else (),
         beside=_beside(campaign, attempt),
+        attempt_sha256=contents.sha256(folder / "attempt.json"),
+        code=code.digest(campaign.recipe.workload.name),
     )
 
 

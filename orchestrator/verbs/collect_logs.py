@@ -19,5 +19,5 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
         voice.result(f"Report: {out.folder / report_files.HTML}")
     code = 3 if measured.incomplete else 0
-    voice.document({"exit_code": code, **report.document(measured)})
+    voice.document({"exit_code": code, **report.document(measured, out.language)})
     return code

@@ -1,33 +1,176 @@
-"""verify: every number derived once more from raw logs, and compared with what is written."""
+"""verify: check a sweep against its raw logs, and its reports against a second rendering."""
 
-from dataclasses import asdict
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
 
-from orchestrator import words
+from orchestrator import errors, words
+from orchestrator.collecting import report_files, telemetry
+from orchestrator.collecting.log_sources import Logs
+from orchestrator.collecting.report_files import RESULTS
+from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
+from orchestrator.model.report import Report, Writer
+from orchestrator.model.result import Measurement
+from orchestrator.model.telemetry import MARKS
+from orchestrator.report import Language
 from orchestrator.state import lock
 from orchestrator.state.opened import OpenedSweep, opened
 from orchestrator.state.store import Store
-from orchestrator.verifying import check
-from orchestrator.verifying.differences import Difference, Findings
+from orchestrator.state.sweep import Sweep
+from orchestrator.verifying import chain, formulas
+from orchestrator.verifying.findings import Difference, Findings, at, codes, items, text
+from orchestrator.verifying.folder import Folder
+
+MOST = 12
+"""Values of a document that are shown: one changed log changes many."""
+LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED", "MISSING"})
+"""Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
 
 def verify(store: Store, name: str | None, voice: Voice) -> int:
-    """Compare a sweep or an archive with its own raw logs, and say what differs; exit code.
+    """Compare a sweep or an archive with its own raw logs and show the differences; exit code.
 
     Raises:
-        StoreError: LOCKED, it runs and its files still change.
+        StoreError: LOCKED; the sweep runs and its files still change.
     """
     with opened(store, name) as opening:
         if holder := opening.sweep.lock().holder():
             raise lock.refused(f"sweep {opening.sweep.id}", holder)
-        findings = check.verified(opening.sweep.folder.resolve())
+        findings = check_sweep(opening.sweep)
         code = 3 if findings.differences else 0
-        _say(opening, findings, voice)
+        _show(opening, findings, voice)
         voice.document({"exit_code": code, "sweep": opening.sweep.id, **_document(findings)})
     return code
 
 
-def _say(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
+def check_sweep(sweep: Sweep) -> Findings:
+    """Check the checksums, then the numbers, then whether the same reports come out again."""
+    findings = Findings()
+    place = Folder(sweep.folder.resolve(), findings)
+    record = place.sealed("sweep.json")
+    planned = items(at(record, "plan", "trials"))
+    if record is None or not planned or len([*chain.planned_trials(record)]) != len(planned):
+        findings.differs("sweep.json", "plan", "no plan", "trials of cases")
+        return findings
+    outcomes = chain.check(place, record)
+    formulas.check(place, record)
+    _render(sweep, place, outcomes)
+    return findings
+
+
+def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, object]]) -> None:
+    """Measure the sweep once more and compare outcomes and reports with what comes out."""
+    findings = place.findings
+    written = at(_read(place.path / RESULTS), "written")
+    language: Language = "zh" if at(written, "language") == "zh" else "en"
+    try:
+        again = measured(sweep, strict=at(written, "strict") is True)
+    except errors.DlperfError as error:
+        findings.leave("reports", f"{error.code}: {error.cause}")
+        if error.code != "NO-WORKLOAD":
+            findings.differs("sweep.json", "", error.cause, "a record that can be read")
+        return
+    _compare_outcomes(place, again, outcomes)
+    own = again.writer
+    assert own is not None
+    code, by = text(at(written, "code")), text(at(written, "by"))
+    if code and code != own.code:
+        why = f"dlperf-orch {by}, code {code[:12]}; this is code {own.code[:12]}"
+        findings.leave("one version", f"reports were written by {why}: they may differ by that")
+        again = replace(again, writer=Writer(by, code, own.strict))
+    contents = report_files.contents(place.path, again, language, Logs(sweep.folder))
+    for name, content in contents.items():
+        _compare(place, name, content)
+    for name in _pages(place.path) - contents.keys():
+        findings.differs(name, "", "a file", "no such file in these reports")
+
+
+def _compare_outcomes(
+    place: Folder, again: Report, outcomes: Mapping[str, Mapping[str, object]]
+) -> None:
+    """Compare recorded outcomes with the same logs measured again."""
+    for trial in again.trials:
+        outcome = outcomes.get(trial.trial)
+        if outcome is None or trial.evidence is None:
+            continue
+        record = f"{trial.evidence.log.removesuffix('.log')}.json"
+        if outcome.get("code") != (again.writer.code if again.writer else None):
+            place.findings.leave("outcomes", f"{record}: judged by another version")
+        else:
+            _compare_outcome(place.findings, record, trial, outcome)
+
+
+def _compare_outcome(
+    findings: Findings, record: str, trial: Measurement, outcome: Mapping[str, object]
+) -> None:
+    recorded = outcome.get("state")
+    reasons = [f"{problem.code}: {problem.message}" for problem in trial.problems]
+    if recorded == "invalid" and trial.state == "valid":
+        seen = f"invalid: {' '.join(codes(outcome.get('problems')))}"
+        findings.differs(record, "state", seen, "valid: its log is whole")
+    elif recorded == "valid" and trial.state == "invalid":
+        if {problem.code for problem in trial.problems}.isdisjoint(LATER | MARKS):
+            findings.differs(record, "state", "valid", f"invalid: {'; '.join(reasons)}")
+    elif recorded == trial.state == "valid" and trial.evidence:
+        derived: dict[str, object] = {
+            "throughput": trial.throughput,
+            "lines": trial.evidence.lines,
+            "transport": trial.transport,
+        }
+        if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
+            derived["marks"] = [asdict(mark) for mark in telemetry.of_machines(trial)]
+        findings.same(record, "", outcome, derived)
+
+
+def _compare(place: Folder, name: str, content: bytes) -> None:
+    """Compare a file of a report with the bytes that it should have."""
+    findings = place.findings
+    try:
+        present = (place.path / name).read_bytes()
+    except OSError as error:
+        findings.differs(name, "", error.strerror, "a file; `dlperf-orch collect` writes it")
+        return
+    if present == content:
+        return
+    if name.endswith(".json") and (written := place.document(name)) is not None:
+        differing, inverse = Findings(), Findings()
+        differing.same(name, "", written, json.loads(content))
+        inverse.same(name, "", json.loads(content), written)
+        found = [(it.place, it.written, it.derived) for it in differing.differences]
+        found += [
+            (it.place, it.derived, "nothing")
+            for it in inverse.differences
+            if it.written == "nothing"
+        ]
+        for values in found[:MOST]:
+            findings.differs(name, *values)
+        if len(found) > MOST:
+            findings.differs(name, "", words.count(len(found) - MOST, "more value"), "others")
+        return
+    lines, needed = (text.decode("utf-8", "replace").split("\n") for text in (present, content))
+    pairs = enumerate(zip([*lines, ""], [*needed, ""], strict=False), 1)
+    line = next((at for at, (one, other) in pairs if one != other), len(lines))
+    shown = (it[line - 1] if line <= len(it) else "no more lines" for it in (lines, needed))
+    findings.differs(name, f"line {line}", *shown)
+
+
+def _pages(folder: Path) -> set[str]:
+    """Find the files in a sweep's folder that belong to reports, by their names."""
+    patterns = ("report*", "results*", "*_result.json", "figures/*")
+    found = (path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
+    return {path.relative_to(folder).as_posix() for path in found if path.suffix != ".new"}
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _show(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
     for difference in findings.differences:
         voice.result(_line(difference))
     if left := ", ".join(findings.not_derived):

@@ -1,10 +1,8 @@
-"""Every number derived once more from raw logs, by plain readers of their own.
+"""Check a sweep's folder against itself and against its raw logs.
 
-Nothing here is shared with ``logs``, ``measuring``, ``telemetry``, ``workloads``, ``report`` or
-``collecting``: a fault of theirs must show. ``check`` goes through a sweep's folder; ``records``
-reads its files and compares checksums. The ``plain_`` modules read logs and observers' files;
-``trials``, ``damages``, ``machines`` and ``courses`` derive what a trial gave, ``cases``,
-``scatter`` and ``nodes`` what several give. ``documents`` says what results.json must hold,
-``reports`` compares it, ``exports`` the files for programs; ``pages`` takes reports for people
-apart, ``shown`` says what they are about, and ``tables``, ``figures`` and ``texts`` compare them.
+``chain`` follows the checksums from SHA256SUMS over outcomes and events to raw logs, attempts and
+exit files. ``formulas`` derives throughputs from the lines of raw logs that they stand on
+(``readings``), and medians, intervals, speedups and efficiencies from throughputs (``intervals``).
+Nothing here is shared with the code that made the numbers, so a fault of that code shows.
+``collecting.rendering`` makes the reports again and completes ``verify``.
 """

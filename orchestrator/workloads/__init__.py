@@ -129,6 +129,12 @@ def find(name: str) -> Workload | None:
     return found if isinstance(found, Workload) else None
 
 
+def module(name: str) -> str:
+    """Return the name of the module that holds a workload."""
+    plug_ins = (entry.module for entry in entry_points(group=GROUP) if entry.name == name)
+    return next(plug_ins, f"{__name__}.{name}")
+
+
 def named(name: str) -> Workload:
     """The workload of that name.
 

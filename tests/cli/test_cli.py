@@ -240,7 +240,7 @@ def test_list_shows_what_lies_here_before_what_is_shipped(place: Place) -> None:
     assert {row["workload"] for row in found} == {
         *("all_reduce", "ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
         *("oneflow_rn50", "oneflow_bert", "oneflow_gpt"),
-        *("reference_rn50", "toy", "toy_fabric", "toy_last"),
+        *("reference_rn50", "toy", "toy_fabric", "toy_last", "toy_plain"),
     }
 
 

@@ -58,7 +58,7 @@ def completed(place: Place, *words: str) -> list[str]:
         (("provision", "v"), ["v100x4"]),
         (("provision", "two", "--image", "ref"), ["reference-rn50"]),
         (("collect", "--workload", "oneflow_"), ["oneflow_bert", "oneflow_gpt", "oneflow_rn50"]),
-        (("inspect", "log", "--workload", "to"), ["toy", "toy_fabric", "toy_last"]),
+        (("inspect", "log", "--workload", "to"), ["toy", "toy_fabric", "toy_last", "toy_plain"]),
         (("sweep", "toy", "--case", ""), ["1x1", "2x2"]),
         (("sweep", "toy", "--case", "1x1,2"), ["1x1,2x2"]),
         (("sweep", "oneflow-gpt", "--case", "MP_PP"), ["MP_PP_1x8x4_512_2304x24"]),

@@ -8,9 +8,6 @@ import pytest
 from orchestrator.measuring import node_speeds
 from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.sweeping.rotation import pair
-from orchestrator.verifying import nodes as second_reader
-from orchestrator.verifying.cases import CaseTrial, DerivedCase
-from orchestrator.verifying.trials import DerivedTrial
 from tests.measuring.test_node_speeds import result, trial
 
 DRAWS = 200
@@ -35,21 +32,6 @@ def speeds(*cases: Iterable[tuple[tuple[str, ...], float]]) -> NodeSpeeds:
         [
             result(at, *(trial(" ".join(gang), rate) for gang, rate in case))
             for at, case in enumerate(cases, 1)
-        ]
-    )
-
-
-def by_second_reader(*cases: Rates) -> second_reader.NodeSpeeds:
-    return second_reader.compared(
-        [
-            DerivedCase(
-                {},
-                [
-                    CaseTrial({}, "t", "valid", DerivedTrial(rate), {}, "-", [*gang], None)
-                    for gang, rate in case
-                ],
-            )
-            for case in cases
         ]
     )
 
@@ -85,7 +67,6 @@ def test_a_node_that_met_one_other_only_is_not_compared(gangs: list[str]) -> Non
     """One pair, two pairs, a chain: a lack could be either's."""
     rates: Rates = [(tuple(gang.split()), 40.0 + at) for at, gang in enumerate(gangs)] * 3
     assert speeds(rates) == NodeSpeeds()
-    assert by_second_reader(rates).speeds == {}
 
 
 def test_a_node_can_do_what_it_did_in_its_two_best_trials() -> None:
@@ -103,19 +84,3 @@ def test_trials_of_single_nodes_count_before_those_of_pairs() -> None:
     singles = [(("a",), 10.0), (("b",), 9.0)] * 2
     pairs = [(("a", "b"), 5.0), (("b", "c"), 5.0), (("c", "a"), 3.0)] * 2
     assert [speed.node for speed in speeds(singles, pairs).nodes] == ["a", "b"]
-
-
-@pytest.mark.parametrize("count", [3, 4, 7, 9, 10, 64])
-def test_two_readers_that_share_no_code_agree(count: int) -> None:
-    """Speeds, and whether any is slow."""
-    dice = random.Random(count)
-    for slow in ((), ("n3",)):
-        rates = drawn(dice, count, slow)
-        ours, theirs = speeds(rates), by_second_reader(rates)
-        assert len(ours.nodes) == count
-        assert [*theirs.speeds] == [speed.node for speed in ours.nodes]
-        for speed in ours.nodes:
-            trials, over_median = theirs.speeds[speed.node]
-            assert trials == speed.trials
-            assert over_median == pytest.approx(speed.speed, 1e-12)
-        assert bool(ours.slow) == bool(theirs.marks)

@@ -52,6 +52,21 @@ def test_a_program_that_prints_on_its_last_node_is_measured_there(place: Place) 
     assert b"Iteration" not in (attempt / "r0.log").read_bytes()
 
 
+def test_a_format_of_the_docs_is_swept_verified_and_explained(place: Place) -> None:
+    """A workload and a log format that the program does not ship: every number is derived."""
+    place.rewrite(workload="workload: toy_plain")
+    document = place.json("sweep", "toy")
+    assert [case["trials_valid"] for case in document["cases"]] == [2, 2]
+    found = place.json("verify")
+    assert (found["differences"], found["not_derived"]) == ([], {})
+    page = place.must("explain", "1x1").stdout
+    assert "step=8 time=" in page
+    log = next((place.sweep() / "logs").rglob("toy_b4_fp32_1.log"))
+    log.write_text(log.read_text().replace("step=8 ", "step=9 "))
+    files = {it["file"] for it in place.json("verify", code=3)["differences"]}
+    assert str(log.relative_to(place.sweep())) in files
+
+
 def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
     """Command lines, environments and node ranks of the plan are those of the attempts."""
     shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)["plan"]["trials"]

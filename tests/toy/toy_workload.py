@@ -1,8 +1,10 @@
 """A workload of a second or less that behaves, or misbehaves, as its parameters say."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -91,6 +93,35 @@ def last_speaks(case: Case, method: Method, placement: Placement) -> Command:
 
 
 LAST = replace(WORKLOAD, name="toy_last", command=last_speaks, log_node="last")
+
+
+def _format_of_the_docs() -> logs.Format:
+    """Return the format that the only block of Python in the page about formats describes."""
+    page = Path(__file__).parents[2] / "docs/adding-a-log-format.md"
+    (text,) = re.findall(
+        r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    names: dict[str, object] = {}
+    exec(compile(text, page.name, "exec"), names)
+    found = names["PLAIN"]
+    assert isinstance(found, logs.Format)
+    return found
+
+
+def plain(case: Case, method: Method, placement: Placement) -> Command:
+    """Start the toy so that it prints that format."""
+    started = command(case, method, placement)
+    return replace(started, program=(*started.program, "--plain"))
+
+
+PLAIN = replace(
+    WORKLOAD,
+    name="toy_plain",
+    command=plain,
+    last_iteration=lambda steps: steps,
+    read=logs.reader(_format_of_the_docs(), (2, 8)),
+    progress=logs.progress(_format_of_the_docs()),
+)
 
 # It claims a unit that is the same for any number of ranks, which its throughput is not.
 FABRIC = replace(WORKLOAD, name="toy_fabric", unit="GB/s")

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.state import contents
 from orchestrator.state.files import dumps
 from orchestrator.state.sweep import Sweep
-from orchestrator.verifying.check import verified
+from orchestrator.verbs.verify import check_sweep
 
 ONE = "1n8g/r50_b256_amp_2"
 RESULTS = "results.json"
@@ -33,7 +33,7 @@ def found(sweep: Sweep, forge: Forgery) -> set[str]:
     """Files in which a difference is found after it; all checksums fit the forged ones."""
     forge(sweep)
     contents.keep_sums(sweep)
-    return {difference.file for difference in verified(sweep.folder).differences}
+    return {difference.file for difference in check_sweep(sweep).differences}
 
 
 def edit(path: Path, change: Callable[[Any], None]) -> None:
@@ -61,6 +61,7 @@ def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
         for end in outcome["tasks"]:
             raw = folder / f"r{end['node_rank']}.log"
             end.update(sha256=sha256(raw), size_bytes=raw.stat().st_size)
+        outcome["attempt_sha256"] = sha256(folder / "attempt.json")
         for name in outcome["observed"]:
             outcome["observed"][name] = sha256(folder / name)
 

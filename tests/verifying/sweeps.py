@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import workloads
-from orchestrator.collecting import fabric, logs, report_files, telemetry
+from orchestrator.collecting import code, fabric, logs, report_files, telemetry
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, TaskEnd
@@ -175,7 +175,7 @@ def made(store: Store, recorded: Recorded) -> Sweep:
     for trial, text in zip(trials, texts, strict=True):
         before = recorded.before.get(trial.name, ())
         for number, state in enumerate(before, 1):
-            _fail(sweep, _begun(sweep, trial, number, recorded), trial, state)
+            _fail(sweep, _begun(sweep, trial, number, recorded), trial, state, recorded)
         if text:
             _run(sweep, trial, _begun(sweep, trial, len(before) + 1, recorded), text, recorded)
     return sweep
@@ -208,7 +208,7 @@ def _begun(sweep: Sweep, trial: Trial, number: int, recorded: Recorded) -> Attem
     return attempt
 
 
-def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str) -> None:
+def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str, recorded: Recorded) -> None:
     """Leave what an attempt leaves whose log is not measured."""
     if state == "open":
         return
@@ -230,10 +230,12 @@ def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str) -> None:
         port=attempt.port,
         start_skew_s=None,
         tasks=(),
+        attempt_sha256=_seal(sweep, attempt),
+        code=code.digest(recorded.workload),
     )
     sha256 = sweep.keep_outcome(trial.log, outcome)
-    code, message = problem.code, problem.message
-    sweep.append(replace(ended, state=state, code=code, message=message, outcome=sha256))
+    ended = replace(ended, state=state, code=problem.code, message=problem.message)
+    sweep.append(replace(ended, outcome=sha256))
 
 
 def _run(sweep: Sweep, trial: Trial, attempt: Attempt, text: str, recorded: Recorded) -> None:
@@ -241,6 +243,7 @@ def _run(sweep: Sweep, trial: Trial, attempt: Attempt, text: str, recorded: Reco
     folder, ends = sweep.attempt_folder(trial.name, attempt.number), []
     for task in attempt.tasks:
         raw = folder / f"r{task.node_rank}.log"
+        (folder / f"r{task.node_rank}.exit").write_text("0 exited\n")
         raw.write_bytes((text if task.node_rank == 0 else NCCL + f"{trial.name}\n").encode())
         digest = hashlib.sha256(raw.read_bytes()).hexdigest()
         size, went_at = raw.stat().st_size, 1.0
@@ -284,6 +287,8 @@ def _conclude(
         observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
         marks=telemetry.of_machines(found),
         beside=tuple(recorded.beside.get(trial.name, ())),
+        attempt_sha256=_seal(sweep, attempt),
+        code=code.digest(recorded.workload),
     )
     sha256 = sweep.keep_outcome(trial.log, outcome)
     first = found.problems[0] if found.problems else None
@@ -298,6 +303,10 @@ def _conclude(
         outcome=sha256,
     )
     sweep.append(ended)
+
+
+def _seal(sweep: Sweep, attempt: Attempt) -> str:
+    return contents.sha256(sweep.attempt_folder(attempt.trial, attempt.number) / "attempt.json")
 
 
 def collected(

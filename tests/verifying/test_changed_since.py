@@ -9,7 +9,7 @@ from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
 from orchestrator.state import contents
 from orchestrator.state.sweep import Sweep
-from orchestrator.verifying.check import verified
+from orchestrator.verbs.verify import check_sweep
 from tests.verifying import sweeps
 from tests.verifying.forging import edit
 
@@ -78,6 +78,6 @@ def check(sweep: Sweep, path: Path, change: Change) -> None:
     change(path)
     report_files.reports(sweep.folder, measured(sweep), "en")
     contents.keep_sums(sweep)
-    found = {difference.file for difference in verified(sweep.folder).differences}
+    found = {difference.file for difference in check_sweep(sweep).differences}
     assert path.relative_to(sweep.folder).as_posix() in found
     assert all(file.startswith(("logs/", "attempts/")) for file in found), found

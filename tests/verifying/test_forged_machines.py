@@ -12,7 +12,7 @@ from orchestrator.report import Language
 from orchestrator.state import contents
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.verifying.check import verified
+from orchestrator.verbs.verify import check_sweep
 from tests.verifying import sweeps
 from tests.verifying.forging import RESULTS, Forgery, edit, found, of_case, replaced, reseal
 
@@ -150,5 +150,5 @@ def test_a_forged_figure_of_machines_is_found(
     path.write_text(change(content))
     assert path.read_text() != content
     contents.keep_sums(sweep)
-    differences = verified(sweep.folder).differences
+    differences = check_sweep(sweep).differences
     assert {difference.file for difference in differences} == {"report.html"}, differences

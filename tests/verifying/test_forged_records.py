@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from orchestrator.collecting import report_files
+from orchestrator.collecting.sweep import measured
+from orchestrator.state.files import dumps
 from orchestrator.state.sweep import Sweep
 from tests.verifying.forging import (
     ONE,
@@ -13,8 +16,10 @@ from tests.verifying.forging import (
     both_logs,
     edit,
     found,
+    of_case,
     replaced,
     reseal,
+    sha256,
 )
 
 CUT = "4n8g/r50_b256_amp_5"
@@ -141,6 +146,57 @@ def when_a_gate_opened(sweep: Sweep) -> None:
     path = sweep.folder / "logs/2n8g/r50_b256_amp_1.json"
     edit(path, lambda it: it["tasks"][1].update(went_at=9.0))
     reseal(sweep, "2n8g/r50_b256_amp_1")
+
+
+@FORGERIES.found_in("attempts/1n8g-r50_b256_amp_2/a1/r0.exit")
+def a_failed_trial_with_the_log_of_another(sweep: Sweep) -> None:
+    """A good log, an hour later, in place of a failed one; every checksum is made anew."""
+    text = both_logs(sweep, "1n8g/r50_b256_amp_3")[0].read_text()
+    later = re.sub(r"(DLL \S+ )(\d\d)(:)", lambda it: f"{it[1]}{int(it[2]) + 1:02}{it[3]}", text)
+    given = json.loads((sweep.folder / "logs/1n8g/r50_b256_amp_3.json").read_text())
+    for path in both_logs(sweep, ONE):
+        path.write_text(later)
+    (both_logs(sweep, ONE)[1].parent / "r0.exit").write_text("1 exited\n")
+    reseal(sweep, ONE, throughput=given["throughput"], lines=given["lines"])
+    report_files.reports(sweep.folder, measured(sweep), "en")
+
+
+@FORGERIES.found_in("attempts/1n8g-r50_b256_amp_2/a1/r0.exit")
+def an_exit_file_that_is_gone(sweep: Sweep) -> None:
+    folder = sweep.attempt_folder("1n8g-r50_b256_amp_2", 1)
+    (folder / "r0.exit").unlink()
+    (folder / "r0.go").write_text("1600266700.5\n")
+
+
+@FORGERIES.found_in("attempts/1n8g-r50_b256_amp_2/a1/attempt.json")
+def the_command_of_an_attempt(sweep: Sweep) -> None:
+    path = sweep.attempt_folder("1n8g-r50_b256_amp_2", 1) / "attempt.json"
+    edit(path, lambda it: it["tasks"][0]["argv"].append("--fast"))
+
+
+@FORGERIES.found_in("events.jsonl")
+def an_event_before_the_end_that_was_noted(sweep: Sweep) -> None:
+    ended = {"events.jsonl": sha256(sweep.folder / "events.jsonl")}
+    (sweep.folder / "ended.json").write_text(dumps(ended))
+    replaced(sweep.folder / "events.jsonl", "09:00:00.000", "09:30:00.000")
+
+
+@FORGERIES.found_in(RESULTS)
+def the_rule_of_a_trial(sweep: Sweep) -> None:
+    rule = {"rule": "rates"}
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 2)["trials"][1].update(rule))
+
+
+@FORGERIES.found_in(RESULTS)
+def who_wrote_the_reports(sweep: Sweep) -> None:
+    edit(sweep.folder / RESULTS, lambda it: it.pop("written"))
+
+
+@FORGERIES.found_in(RESULTS)
+def a_median_by_another_version(sweep: Sweep) -> None:
+    """Reports of other code are made again all the same."""
+    edit(sweep.folder / RESULTS, lambda it: of_case(it, 2).update(median=6254.66))
+    edit(sweep.folder / RESULTS, lambda it: it["written"].update(code="0" * 64))
 
 
 @pytest.mark.parametrize("name", FORGERIES)

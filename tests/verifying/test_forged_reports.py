@@ -195,6 +195,26 @@ def numbers_of_lines_on_the_page(sweep: Sweep) -> None:
     )
 
 
+@FORGERIES.found_in("report.html")
+def a_banner_of_the_page(sweep: Sweep) -> None:
+    """The sentence that a trial is missing, taken out."""
+    path = sweep.folder / "report.html"
+    found = re.search(r"<[^<>]+>[^<>]*INCOMPLETE[^<>]*<", path.read_text())
+    assert found is not None
+    replaced(path, found[0], "<p><")
+
+
+@FORGERIES.found_in("report.md")
+def a_sentence_that_was_added(sweep: Sweep) -> None:
+    path = sweep.folder / "report.md"
+    path.write_text(path.read_text() + "\nAll trials count.\n")
+
+
+@FORGERIES.found_in("figures/fast.svg")
+def a_figure_that_was_added(sweep: Sweep) -> None:
+    (sweep.folder / "figures/fast.svg").write_text("<svg/>")
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_report_is_found(pytorch: Sweep, name: str) -> None:
     """In the file that was forged, or that no longer fits it."""

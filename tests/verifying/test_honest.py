@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.report import Language
 from orchestrator.state.store import Store
-from orchestrator.verifying.check import verified
+from orchestrator.verbs.verify import check_sweep
 from tests.verifying import honest, sweeps
 
 FEW, MANY = range(12), range(12, 412)
@@ -19,7 +19,7 @@ def check(folder: Path, seed: int) -> None:
     recorded, strict = honest.drawn(chance), chance.random() < 0.2
     language: Language = "zh" if chance.random() < 0.5 else "en"
     sweep = sweeps.collected(Store(folder / str(seed)), recorded, language, strict=strict)
-    assert verified(sweep.folder).differences == [], (seed, recorded.workload, recorded.method)
+    assert check_sweep(sweep).differences == [], (seed, recorded.workload, recorded.method)
 
 
 @pytest.mark.parametrize("seed", FEW)

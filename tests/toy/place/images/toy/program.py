@@ -18,6 +18,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--behaviour", required=True)
     parser.add_argument("--step-s", type=float, required=True)
     parser.add_argument("--last-speaks", action="store_true")
+    parser.add_argument("--plain", action="store_true")
     asked = parser.parse_args()
     if asked.behaviour == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of the ranks as well, from their start
@@ -88,7 +89,7 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
     """One rank's steps; rank 0 prints them, or the last one."""
     speaks = rank == (world - 1 if asked.last_speaks else 0) and asked.behaviour != "mute"
     link = join(asked, rank)
-    if speaks:
+    if speaks and not asked.plain:
         header = f"arch : toy  batch_size : {asked.batch}  prof : {asked.prof}"
         talk(400_000 if asked.behaviour == "wordy" else 0)
         say(f"PARAMETER {header}  amp : False  world_size : {world} ", time.time())
@@ -97,7 +98,10 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
         slower = 3
     if asked.behaviour == "slow-fabric" and asked.nnodes > 2 and is_of(b'"n8"'):
         slower = 30
-    for step in range(1, asked.prof):
+    if speaks and asked.plain:
+        settings = f"batch={asked.batch} gpus={world} precision=fp32 steps={asked.prof}"
+        print(f"settings {settings}", flush=True)
+    for step in range(1, asked.prof + asked.plain):
         misbehave(asked, rank, step)
         time.sleep(asked.step_s * slower)
         link.sendall(b"s")
@@ -105,7 +109,9 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> None:
             sys.exit("the meeting is over")
         now = time.time()  # one reading for the clock and the rate: a busy processor parts no two
         rate, before = world * asked.batch / (now - before), now
-        if speaks:
+        if speaks and asked.plain:
+            print(f"step={step} time={now:.6f} loss=7.1 rate={rate:.2f} images/s", flush=True)
+        elif speaks:
             say(
                 f"Epoch: 0 Iteration: {step}  train.loss : 7.1  train.total_ips : {rate:.2f} img/s",
                 now,

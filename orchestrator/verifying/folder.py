@@ -1,4 +1,4 @@
-"""A sweep's files as they lie there: documents, and checksums against each other."""
+"""A sweep's files: documents, their seals, and the checksums in SHA256SUMS."""
 
 import hashlib
 import json
@@ -7,30 +7,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.verifying.differences import Findings, items, number, text
+from orchestrator.verifying.findings import Findings, items
 
 SUMS = "SHA256SUMS"
 
 
 @dataclass(slots=True)
 class Folder:
-    """A sweep's folder while it is verified; files are hashed once."""
+    """A sweep's folder while it is verified; each file is hashed once."""
 
     path: Path
     findings: Findings
     _sums: dict[str, str | None] = field(default_factory=dict)
 
     def sha256(self, name: str) -> str | None:
-        """Of a file; None where there is none that can be read."""
+        """Return the sha256 of a file; None if it cannot be read."""
         if name not in self._sums:
             self._sums[name] = _sha256(self.path / name)
             self.findings.files += self._sums[name] is not None
         return self._sums[name]
 
     def document(self, name: str) -> Mapping[str, object] | None:
-        """A JSON file as our program writes it; None, and a difference, where it is none.
+        """Read a JSON file; None, with a difference, if it is damaged.
 
-        Bytes that say the same in another way are a difference as well.
+        Other bytes than those that our program writes are a difference even for equal values.
         """
         try:
             content = (self.path / name).read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ class Folder:
         return document
 
     def sealed(self, name: str) -> Mapping[str, object] | None:
-        """A JSON file that holds the sha256 of the rest of it."""
+        """Read a JSON file that contains the sha256 of its other fields."""
         document = self.document(name)
         if document is None:
             return None
@@ -63,7 +63,7 @@ class Folder:
 
 
 def check_sums(folder: Folder) -> None:
-    """Compare every file of evidence with SHA256SUMS, in both directions."""
+    """Compare the files that are evidence with SHA256SUMS, in both directions."""
     findings, sums = folder.findings, dict(_listed(folder))
     if not (folder.path / SUMS).is_file():
         findings.differs(SUMS, "", "no such file", "a file; `dlperf-orch collect` writes it")
@@ -79,7 +79,7 @@ def check_sums(folder: Folder) -> None:
 
 
 def evidence(folder: Path) -> set[str]:
-    """Records, logs, outcomes and reports that lie in a sweep's folder."""
+    """Find the records, logs, outcomes and reports in a sweep's folder."""
     found = {path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
     for attempt in (folder / "attempts").glob("*/a*"):
         found -= _given(attempt)
@@ -91,9 +91,9 @@ def evidence(folder: Path) -> set[str]:
 
 
 def _given(attempt: Path) -> set[Path]:
-    """What tasks were given before they started, such as keys: no list has it.
+    """Find the files that tasks were given before they started, such as keys.
 
-    Where that cannot be told, every file that is no log.
+    SHA256SUMS does not list them. If ``attempt.json`` is damaged, every file but logs may be one.
     """
     inside = {path for path in attempt.glob("*") if path.suffix != ".log"}
     inside.discard(attempt / "attempt.json")
@@ -111,7 +111,7 @@ def _listed_in(names: object) -> list[object]:
 
 
 def events(folder: Folder) -> list[Mapping[str, object]]:
-    """The events of a sweep, each in the form in which it was written."""
+    """Read the events of a sweep."""
     name = "events.jsonl"
     found: list[Mapping[str, object]] = []
     try:
@@ -132,45 +132,6 @@ def events(folder: Folder) -> list[Mapping[str, object]]:
         if isinstance(event, dict):
             found.append(event)
     return found
-
-
-def check_attempt(folder: Folder, name: str) -> Mapping[str, object] | None:
-    """An attempt.json, compared with the folder that it lies in."""
-    document = folder.sealed(name)
-    if document is not None:
-        _, trial, attempt, _ = name.split("/")
-        derived = {"sweep": folder.path.name, "trial": trial, "number": int(attempt[1:])}
-        folder.findings.same(name, "", document, derived)
-    return document
-
-
-def check_raw_logs(folder: Folder, name: str, outcome: Mapping[str, object]) -> bool:
-    """Compare every task's raw log with the outcome that was recorded of it; whether all fit."""
-    fit = True
-    for place, end in enumerate(items(outcome.get("tasks"))):
-        log = f"{_attempt_of(outcome)}/r{end.get('node_rank')}.log"
-        digest = folder.sha256(log)
-        if digest != text(end.get("sha256")) and (digest or end.get("sha256")):
-            where = f"tasks[{place}].sha256 of {name}"
-            folder.findings.differs(log, "sha256", digest, f"{end.get('sha256')} by {where}")
-            fit = False
-    return fit
-
-
-def changed_states(folder: Folder, name: str, outcome: Mapping[str, object]) -> list[str]:
-    """Observers' files that are not what they were after the run; each is a difference."""
-    observed = outcome.get("observed")
-    changed = []
-    for file, said in observed.items() if isinstance(observed, dict) else ():
-        path = f"{_attempt_of(outcome)}/{file}"
-        if (digest := folder.sha256(path)) != said:
-            folder.findings.differs(path, "sha256", digest, f"{said} by {name}")
-            changed.append(file)
-    return changed
-
-
-def _attempt_of(outcome: Mapping[str, object]) -> str:
-    return f"attempts/{text(outcome.get('trial'))}/a{number(outcome.get('attempt'))}"
 
 
 def _listed(folder: Folder) -> Iterator[tuple[str, str]]:
