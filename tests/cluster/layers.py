@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.cluster.place import Place, TestbedError
 
@@ -87,9 +88,9 @@ def torch(place: Place) -> Layer:
         TestbedError: this interpreter has no PyTorch, or is not of Debian's version.
     """
     try:
-        names = sorted(_closure("torch"))
+        names = sorted(list_required("torch"))
     except importlib.metadata.PackageNotFoundError as err:
-        raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make .venv`") from err
+        raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make venv`") from err
     return _python(place, "torch", names)
 
 
@@ -212,20 +213,34 @@ def _python(place: Place, name: str, distributions: Sequence[str]) -> Layer:
     return _kept(place, name, [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
 
 
-def _closure(name: str) -> set[str]:
-    """The names of a distribution and of everything that it requires here."""
-    found: set[str] = set()
-    todo = [name]
+def list_required(name: str, path: Sequence[str] | None = None) -> set[str]:
+    """Name a distribution and everything that it requires here, its requirements' extras included.
+
+    Args:
+        path: the folders where distributions are installed, by default those of this interpreter.
+
+    Raises:
+        PackageNotFoundError: one of them is not installed.
+    """
+    found: set[tuple[str, str]] = set()
+    todo = [(canonicalize_name(name), "")]
     while todo:
         each = todo.pop()
         if each in found:
             continue
         found.add(each)
-        for line in importlib.metadata.requires(each) or ():
-            requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                todo.append(requirement.name)
-    return found
+        for requirement in map(Requirement, _find(each[0], path).requires or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": each[1]}):
+                required = canonicalize_name(requirement.name)
+                todo.extend((required, extra) for extra in ("", *requirement.extras))
+    return {each for each, _ in found}
+
+
+def _find(name: str, path: Sequence[str] | None) -> importlib.metadata.Distribution:
+    where = sys.path if path is None else path
+    for found in importlib.metadata.distributions(name=name, path=list(where)):
+        return found
+    raise importlib.metadata.PackageNotFoundError(name)
 
 
 def _installed(name: str) -> Iterator[tuple[str, str]]:
