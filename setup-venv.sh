@@ -57,7 +57,7 @@ install_torch() {
     echo "Now PyTorch: where there is no GPU its CPU build, 0.2 GB to download, else a CUDA build, 2.7 GB."
     UV_HTTP_RETRIES=0 UV_HTTP_CONNECT_TIMEOUT=5 "$@" --quiet --dry-run && "$@" && return
     echo "uv got no PyTorch, for the reason above; pip takes the build that its own index has. The public"
-    echo "index has the CUDA build: 2.7 GB to download, and .venv then takes 4.9 GB."
+    echo "index has the CUDA build: 2.7 GB to download, 4.9 GB in .venv. Unpacking it takes a minute or two."
     $bin/python -m pip install "$torch"
 }
 

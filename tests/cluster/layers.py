@@ -27,8 +27,8 @@ PACKAGES = ("python3", "python-is-python3", "git", "libstdc++6", "usr-is-merged"
 MPI = ("openmpi-bin", "python3-mpi4py", "openssh-server", "openssh-client")
 # Manuals, and what only git's scripts in Perl and old encodings need; a pull is waited for often.
 _REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl", "lib/*/gconv")
-# Training needs neither C++ headers and programs nor tests. Of the CUDA build, it loads triton and most
-# of cuDNN on a GPU only: without them the layer has 3.2 GB instead of 4.4.
+# Training needs neither C++ headers and programs nor tests. It loads triton and most of cuDNN on
+# GPUs only: without them the layer of the CUDA build has 3.2 GB instead of 4.4.
 _LEFT_OUT = (
     *("torch/include/", "torch/share/", "torch/test/", "torch/bin/", ".."),
     *("triton/", "nvidia/cudnn/lib/libcudnn_"),

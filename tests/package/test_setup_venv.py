@@ -55,7 +55,7 @@ def write_wheel(folder: Path, name: str, version: str, programs: Mapping[str, st
     with zipfile.ZipFile(path, "w") as wheel:
         for program, text in programs.items():
             script = zipfile.ZipInfo(f"{name}-{version}.data/scripts/{program}")
-            script.external_attr = 0o755 << 16
+            script.external_attr = 0o100755 << 16  # a regular file that may be run
             wheel.writestr(script, text)
         about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         wheel.writestr(f"{info}/METADATA", about)
@@ -87,7 +87,8 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """Keep pip and uv from networks and from this machine's settings."""
         return {
-            **{"PATH": os.environ["PATH"], "HOME": str(self.folder), "UV_OFFLINE": "1"},
+            **{"PATH": f"{sys.base_prefix}/bin:{os.environ['PATH']}", "UV_OFFLINE": "1"},
+            **{"HOME": str(self.folder)},
             **{"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"},
             **{"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_FIND_LINKS": self.wheels.as_uri()},
         }
@@ -261,7 +262,7 @@ def test_uv_chooses_the_build_of_pytorch_and_pip_does_where_it_cannot(
     assert "torch==2.13.0+cpu" in with_uv.list_packages()
     done = commands.checked(without.make("venv", UV_TORCH_BACKEND="cpu"))
     assert "error: " in done.stderr
-    assert "2.7 GB to download, and .venv then takes 4.9 GB" in done.stdout
+    assert "2.7 GB to download, 4.9 GB in .venv" in done.stdout
     assert "torch==2.13.0" in without.list_packages()
 
 
