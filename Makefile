@@ -1,46 +1,51 @@
-# Everything sets itself up in .venv; run any target on a fresh machine, and again.
-PYTHON ?= python3
+# Each target prepares .venv by itself (setup-venv.sh), so any of them runs on a fresh machine.
+# PYTHON=python3.12 names the Python that .venv is made with.
 VENV := .venv
 # Gangs wait more than they compute: more workers than processors.
 WORKERS ?= 3
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint quick gangs long lowest engines slurm real lock clean controller dist
+.PHONY: demo help venv test check lint quick gangs long lowest engines slurm real lock clean controller dist
 
-demo: $(READY)
+demo: venv ## check two local nodes, sweep trainings over them, print the table (some minutes)
 	$(BIN)/dlperf-orch provision local
 	$(BIN)/dlperf-orch sweep smoke --inventory local
 
+help: ## this list
+	@awk -F ':.* ## ' '/^[a-z]+:.* ## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: ## .venv with all that the other targets need
+	@sh setup-venv.sh
+
 # `make check test` runs no test twice: what both need is made once.
-check: lint quick
+check: lint quick ## what must pass before a change lands: lint and quick
 
-test: quick gangs
+test: quick gangs ## all tests but those of long and real
 
-lint: $(READY)
+lint: venv ## formatting, lint, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-quick: $(READY)
+quick: venv ## tests that start no gangs of processes, with coverage
 	$(PYTEST) -n auto --maxprocesses 8 -m "not cluster" --cov
 
-gangs: $(READY)
+gangs: venv ## tests that train for real; as root on Debian also on a virtual cluster
 	sh tests/cluster/install.sh
 	$(PYTEST) -n $(WORKERS) -m "cluster and not long" --cache-clear || \
 	    { [ $$? -eq 1 ] && $(BIN)/python -m tests.once_more; }
 
 # What takes minutes for one promise, and is part of nothing else.
-long: $(READY)
+long: venv ## tests that take minutes each
 	sh tests/cluster/install.sh chromium chromium fc-list fontconfig slurmdbd slurmdbd \
 	    mariadbd mariadb-server-core mariadb mariadb-client-core
 	$(PYTEST) -n $(WORKERS) -m long
 
 # On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.
-lowest: $(READY)
-	$(PYTHON) -m venv $(VENV)/lowest
+lowest: venv ## tests on the lowest version of each dependency
+	$(BIN)/python -m venv $(VENV)/lowest
 	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt pytest
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_load.py \
 	    tests/files/test_models.py tests/transports/test_transports.py tests/transports/test_ssh*.py \
@@ -50,7 +55,7 @@ lowest: $(READY)
 # programs in OTHER_DOCKER/bin, where virtual nodes see them. Its images lie where it has them by
 # itself, then in containerd, then on every second node in containerd.
 OTHER_DOCKER ?= /opt/docker-unstable
-engines: $(READY)
+engines: venv ## what depends on Docker, with another Docker
 	sh tests/cluster/install.sh
 	[ -x $(OTHER_DOCKER)/bin/dockerd ] || sh tests/cluster/other_docker.sh unstable $(OTHER_DOCKER)
 	export OTHER_BIN=$(OTHER_DOCKER)/bin PATH=$(OTHER_DOCKER)/bin:$$PATH && \
@@ -64,7 +69,7 @@ engines: $(READY)
 # What depends on Slurm, with another one than Debian's: of the tag SLURM, built once into OTHER_SLURM.
 SLURM ?= slurm-25-11-7-1
 OTHER_SLURM ?= /opt/$(SLURM)
-slurm: $(READY)
+slurm: venv ## what depends on Slurm, with another Slurm
 	sh tests/cluster/install.sh slurmdbd slurmdbd mariadbd mariadb-server-core mariadb mariadb-client-core
 	sh tests/cluster/other_slurm.sh $(SLURM) $(OTHER_SLURM)
 	OTHER_BIN=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin PATH=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin:$$PATH \
@@ -73,7 +78,7 @@ slurm: $(READY)
 # Upstream's real programs on CPUs, and pyxis: of REAL_SOURCES, a folder of git repositories, else from
 # where they are published; and apptainer where there is one. It needs root on Debian, builds below
 # .real once, and is part of nothing.
-real: $(READY)
+real: venv ## upstream's real programs, on CPUs
 	sh tests/cluster/install.sh mpirun openmpi-bin mpicxx libopenmpi-dev g++ g++ musl-gcc musl-tools \
 	    /usr/include/slurm/spank.h libslurm-dev mksquashfs squashfs-tools parallel parallel curl curl \
 	    jq jq zstd zstd column bsdextrautils squashfuse_ll squashfuse
@@ -82,7 +87,7 @@ real: $(READY)
 
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
-lock: $(READY)
+lock: venv ## write requirements.lock anew
 	$(BIN)/pip-compile --quiet --no-strip-extras --generate-hashes --unsafe-package torch --no-header \
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-annotate --no-config \
 	    --extra dev --extra demo --output-file requirements.lock pyproject.toml
@@ -91,18 +96,12 @@ lock: $(READY)
 
 # This program as an image, for machines that have Docker and no Python; CONTROLLER names it.
 CONTROLLER ?= dlperf-orch
-controller:
+controller: ## this program as a Docker image
 	docker build --tag $(CONTROLLER) .
 
 # Wheel and sdist below dist: the same bytes wherever the same commit is built.
-dist: $(READY)
+dist: venv ## wheel and sdist, below dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
 
-$(READY): pyproject.toml requirements.lock
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[demo]'
-	touch $(READY)
-
-clean:
+clean: ## remove .venv and all that the targets made
 	rm -rf $(VENV) .dlperf .real dist

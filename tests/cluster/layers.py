@@ -1,4 +1,4 @@
-"""Layers of the stand-in images, made once per machine and kept by what went into them."""
+"""Build the layers of the stand-in images, once per machine; a hash of the parts names a file."""
 
 import fcntl
 import gzip
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.cluster.place import Place, TestbedError
 
@@ -26,8 +27,12 @@ PACKAGES = ("python3", "python-is-python3", "git", "libstdc++6", "usr-is-merged"
 MPI = ("openmpi-bin", "python3-mpi4py", "openssh-server", "openssh-client")
 # Manuals, and what only git's scripts in Perl and old encodings need; a pull is waited for often.
 _REMOVED = ("share/man", "share/locale", "share/doc", "share/perl", "lib/*/perl", "lib/*/gconv")
-# What training does not need: C++ headers and programs, tests.
-_LEFT_OUT = ("torch/include/", "torch/share/", "torch/test/", "torch/bin/", "..")
+# Training needs neither C++ headers and programs nor tests. It loads triton and most of cuDNN on
+# GPUs only: without them the layer of the CUDA build has 3.2 GB instead of 4.4.
+_LEFT_OUT = (
+    *("torch/include/", "torch/share/", "torch/test/", "torch/bin/", ".."),
+    *("triton/", "nvidia/cudnn/lib/libcudnn_"),
+)
 _KEPT = "torch/bin/torch_shm_manager"  # torch refuses to be imported without it
 _UNNEEDED = ("__pycache__", "tests", "include")
 _PYTHON = "usr/lib/python3/dist-packages"
@@ -49,11 +54,11 @@ class Layer:
     size: int
 
 
-def debian(place: Place, *more: str) -> Layer:
-    """Debian with Python, git and more packages, by mmdebstrap: about 40 s if it is not there yet.
+def build_debian(place: Place, *more: str) -> Layer:
+    """Build Debian with Python, git and more packages by mmdebstrap: about 40 s without a cache.
 
     Raises:
-        TestbedError: mmdebstrap fails; says the end of what it wrote.
+        TestbedError: mmdebstrap fails; ends with the end of its standard error.
     """
     packages = (*PACKAGES, *more)
 
@@ -77,33 +82,33 @@ def debian(place: Place, *more: str) -> Layer:
         if child.returncode:
             raise TestbedError(f"mmdebstrap: exit {child.returncode}: {said[-1500:]}")
 
-    return _kept(place, "debian", [SUITE, *packages, *_REMOVED], fill)
+    return _load_or_make(place, "debian", [SUITE, *packages, *_REMOVED], fill)
 
 
-def torch(place: Place) -> Layer:
-    """PyTorch and what it requires, as they lie in the interpreter that runs this.
+def build_torch(place: Place) -> Layer:
+    """Copy PyTorch and all that it requires from the interpreter that runs this.
 
     Raises:
         TestbedError: this interpreter has no PyTorch, or is not of Debian's version.
     """
     try:
-        names = sorted(_closure("torch"))
+        names = sorted(list_required("torch"))
     except importlib.metadata.PackageNotFoundError as err:
-        raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make .venv`") from err
-    return _python(place, "torch", names)
+        raise TestbedError(f"{sys.executable} has no {err.args[0]}; needed `make venv`") from err
+    return _copy_distributions(place, "torch", names)
 
 
-def pip(place: Place) -> Layer:
-    """pip, and setuptools for what it builds, likewise.
+def build_pip(place: Place) -> Layer:
+    """Copy pip from this interpreter, with setuptools, which builds its packages.
 
     Raises:
         TestbedError: this interpreter is not of Debian's version.
     """
-    return _python(place, "pip", ["pip", "setuptools"])
+    return _copy_distributions(place, "pip", ["pip", "setuptools"])
 
 
-def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
-    """A layer of a few files of ours, by path; programs are what has no dot in its name."""
+def build_files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
+    """Build a layer of a few files by path; files without a dot in their name are executable."""
 
     def fill(target: "_Target") -> None:
         with tarfile.open(fileobj=target, mode="w|") as tar:
@@ -114,19 +119,19 @@ def files(place: Place, name: str, content: Mapping[str, bytes]) -> Layer:
                 tar.addfile(member, io.BytesIO(data))
 
     parts = [f"{path} {hashlib.sha256(data).hexdigest()}" for path, data in sorted(content.items())]
-    return _kept(place, name, parts, fill)
+    return _load_or_make(place, name, parts, fill)
 
 
-def folders(place: Place, name: str, found: Mapping[str, Path]) -> Layer:
-    """A layer of whole folders of this machine, by the path that they get in the image.
+def build_folders(place: Place, name: str, found: Mapping[str, Path]) -> Layer:
+    """Copy whole folders of this machine to the given paths in the image.
 
-    Without what no program needs there: compiled files, tests, static libraries.
+    Compiled files, tests and static libraries are left out: no program needs them there.
     """
 
     def fill(target: "_Target") -> None:
         with tarfile.open(fileobj=target, mode="w|") as tar:
             for where, folder in found.items():
-                tar.add(folder, where, filter=_needed)
+                tar.add(folder, where, filter=_drop_unneeded)
 
     states = [
         f"{where} {path.relative_to(folder)} {path.lstat().st_size} {path.lstat().st_mtime_ns}"
@@ -134,11 +139,11 @@ def folders(place: Place, name: str, found: Mapping[str, Path]) -> Layer:
         for path in sorted(folder.rglob("*"))
         if "__pycache__" not in path.parts and not path.is_dir()
     ]
-    return _kept(place, name, [*_UNNEEDED, *states], fill)
+    return _load_or_make(place, name, [*_UNNEEDED, *states], fill)
 
 
 class _Target(io.RawIOBase):
-    """Where a layer's tar goes: gzipped to a file, both forms hashed on the way."""
+    """Write a layer's tar, gzipped, to a file, and hash both forms meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -148,11 +153,11 @@ class _Target(io.RawIOBase):
         self._gzip = gzip.GzipFile(fileobj=self._file, mode="wb", compresslevel=1, mtime=0)
 
     def writable(self) -> bool:
-        """It is for writing."""
+        """Return True: tarfile writes to it."""
         return True
 
     def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]  # narrower
-        """Take the next bytes of the tar."""
+        """Add the next bytes of the tar."""
         self._tar.update(data)
         return self._gzip.write(data)
 
@@ -167,12 +172,14 @@ class _Target(io.RawIOBase):
         return Layer(str(path), digest, self._tar.hexdigest(), size)
 
 
-def _kept(place: Place, name: str, parts: Iterable[str], fill: Callable[[_Target], None]) -> Layer:
-    """The layer of these parts from the cache, or made now; one process at a time makes it."""
+def _load_or_make(
+    place: Place, name: str, parts: Iterable[str], fill: Callable[[_Target], None]
+) -> Layer:
+    """Return the layer of these parts from the cache, or make it, in one process at a time."""
     key = f"{name}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}"
     place.cache.mkdir(parents=True, exist_ok=True)
     note = place.cache / f"{key}.json"
-    with _alone(place.cache / f"{key}.lock"):
+    with _hold_lock(place.cache / f"{key}.lock"):
         if not note.exists():
             work = place.cache / f"{key}.{place.run}"
             work.mkdir()
@@ -189,47 +196,61 @@ def _kept(place: Place, name: str, parts: Iterable[str], fill: Callable[[_Target
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _hold_lock(lock: Path) -> Iterator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _python(place: Place, name: str, distributions: Sequence[str]) -> Layer:
+def _copy_distributions(place: Place, name: str, distributions: Sequence[str]) -> Layer:
     if sys.version_info[:2] != (3, 11):
         raise TestbedError(f"Python {sys.version.split()[0]}; needed 3.11, as in Debian {SUITE}")
 
     def fill(target: "_Target") -> None:
         with tarfile.open(fileobj=target, mode="w|") as tar:
             for distribution in distributions:
-                for path, where in _installed(distribution):
-                    tar.add(path, f"{_PYTHON}/{where}", filter=_plain)
+                for path, where in _list_files(distribution):
+                    tar.add(path, f"{_PYTHON}/{where}", filter=_give_to_root)
 
     versions = [
         f"{distribution} {importlib.metadata.version(distribution)}"
         for distribution in distributions
     ]
-    return _kept(place, name, [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
+    return _load_or_make(place, name, [*versions, *_LEFT_OUT, _KEPT, sys.version], fill)
 
 
-def _closure(name: str) -> set[str]:
-    """The names of a distribution and of everything that it requires here."""
-    found: set[str] = set()
-    todo = [name]
+def list_required(name: str, path: Sequence[str] | None = None) -> set[str]:
+    """Name a distribution and everything that it requires here, its requirements' extras included.
+
+    Args:
+        path: the folders where distributions are installed, by default those of this interpreter.
+
+    Raises:
+        PackageNotFoundError: one of them is not installed.
+    """
+    found: set[tuple[str, str]] = set()
+    todo = [(canonicalize_name(name), "")]
     while todo:
         each = todo.pop()
         if each in found:
             continue
         found.add(each)
-        for line in importlib.metadata.requires(each) or ():
-            requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                todo.append(requirement.name)
-    return found
+        for requirement in map(Requirement, _find(each[0], path).requires or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": each[1]}):
+                required = canonicalize_name(requirement.name)
+                todo.extend((required, extra) for extra in ("", *requirement.extras))
+    return {each for each, _ in found}
 
 
-def _installed(name: str) -> Iterator[tuple[str, str]]:
-    """Files of a distribution: where they lie, and where they belong below site-packages."""
+def _find(name: str, path: Sequence[str] | None) -> importlib.metadata.Distribution:
+    where = sys.path if path is None else path
+    for found in importlib.metadata.distributions(name=name, path=list(where)):
+        return found
+    raise importlib.metadata.PackageNotFoundError(name)
+
+
+def _list_files(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file of a distribution, and its path below site-packages."""
     for file in importlib.metadata.files(name) or ():
         where = str(file)
         if where != _KEPT and _is_left_out(where):
@@ -243,12 +264,12 @@ def _is_left_out(where: str) -> bool:
     return where.startswith(_LEFT_OUT) or "/tests/" in where or where.endswith((".a", ".pyi"))
 
 
-def _needed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def _drop_unneeded(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     name = member.name.rsplit("/", 1)[-1]
-    return None if name in _UNNEEDED or name.endswith(".a") else _plain(member)
+    return None if name in _UNNEEDED or name.endswith(".a") else _give_to_root(member)
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _give_to_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member

@@ -38,19 +38,19 @@ _PYTHON = "usr/lib/python3/dist-packages"
 
 def fill(place: Place) -> None:
     """Put the stand-ins of nvcr.io's images into the run's registry."""
-    base = layers.debian(place)
+    base = layers.build_debian(place)
     old = {
         "Entrypoint": ["/usr/local/bin/nvidia_entrypoint.sh"],
         "Cmd": ["/bin/bash"],
         "WorkingDir": "/workspace",
         **SETTINGS,
     }
-    pytorch = (base, layers.pip(place), layers.files(place, "stand-in", _pytorch()))
+    pytorch = (base, layers.build_pip(place), layers.build_files(place, "stand-in", _pytorch()))
     put(place, f"{PYTORCH}:20.03-py3", pytorch, old)
     new = {"Cmd": ["/bin/bash"], "WorkingDir": "/workspace", **SETTINGS}
-    put(place, f"{PYTORCH}:25.01-py3", (base, layers.torch(place)), new)
-    mpi = layers.debian(place, *layers.MPI)
-    tensorflow = (mpi, layers.files(place, "stand-in", _tensorflow()))
+    put(place, f"{PYTORCH}:25.01-py3", (base, layers.build_torch(place)), new)
+    mpi = layers.build_debian(place, *layers.MPI)
+    tensorflow = (mpi, layers.build_files(place, "stand-in", _tensorflow()))
     paths = {"Env": [*SETTINGS["Env"], "LD_LIBRARY_PATH=/usr/local/lib"]}
     put(place, f"{TENSORFLOW}:20.03-tf1-py3", tensorflow, {**old, **paths})
 
@@ -58,9 +58,9 @@ def fill(place: Place) -> None:
 def save(place: Place, path: Path) -> None:
     """Write the stand-in of OneFlow's own image as `docker save` would; made once a machine."""
     parts = (
-        layers.debian(place),
-        layers.pip(place),
-        layers.files(place, "stand-in", _oneflow()),
+        layers.build_debian(place),
+        layers.build_pip(place),
+        layers.build_files(place, "stand-in", _oneflow()),
     )
     config = _config(parts, {"Cmd": ["/bin/bash"], **SETTINGS})
     kept = place.cache / f"saved-{hashlib.sha256(config).hexdigest()[:16]}.tar"

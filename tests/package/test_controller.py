@@ -54,7 +54,7 @@ def controller(dockerd: Dockerd, tmp_path_factory: pytest.TempPathFactory) -> st
     """The image that `make controller` builds, on a base of this machine's Debian."""
     folder = tmp_path_factory.mktemp("base")
     wheels(folder / "wheels")
-    debian = layers.debian(Place("controller"), "python3-venv", "passwd")
+    debian = layers.build_debian(Place("controller"), "python3-venv", "passwd")
     dockerd.docker("import", debian.path, "debian")
     (folder / "Dockerfile").write_text(BASE)
     build(dockerd, "python", folder)

@@ -28,14 +28,14 @@ def pytorch(place: Place) -> None:
     (packages,) = environments.today().parent.glob("lib/python3*/site-packages")
     shims = (environments.SHIMS / "hooks", environments.SHIMS / "pytorch")
     parts = (
-        layers.debian(place),
-        layers.torch(place),
-        layers.folders(
+        layers.build_debian(place),
+        layers.build_torch(place),
+        layers.build_folders(
             place,
             "numpy",
             {f"{_PACKAGES}/{name}": packages / name for name in ("numpy", "numpy.libs")},
         ),
-        layers.files(
+        layers.build_files(
             place,
             "real",
             {
@@ -53,10 +53,12 @@ def tensorflow(place: Place, python: str) -> None:
     programs = environments.of_2020(python)
     whole = Path(python).resolve().parents[1]
     parts = (
-        layers.debian(place, *layers.MPI),
-        layers.folders(place, "python", {str(whole).lstrip("/"): whole}),
-        layers.folders(place, "tensorflow", {str(programs.parent).lstrip("/"): programs.parent}),
-        layers.files(
+        layers.build_debian(place, *layers.MPI),
+        layers.build_folders(place, "python", {str(whole).lstrip("/"): whole}),
+        layers.build_folders(
+            place, "tensorflow", {str(programs.parent).lstrip("/"): programs.parent}
+        ),
+        layers.build_files(
             place,
             "real",
             {

@@ -45,7 +45,7 @@ def provisioned(nodes: Cluster, runtime: str, **env: str) -> Login:
     Args:
         env: of hers, beside that of every person.
     """
-    parts = (layers.debian(nodes.place), layers.files(nodes.place, "mark", {MARK: b""}))
+    parts = (layers.build_debian(nodes.place), layers.build_files(nodes.place, "mark", {MARK: b""}))
     registry.put(nodes.place, "toy:1", parts, {"Env": [*registry.SETTINGS["Env"], f"LANG={LANG}"]})
     login = Login.made(nodes, runtime)
     login.more_env.update(env)
