@@ -54,10 +54,8 @@ def _speedup(result: Result) -> str:
 
 
 def _rows(page: Page) -> list[tuple[str, str]]:
-    """Placement and label, fewest GPUs first; two placements of as many GPUs are told apart."""
-    cases = sorted(
-        (result.case for result in page.report.results), key=lambda case: case.world_size
-    )
+    """Return placement and label; two placements of as many GPUs are told apart."""
+    cases = (result.case for result in page.report.results)
     sizes = {case.placement: case.world_size for case in cases}
     times = Counter(sizes.values())
     return [

@@ -137,7 +137,7 @@ _PLACEMENT = ("nodes", "gpus_per_node")
 
 
 def grouped(trials: Sequence[CaseTrial], often: object = None) -> list[DerivedCase]:
-    """The cases in the order of the plan, with numbers, speedups and marks.
+    """Return the cases by ranks, then nodes, with numbers, speedups and marks.
 
     Args:
         often: ``method.repeats`` of the plan.
@@ -147,7 +147,7 @@ def grouped(trials: Sequence[CaseTrial], often: object = None) -> list[DerivedCa
         case = trial.plan["case"]
         assert isinstance(case, Mapping)
         cases.setdefault(str(case), DerivedCase(case, [])).trials.append(trial)
-    found = list(cases.values())
+    found = sorted(cases.values(), key=lambda it: (it.ranks, int(str(it.case["nodes"]))))
     for case in found:
         case.numbers = _numbers(case)
         for place, mark in scatter.outliers(case.in_order).items():

@@ -22,9 +22,8 @@ def figures(page: Page) -> Iterable[Figure]:
 
 
 def _measured(group: Sequence[Result]) -> list[Point]:
-    """Those with a result, fewest GPUs first."""
-    points = [(result, result.statistics) for result in group if result.statistics]
-    return sorted(points, key=lambda point: point[0].case.world_size)
+    """Return the cases that have a result."""
+    return [(result, result.statistics) for result in group if result.statistics]
 
 
 def _scales(group: Sequence[Point]) -> bool:
