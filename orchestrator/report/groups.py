@@ -117,12 +117,12 @@ def _logs(result: Result) -> Sequence[Sequence[str]]:
 
 def _measured(page: Page, result: Result) -> Sequence[str]:
     report = page.report
-    tflops, peak = report.tflops_per_gpu(result), report.peak_tflops
+    tflops, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
     ours: tuple[str, ...] = ()
     if report.step_flops:
         ours = (rounding.fixed(tflops, 2),)
-    if report.step_flops and peak:
-        ours += (rounding.share(tflops / peak if tflops is not None else None),)
+    if report.step_flops and report.peak_tflops:
+        ours += (rounding.share(tflops / peak if tflops is not None and peak else None),)
     return (
         latency(result.latency_s),
         memory(result.memory_mib),

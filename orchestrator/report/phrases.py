@@ -256,8 +256,9 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "单卡 TFLOP/s：每个优化步的浮点运算次数 ÷（每步时间 × 卡数）。",
     ),
     "method.peak": (
-        "Of peak: of the {peak:g} TFLOP/s that the tensor cores of this GPU model can give.",
-        "峰值占比：相对于该型号 GPU 的 Tensor Core 峰值 {peak:g} TFLOP/s。",
+        "Of peak: of the TFLOP/s that the vendor of this GPU model publishes, without sparsity:"
+        " {peaks}.",
+        "峰值占比：相对于厂商公布的该型号 GPU 峰值 TFLOP/s（非稀疏）：{peaks}。",
     ),
     "method.published_unknown": (
         "Published: what others measured on the GPUs that are named, by the source that is named."
