@@ -63,9 +63,8 @@ def kind(name: str) -> GpuKind | None:
     if len(chips) != 1 or " MIG " in text:
         return None
     chip = next(iter(chips)).replace("-NVL", " NVL")
-    if chip.startswith("RTX"):  # RTX4090, RTX-4090 and RTX 6000Ada are printed too
-        chip = re.sub(r"^RTX[ -]?|(?<=[0-9]) ?(?=[A-Z])", " ", chip).strip()
-        chip = f"RTX {chip}"
+    # RTX4090, RTX-4090 and RTX 6000Ada are printed too.
+    chip = re.sub("(?<=[0-9]{4})(?=[A-Z])", " ", re.sub("^RTX[ -]?", "RTX ", chip))
     form, memory = _FORM.search(text), _MEMORY.search(text)
     built_in = form[0] if form else "SXM" if _OF_SXM.search(text) else ""
     has_own = memory is not None and not chip.startswith(_WITH_CPU)
