@@ -21,7 +21,6 @@ from orchestrator.report import (
 )
 from orchestrator.report.environment import environment
 from orchestrator.report.figures import FOLDER, Figure, of_page
-from orchestrator.report.figures.machines import NAME
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
 from orchestrator.report.phrases import Language
@@ -32,11 +31,9 @@ def markdown(report: Report, language: Language = "en") -> str:
     page = Page(report, language)
     parts = [f"# {escaped(report.title)}", *_first(page), *_results(page)]
     figures = of_page(page)
-    of_machines = [figure for figure in figures if figure.name.startswith(NAME)]
-    others = [figure for figure in figures if figure not in of_machines]
-    if others:
-        parts += [page.heading("figures"), *_figures(others)]
-    parts += _of_machines(page, of_machines)
+    if figures:
+        parts += [page.heading("figures"), *_figures(figures)]
+    parts += _of_machines(page)
     parts += _trials(page)
     if report.published:
         parts += [page.heading("published"), _published(page)]
@@ -52,13 +49,12 @@ def markdown(report: Report, language: Language = "en") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _of_machines(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
+def _of_machines(page: Page) -> Iterable[str]:
     """Whether they changed meanwhile, in what state they were, and how fast beside one another."""
     if page.report.canary:
         yield from (page.heading("canary"), canary.section(page, page.report.canary))
-    states = machines.states(page)
-    if states or figures:
-        yield from (page.heading("machines"), *states, *_figures(figures))
+    if states := machines.states(page):
+        yield from (page.heading("machines"), *states)
     if page.report.node_speeds.nodes:
         yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 

@@ -99,7 +99,6 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "link.PHB": ("over a PCIe host bridge", "经过一个 PCIe 主桥"),
     "link.PXB": ("over several PCIe bridges, none a host bridge", "经过多个 PCIe 桥，不经过主桥"),
     "link.PIX": ("over at most one PCIe bridge", "最多经过一个 PCIe 桥"),
-    "link.NV1": ("over one NVLink", "经过一条 NVLink"),
     "link.NV#": ("over # bonded NVLinks", "经过 # 条绑定的 NVLink"),
 }
 

@@ -103,6 +103,9 @@ def of_speed(key: str, node: Document) -> Value | None:
 
 def of_piece(key: str, piece: Document) -> Value | None:
     """What a cell about a node for some seconds must say."""
+    if key == "case":
+        names = piece.get(key)
+        return names if isinstance(names, frozenset) else None
     if key in ("node", "seconds", "limits"):
         return text(piece.get(key))
     return [number(piece[key])] if key in piece else None

@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("scaling", frozenset({"ideal"})),
     ("sureness", frozenset({"interval", "spread"})),
     ("machines", frozenset({"moments"})),
-    ("courses", frozenset({"seconds", "node"})),
+    ("throttling", frozenset({"seconds", "node"})),
     ("hosts", frozenset({"case", "load"})),
     ("speeds", frozenset({"speed", "node"})),
     ("published", frozenset({"published", "source"})),
@@ -28,11 +28,11 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 """Tables by the columns that they have; the first that fits."""
 
 
-_ONLY_HTML = ("dots", "scaling", "courses")
+_ONLY_HTML = ("dots", "scaling", "throttling")
 _ONLY_MARKDOWN = ("evidence", "hosts")
 _OTHERS = {
     "iterations": figures.check_traces,
-    "courses": figures.check_courses,
+    "throttling": figures.check_throttling,
     "gpus": figures.check_by_gpus,
 }
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
 from orchestrator.report.figures import Figure
-from orchestrator.report.figures.machines import NAME
 from orchestrator.report.html import dlperf_tables, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
@@ -105,19 +104,16 @@ def _contents(page: Page, sections: Iterable[_Section]) -> Element:
 def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
     """Those that have something to show."""
     drawn = figures.of_page(page)
-    wired = [figure for figure in drawn if figure.name.startswith("topology")]
-    watched = [figure for figure in drawn if figure.name.startswith(NAME)]
-    elsewhere = (*wired, *watched)
     facts = bool(page.report.environment)
     found: Iterable[tuple[str, str, Iterable[Element]]] = (
         ("know", "page.know", _know(page)),
         ("result", "page.result", _result(page)),
-        ("figures", "figures", _figures(page, [one for one in drawn if one not in elsewhere])),
+        ("figures", "figures", _figures(page, drawn)),
         ("canary", "canary", evidence.canary(page, sources)),
-        ("machines", "machines", _machines(page, watched)),
+        ("machines", "machines", _machines(page)),
         ("trials", "page.trials", evidence.trials(page, sources)),
         ("published", "published", tables.published(page) if page.report.published else ()),
-        ("environment", "environment", _environment(page, wired) if facts else ()),
+        ("environment", "environment", _environment(page) if facts else ()),
         ("method", "method", [element("ul", (_method(page, n) for n in method.lines(page)))]),
         ("findings", "page.findings", tables.findings(page) if facts else ()),
     )
@@ -137,15 +133,13 @@ def _result(page: Page) -> Iterable[Element]:
     yield from dlperf_tables.cases(page)
 
 
-def _machines(page: Page, watched: Sequence[Figure]) -> Iterable[Element]:
+def _machines(page: Page) -> Iterable[Element]:
     yield from machines.states(page)
-    yield from _figures(page, watched)
     yield from machines.node_speeds(page)
 
 
-def _environment(page: Page, wired: Iterable[Figure]) -> Iterable[Element]:
+def _environment(page: Page) -> Iterable[Element]:
     yield from tables.environment(page)
-    yield from (_figure(page, figure) for figure in wired)
     yield from dlperf_tables.topologies(page)
 
 
