@@ -68,7 +68,6 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.problems": ("problems", "问题"),
     "head.node": ("node", "节点"),
     "head.speed": ("speed", "相对速度"),
-    "head.batch": ("batch", "批大小"),
     "head.moments": ("moments", "采样数"),
     "head.sm_clock": ("SM clock, MHz", "SM 时钟，MHz"),
     "head.memory_clock": ("memory clock, MHz", "显存时钟，MHz"),

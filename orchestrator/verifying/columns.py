@@ -78,7 +78,7 @@ def of_trial(key: str, trial: Document) -> Value | None:
         return " ".join(dict.fromkeys([*codes(trial.get("problems")), *codes(trial.get("marks"))]))
     if key == "sha256":
         return text(trial.get("sha256"))[:12]
-    if key in ("log", "evidence"):
+    if key == "log":
         return text(trial.get("log"))
     if key == "transport":
         return text(trial.get("transport")) or "-"

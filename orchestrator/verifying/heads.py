@@ -5,22 +5,15 @@ import re
 from collections.abc import Mapping
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
-    "batch": (
-        *("batch", "批大小", "batch per GPU", "单卡批大小", "batch_size_per_device"),
-        *("batch per process", "每进程批大小"),
-    ),
+    "batch": ("batch_size_per_device", "batch per process", "每进程批大小"),
     "case": ("case", "用例"),
     "codes": ("codes", "代码"),
     "difference": ("difference", "差异"),
     "efficiency": ("efficiency", "效率"),
     "energy": ("J per sample", "每样本能耗，J"),
-    "evidence": ("evidence", "证据"),
     "from_median": ("difference from the median", "与中位数的差异"),
     "gpus": ("GPUs", "卡数", "processes", "进程数"),
-    "gpus_per_node": (
-        *("gpu_num_per_node", "GPUs per node", "每节点 GPU 数"),
-        *("processes per node", "每节点进程数"),
-    ),
+    "gpus_per_node": ("gpu_num_per_node", "processes per node", "每节点进程数"),
     "ideal": ("ideal", "理想值"),
     "interval": ("interval (coverage)", "区间（覆盖率）"),
     "iterations": ("iterations", "迭代"),

@@ -29,7 +29,7 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 
 
 _ONLY_HTML = ("dots", "scaling", "throttling")
-_ONLY_MARKDOWN = ("evidence", "hosts")
+"""Data of figures."""
 _OTHERS = {
     "iterations": figures.check_traces,
     "throttling": figures.check_throttling,
@@ -39,7 +39,7 @@ _OTHERS = {
 
 def check(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
     """Compare every row of a page's tables whose numbers are derived."""
-    beside = ("iterations", *(_ONLY_HTML if file.endswith(".md") else _ONLY_MARKDOWN))
+    beside = ("iterations", *(_ONLY_HTML if file.endswith(".md") else ()))
     by_kind: dict[str, list[Row]] = {kind: [] for kind, _ in _KINDS if kind not in beside}
     for row in rows:
         if any(row.cells[1:]):  # else the title of a group
@@ -48,7 +48,7 @@ def check(findings: Findings, file: str, rows: Sequence[Row], report: Report) ->
         if other := _OTHERS.get(kind):
             other(findings, file, own, report)
         elif kind:
-            _check_rows(findings, file, own, _subjects(kind, file, own, report))
+            _check_rows(findings, file, own, _subjects(kind, own, report))
 
 
 def _kind(row: Row) -> str:
@@ -71,12 +71,12 @@ def _check_rows(
         columns.check_row(findings, file, row, document, rule)
 
 
-def _subjects(kind: str, file: str, rows: Sequence[Row], report: Report) -> list[Subject]:
+def _subjects(kind: str, rows: Sequence[Row], report: Report) -> list[Subject]:
     """What the rows of a kind of table are about, in their order."""
     if kind == "canary":
         return [(trial, columns.of_trial) for trial in report.canary]
     if kind in ("trials", "evidence"):
-        cases = report.cases if file.endswith(".html") else _in_groups(rows, report)
+        cases = report.cases if kind == "evidence" else _in_groups(rows, report)
         return [(trial, columns.of_trial) for trial in shown.trials(cases)]
     if kind == "dots":
         points = [trial for trial in shown.trials(report.cases) if trial["from_median"] is not None]

@@ -113,7 +113,7 @@ def check(
     trials = [it for case in items(written.get("cases")) for it in items(case.get("trials"))]
     canary = items(at(written, "canary", "trials"))
     if file.endswith(".html"):
-        lists["trials"] = (_of(page, "trials"), [it[1:] for it in _reasons(trials)])
+        lists["trials"] = (_of(page, "trials"), [*_beside_proofs(written)])
         lists["canary"] = (_of(page, "canary"), [it[1:] for it in _reasons(canary)])
     else:
         lists["not counted"] = (_of(page, "not counted"), [*_out([*trials, *canary])])
@@ -153,6 +153,14 @@ def _reasons(trials: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     for trial in trials:
         for problem in [*items(trial.get("problems")), *items(trial.get("marks"))]:
             yield text(trial.get("trial")), text(problem.get("code")), text(problem.get("message"))
+
+
+def _beside_proofs(written: Document) -> Iterator[tuple[str, ...]]:
+    """Marks of the whole, then of each case and of its trials."""
+    marked: list[Document] = [{"marks": written.get("marks")}]
+    for case in items(written.get("cases")):
+        marked += [{"marks": case.get("marks")}, *items(case.get("trials"))]
+    yield from (found[1:] for found in _reasons(marked))
 
 
 def _out(trials: Sequence[Document]) -> Iterator[tuple[str, ...]]:
