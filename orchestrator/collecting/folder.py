@@ -111,7 +111,7 @@ def _of_campaign(folder: Path, path: Path, case: Case) -> Case:
 
 
 def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
-    """Of all cases, in the order in which they are shown."""
+    """Return the results of all cases; those of equal size by precision, then batch size."""
     trials = validity.same_evidence([trial for _, trial in cases])
     by_case: dict[Case, list[Measurement]] = {}
     for (case, _), trial in zip(cases, trials, strict=True):
@@ -120,13 +120,7 @@ def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
         medians.result(case, sorted(group, key=lambda trial: trial.repeat))
         for case, group in by_case.items()
     ]
-    results.sort(
-        key=lambda result: (
-            result.case.precision,
-            result.case.micro_batch_size,
-            result.case.world_size,
-        )
-    )
+    results.sort(key=lambda result: (result.case.precision, result.case.micro_batch_size))
     return medians.compared(results)
 
 

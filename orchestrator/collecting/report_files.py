@@ -16,7 +16,7 @@ from orchestrator.state.files import dumps, keep, ours
 
 RESULTS = "results.json"
 HTML = "report.html"
-_FIGURE = re.compile(r"(scaling|machines|topology|iterations)(-[0-9]+)?|trials")
+_FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?|trials")
 """Names of figures of ours, which not all reports have."""
 
 

@@ -96,7 +96,6 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         environment={name: node_facts.rows(facts) for name, facts in site.nodes.items()},
         topologies=node_facts.topologies(site),
         added_env=_added_env(record),
-        peak_tflops=node_facts.peak_tflops(site),
         gpus=node_facts.gpu_models(site),
         results=results,
         lone=(),

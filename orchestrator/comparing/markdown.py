@@ -15,13 +15,12 @@ def markdown(comparison: Comparison) -> str:
     """The whole page."""
     escaped = markdown_page.escaped
     first, second = table.sides(comparison)
-    rows = [[escaped(cell) for cell in row] for row in table.rows(comparison)]
     gate = [f"**{escaped(comparison.gate)}**"] if comparison.gate else []
     parts = [
         "## Comparison",
         f"- {escaped(first)}\n- {escaped(second)}",
         *gate,
-        markdown_page.table(table.HEAD, rows),
+        markdown_page.table(table.HEAD, table.rows(comparison)),
         f"{escaped(comparison.first.unit)}; {table.HIGHER}. {METHOD}",
         "\n".join(f"- {escaped(text)}" for text in table.remarks(comparison)),
     ]

@@ -36,7 +36,7 @@ _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_para
 
 
 def paired(first: Side, second: Side) -> Pairs:
-    """The cases of two sides, in the order of the first."""
+    """Pair the cases of two sides, in the order of the first."""
     varied = _varied(first.cases, second.cases)
     theirs = {_key(case, varied): case for case in second.cases}
     both, only_first = [], []

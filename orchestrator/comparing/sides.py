@@ -52,6 +52,12 @@ class SideCase(_Part):
     published: tuple[PublishedRow, ...] = ()
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Ranks and nodes, by which cases are ordered; 0 where the file does not name them."""
+        ranks, nodes = (self.case.get(key) for key in ("world_size", "nodes"))
+        return (ranks if isinstance(ranks, int) else 0, nodes if isinstance(nodes, int) else 0)
+
+    @property
     def valid(self) -> tuple[WrittenTrial, ...]:
         """The trials that count."""
         return tuple(trial for trial in self.trials if trial.state == "valid" and trial.throughput)
@@ -139,9 +145,8 @@ def measured(document: JSON, label: str) -> Side:
         "rule": results.rule or "",
         "window": "-".join(map(str, results.window or ())),
     }
-    return Side(
-        *(label, results.source, results.unit, results.cases, settings), results.environment
-    )
+    cases = tuple(sorted(results.cases, key=lambda case: case.size))
+    return Side(label, results.source, results.unit, cases, settings, results.environment)
 
 
 def published(of: Side, framework: str, label: str) -> Side:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from orchestrator.measuring import node_speeds, published
+from orchestrator.measuring import node_speeds, peaks, published
 from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
@@ -19,10 +19,10 @@ Value = TypeVar("Value")
 def completed(
     report: Report, workload: Workload, publications: Sequence[PublishedResult]
 ) -> Report:
-    """The report with its workload's layout and, by case, names, FLOPs of a step and publications.
+    """Return the report with its workload's layout, speeds of nodes, and by case what is known.
 
-    And how fast its nodes are beside one another. Names that the report has already are kept. A
-    result above the GPUs' peak is marked IMPLAUSIBLE.
+    That is its name, FLOPs of a step, peak of a GPU and publications. Names that the report has
+    already are kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
     """
     cases = [result.case for result in report.results]
     own_cases = {case: own for case in cases if (own := _of_the_program(workload, case))}
@@ -35,6 +35,12 @@ def completed(
         log_prefix=workload.log_prefix,
         names={**_by_case(workload.case_name, own_cases), **report.names},
         step_flops=_by_case(workload.step_flops, own_cases),
+        peak_tflops={
+            case: peak
+            for case in cases
+            if case.device == "cuda"
+            and (peak := peaks.of_gpus(report.gpus, case.precision)) is not None
+        },
         published=_published(workload, own_cases, publications, report),
     )
     return replace(
@@ -44,8 +50,8 @@ def completed(
 
 
 def _checked_against_peak(report: Report, result: Result) -> Result:
-    """The result, marked if it needs more TFLOP/s than the GPUs can give."""
-    reached, peak = report.tflops_per_gpu(result), report.peak_tflops
+    """Return the result, marked if it needs more TFLOP/s than the GPUs can give."""
+    reached, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
     if reached is None or peak is None or reached <= peak:
         return result
     words = f"{reached:.2f} TFLOP/s on each GPU, of which {peak:g} can be had; look at its log"

@@ -4,11 +4,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# H100 NVL and H200 NVL are cards of their own: for PCIe, with other memory and less power.
-_CHIP = re.compile(r"\b(?:GB|GH|[A-Z])[0-9]{2,4}[A-Z]?(?: NVL)?\b")
+# As nvidia-smi, rocm-smi and publications print them: Tesla T4, NVIDIA L40S, A100-SXM4-80GB,
+# H100 NVL (a card of its own, with other memory and less power), NVIDIA GeForce RTX 4090 Laptop
+# GPU, NVIDIA RTX 6000 Ada Generation, AMD Instinct MI300X.
+_CHIP = re.compile(
+    r"\bRTX[ -]?(?:(?:A|PRO )?[0-9]{4})(?: ?(?:TI|SUPER|ADA|D|LAPTOP|MAX-Q)\b)*"
+    r"|\b(?:GB|GH|MI|[ABHKLMPTV])[0-9]{1,4}[A-Z]?\b(?:[ -]NVL\b)?"
+)
 _FORM = re.compile(r"\b(?:SXM[0-9]?|PCIE)\b")
 _MEMORY = re.compile(r"\b([0-9]+) ?GB\b(?!\?)")
-_OF_SXM = re.compile(r"HBM|\bDGX\b")  # of SXM sockets alone: NVIDIA H100 80GB HBM3, DGX-H100
+_OF_SXM = re.compile(r"HBM3|96GB-HBM2E|\bDGX\b")  # NVIDIA H100 80GB HBM3, DGX-H100
 _WITH_CPU = ("GH", "GB")  # whose drivers name the memory of the CPU
 
 
@@ -49,22 +54,25 @@ class Machines:
 
 
 def kind(name: str) -> GpuKind | None:
-    """The kind that a name tells, such as ``Tesla V100-SXM2-16GB`` or ``H100-80GB (DGX H100)``.
+    """Return the kind in a name such as ``Tesla V100-SXM2-16GB`` or ``H100-80GB (DGX H100)``.
 
-    None where no chip is named.
+    None where no chip is named, or several, as in ``MI250X/MI250``, or a MIG part of one.
     """
-    text = name.partition("(")[0].upper()
-    chip = _CHIP.search(text)
-    if chip is None:
+    text = name.partition("(")[0].upper().replace(" GENERATION", "")
+    chips = dict.fromkeys(_CHIP.findall(text))
+    if len(chips) != 1 or " MIG " in text:
         return None
+    chip = next(iter(chips)).replace("-NVL", " NVL")
+    # RTX4090, RTX-4090 and RTX 6000Ada are printed too.
+    chip = re.sub("(?<=[0-9]{4})(?=[A-Z])", " ", re.sub("^RTX[ -]?", "RTX ", chip))
     form, memory = _FORM.search(text), _MEMORY.search(text)
     built_in = form[0] if form else "SXM" if _OF_SXM.search(text) else ""
-    has_own = memory is not None and not chip[0].startswith(_WITH_CPU)
-    return GpuKind(chip[0], built_in, memory[1] if memory and has_own else "")
+    has_own = memory is not None and not chip.startswith(_WITH_CPU)
+    return GpuKind(chip, built_in, memory[1] if memory and has_own else "")
 
 
 def comparable(hardware: str, interconnect: str, machines: Machines) -> bool:
-    """Whether published hardware is of the kind that a case was measured on, as far as both say.
+    """Return whether published hardware is of the kind of a case's GPUs, as far as both say.
 
     Args:
         hardware: as it was published.

@@ -84,7 +84,11 @@ def _beside(trials: Sequence[Measurement]) -> Iterable[Problem]:
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
-    """The results with speedup and efficiency wherever their 1x1 case has a result."""
+    """Return the results by ranks, then nodes, with speedup and efficiency over their 1x1 case.
+
+    Every table, figure and file of a report keeps this order. Equal sizes stay as they come.
+    """
+    results = sorted(results, key=lambda result: (result.case.world_size, result.case.nodes))
     baselines = {
         result.case.comparable: result
         for result in results

@@ -109,7 +109,7 @@ class Report:
         names: what the benchmark calls a case, where it has names of its own.
         published: of a case, the result to compare with first.
         step_flops: floating-point operations of one optimizer step, where they were counted.
-        peak_tflops: of one GPU, for half precision; None where the model is not known.
+        peak_tflops: of one GPU at the precision of a case, where that is known.
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
         added_env: environment variables that playbook and inventory add, as they were given.
         canary: None without one.
@@ -146,7 +146,7 @@ class Report:
     names: Mapping[Case, str] = field(default_factory=dict)
     published: Mapping[Case, tuple[PublishedResult, ...]] = field(default_factory=dict)
     step_flops: Mapping[Case, float] = field(default_factory=dict)
-    peak_tflops: float | None = None
+    peak_tflops: Mapping[Case, float] = field(default_factory=dict)
     topologies: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     added_env: Mapping[str, str] = field(default_factory=dict)

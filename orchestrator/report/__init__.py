@@ -1,9 +1,9 @@
 """Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown in its documents' form.
 
 ``phrases`` has the texts in English and Chinese, ``codes`` the Chinese meaning of codes;
-``verdict`` and ``headline`` say what comes first in all of them; ``markdown`` puts sections
-together, ``placements``, ``gpus`` and ``groups`` are its three layouts; ``html/`` is the page,
-``figures/`` what both draw. Another format is a module beside ``markdown``, and a line in
+``verdict`` and ``headline`` say what comes first in all of them. ``tables``, ``layouts`` and
+``machines`` make every table once; ``markdown`` and ``html/`` write them, ``figures/`` is what both
+draw. Another format is a module beside ``markdown``, and a line in
 ``collecting/report_files``, which writes the files. Pure; messages of programs stay as they are.
 """
 

@@ -5,17 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator import nodeset, words
 from orchestrator.report import topology
-from orchestrator.report.markdown_page import Page, escaped, table
+from orchestrator.report.markdown_page import Page, escaped
 
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+-]")
 OWN = "hostname"  # differs between nodes that are alike
-
-
-def environment(page: Page) -> str:
-    """One list if all nodes are alike, else a table by group of nodes; then their topologies."""
-    groups = alike(page.report.environment)
-    parts = [_listed(page, *groups[0])] if len(groups) == 1 else [_compared(page, groups)]
-    return "\n\n".join((*parts, *_topologies(page)))
 
 
 def alike(
@@ -42,27 +35,19 @@ def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict
     return {OWN: nodeset.fold(names)} if names else {}
 
 
-def _listed(page: Page, nodes: Sequence[str], facts: Mapping[str, str]) -> str:
+def listed(page: Page) -> str:
+    """Return the facts of nodes that are all alike, as a list of Markdown."""
+    ((nodes, facts),) = alike(page.report.environment)
     lines = [page.say("nodes", count=len(nodes), names=escaped(nodeset.fold(nodes))), ""]
-    colon = page.say("colon")
-    lines += [f"- {_named(page, key)}{colon}{escaped(value)}" for key, value in facts.items()]
+    lines += [
+        f"- {page.say_or(f'fact.{key}', escaped(key))}{page.say('colon')}{escaped(value)}"
+        for key, value in facts.items()
+    ]
     return "\n".join(lines)
 
 
-def _compared(page: Page, groups: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> str:
-    keys = dict.fromkeys(key for _, facts in groups for key in facts)
-    heads = [escaped(nodeset.fold(nodes)) for nodes, _ in groups]
-    rows = [
-        (_named(page, key), *(escaped(facts.get(key, "")) for _, facts in groups)) for key in keys
-    ]
-    return table(("", *heads), rows)
-
-
-def _named(page: Page, key: str) -> str:
-    return page.say_or(f"fact.{key}", escaped(key))
-
-
-def _topologies(page: Page) -> Iterable[str]:
+def topologies(page: Page) -> Iterable[str]:
+    """Yield the driver's tables of how devices are connected, as blocks of Markdown."""
     for nodes, text in topology.folded(page.report.topologies):
         yield page.say("topology", names=escaped(nodeset.fold(nodes)))
         # Names come from nodes: none of them may end the block.

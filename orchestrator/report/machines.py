@@ -1,14 +1,15 @@
-"""The state of the machines beside what was measured: a table, and its JSON."""
+"""The state of the machines beside what was measured: tables, and its JSON."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from statistics import median
 
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
-from orchestrator.report import labels, rounding
-from orchestrator.report.markdown_page import Page, escaped, table
+from orchestrator.report import rounding
+from orchestrator.report.markdown_page import Page
+from orchestrator.report.tables import Table, case_cell
 
 HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
@@ -19,25 +20,17 @@ OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
 """Two tables where a page has no room for one."""
 
 
-def states(page: Page) -> Sequence[str]:
-    """What the tables are, and of GPUs and of processors a row per case of which any was seen."""
-    rows = [(labels.of_case(page.report, result), *cells) for result, cells in values(page)]
-    if not rows:
-        return ()
-    return (page.say("machines.how"), *(_table(page, rows, keys) for keys in (OF_GPUS, OF_HOSTS)))
-
-
-def _table(page: Page, rows: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
-    """Columns of these keys; those behind the first one without what nobody tells."""
-    first, *others = (1 + HEADS.index(key) for key in keys)
-    told = [place for place in others if {row[place] for row in rows} != {rounding.NONE}]
-    places, head = (0, first, *told), page.heads("case", *HEADS)
-    return table([head[it] for it in places], [[escaped(row[it]) for it in places] for row in rows])
-
-
-def values(page: Page) -> list[tuple[Result, tuple[str, ...]]]:
-    """The cells of that table behind the case, as they are."""
-    return [(result, _row(page, result)) for result in page.report.results if _states(result)]
+def states(page: Page) -> list[Table]:
+    """Build the tables of GPUs and of processors, a row for each case of which any was seen."""
+    seen = [(result, _row(page, result)) for result in page.report.results if _states(result)]
+    found = []
+    for keys in (OF_GPUS, OF_HOSTS) if seen else ():
+        first, *others = (HEADS.index(key) for key in keys)
+        told = [at for at in others if {row[at] for _, row in seen} != {rounding.NONE}]
+        head, places = page.heads("case", *HEADS), (first, *told)
+        rows = [(case_cell(page, result), *(row[at] for at in places)) for result, row in seen]
+        found.append(Table(page.say("machines"), (head[0], *(head[1 + at] for at in places)), rows))
+    return found
 
 
 def document(trial: Measurement) -> dict[str, JSON]:

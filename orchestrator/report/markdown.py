@@ -2,65 +2,52 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Measurement
-from orchestrator.report import (
-    canary,
-    cells,
-    gpus,
-    groups,
-    headline,
-    labels,
-    machines,
-    node_speeds,
-    placements,
-    rounding,
-    verdict,
-)
-from orchestrator.report.environment import environment
+from orchestrator.report import environment, headline, layouts, machines, tables, verdict
 from orchestrator.report.figures import FOLDER, Figure, of_page
-from orchestrator.report.figures.machines import NAME
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
 from orchestrator.report.phrases import Language
+from orchestrator.report.tables import Table
 
 
 def markdown(report: Report, language: Language = "en") -> str:
-    """report.md: verdict, result, figures, every trial, then environment and method."""
+    """Write report.md: verdict, result, figures, every trial, then environment and method."""
     page = Page(report, language)
     parts = [f"# {escaped(report.title)}", *_first(page), *_results(page)]
-    figures = of_page(page)
-    of_machines = [figure for figure in figures if figure.name.startswith(NAME)]
-    others = [figure for figure in figures if figure not in of_machines]
-    if others:
-        parts += [page.heading("figures"), *_figures(others)]
-    parts += _of_machines(page, of_machines)
-    parts += _trials(page)
+    if figures := of_page(page):
+        parts += [page.heading("figures"), *_figures(figures)]
+    parts += [*_of_machines(page), *_trials(page)]
     if report.published:
-        parts += [page.heading("published"), _published(page)]
-    not_counted = list(_reasons(page))
-    if not_counted:
+        parts += _section(tables.published(page))
+    if not_counted := list(_reasons(page)):
         parts += [page.heading("not_counted"), "\n".join(not_counted)]
-    marks = list(_marks(page))
-    if marks:
+    if marks := list(_marks(page)):
         parts += [page.heading("marks"), "\n".join(marks)]
-    if report.environment:
-        parts += [page.heading("environment"), environment(page)]
-    parts += [page.heading("method"), method(page)]
+    parts += [*_environment(page), page.heading("method"), method(page)]
     return "\n\n".join(parts) + "\n"
 
 
-def _of_machines(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
+def _section(found: Table, *before: str) -> Iterable[str]:
+    """Yield a table below its title."""
+    yield from (f"## {escaped(found.title)}", *before, _written(found))
+
+
+def _written(found: Table) -> str:
+    return table(found.head, [[tables.words(cell) for cell in row] for row in found.rows])
+
+
+def _of_machines(page: Page) -> Iterable[str]:
     """Whether they changed meanwhile, in what state they were, and how fast beside one another."""
-    if page.report.canary:
-        yield from (page.heading("canary"), canary.section(page, page.report.canary))
-    states = machines.states(page)
-    if states or figures:
-        yield from (page.heading("machines"), *states, *_figures(figures))
+    if watched := page.report.canary:
+        words = escaped(tables.canary_words(page, watched))
+        yield from _section(tables.canary(page, watched), words)
+    if states := machines.states(page):
+        yield from (page.heading("machines"), page.say("machines.how"), *map(_written, states))
     if page.report.node_speeds.nodes:
-        yield from (page.heading("nodes_compared"), node_speeds.compared(page))
+        yield from _section(tables.node_speeds(page), page.say("node_speeds"))
 
 
 def _first(page: Page) -> Iterable[str]:
@@ -89,80 +76,49 @@ def _figures(figures: Sequence[Figure]) -> Iterable[str]:
 
 def _results(page: Page) -> Iterable[str]:
     if page.report.results:
+        unit = page.say("unit", unit=escaped(page.report.unit))
         if page.report.layout.kind == "groups":
-            yield from (page.heading("results"), _unit(page), groups.results(page))
+            for found in layouts.results(page):
+                yield from _section(found, unit)
         else:
-            by_gpus = page.report.layout.kind == "gpus"
-            yield from (page.heading("final"), _unit(page))
-            yield gpus.final(page) if by_gpus else placements.final(page)
-        yield from (page.heading(labels.of_sureness(page.report)), cells.sureness(page))
+            yield from (page.heading("final"), unit)
+            for found in (wide := layouts.by_gpus(page)):
+                yield from (escaped(found.title), _written(found))
+            if wide:
+                yield page.heading("details")
+            yield from _titled(layouts.results(page))
+        yield from _section(tables.sureness(page))
     if page.report.lone:
-        yield from (page.heading("lone"), _lone(page))
+        names = (
+            f"{number}. {escaped(lone.path)}, sha256 {lone.log.sha256[:12]}"
+            for number, lone in enumerate(page.report.lone, 1)
+        )
+        yield from (page.heading("lone"), _written(tables.lone(page)), "\n".join(names))
 
 
-def _unit(page: Page) -> str:
-    return page.say("unit", unit=escaped(page.report.unit))
+def _titled(found: Iterable[Table]) -> Iterable[str]:
+    for each in found:
+        yield from (f"### {escaped(each.title)}", _written(each))
 
 
 def _trials(page: Page) -> Iterable[str]:
     if not page.report.results:
         return
     if page.report.layout.kind == "groups":
-        yield from (page.heading("cases"), groups.cases(page))
-        yield from (page.heading("logs"), groups.logs(page))
-        yield from (page.heading("all"), groups.every_trial(page))
-    else:
-        yield from (page.heading("all"), placements.every_trial(page))
-    yield from (page.heading("evidence"), cells.evidence(page))
+        yield from _section(layouts.cases(page))
+        yield from _section(layouts.logs(page))
+    found = layouts.trials(page)
+    yield page.heading("all")
+    yield from _titled(found) if len(found) > 1 else map(_written, found)
+    yield from _section(tables.evidence(page))
 
 
-def _published(page: Page) -> str:
-    report = page.report
-    rows = [
-        (
-            escaped(report.names.get(result.case, "") or result.case.token),
-            escaped(row.batch),
-            escaped(row.precision),
-            rounding.fixed(result.median, report.layout.decimals),
-            cells.printed(row),
-            rounding.signed(row.difference(result)),
-            escaped(row.source),
-        )
-        for result in report.results
-        for row in report.published_for(result)
-    ]
-    head = page.heads("case")[0], report.layout.batch
-    return table((*head, *page.heads("precision", "measured", *cells.PUBLISHED, "source")), rows)
-
-
-def _lone(page: Page) -> str:
-    rows = [
-        (
-            str(lone.log.config.get("world_size", "?")),
-            str(lone.log.config.get("micro_batch_size", "?")),
-            escaped(str(lone.log.config.get("precision", "?"))),
-            rounding.fixed(lone.throughput, 2),
-            rounding.fixed(lone.log.rate.mean if lone.log.rate else None, 2),
-            _rule(page, lone.log),
-            escaped(lone.log.fabric.label),
-            page.codes(lone.problems),
-            str(number),
-        )
-        for number, lone in enumerate(page.report.lone, 1)
-    ]
-    head = ("world_size", "batch_size_per_device", *page.heads("precision"), page.report.unit)
-    further = page.heads("mean_rate", "rule", "transport", "problems", "log")
-    names = (
-        f"{number}. {escaped(lone.path)}, sha256 {lone.log.sha256[:12]}"
-        for number, lone in enumerate(page.report.lone, 1)
-    )
-    return "\n\n".join((cells.told((*head, *further), rows), "\n".join(names)))
-
-
-def _rule(page: Page, log: TrainingLog) -> str:
-    """Such as ``clock 25-125``."""
-    rule = page.say(f"rule.{log.rule}")
-    return f"{rule} {log.window[0]}-{log.window[1]}" if log.window else rule
+def _environment(page: Page) -> Iterable[str]:
+    if facts := page.report.environment:
+        yield page.heading("environment")
+        are_alike = len(environment.alike(facts)) == 1
+        yield environment.listed(page) if are_alike else _written(tables.environment(page))
+        yield from environment.topologies(page)
 
 
 def _reasons(page: Page) -> Iterable[str]:

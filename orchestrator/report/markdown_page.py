@@ -74,6 +74,7 @@ def code(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; cells must be escaped already."""
-    lines = [head, ["---"] * len(head), *rows]
+    """Return a Markdown table; underscores in heads stay, as inside of words they mean nothing."""
+    heads = [escaped(title).replace("\\_", "_") for title in head]
+    lines = [heads, ["---"] * len(heads), *([escaped(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

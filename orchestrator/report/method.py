@@ -85,5 +85,7 @@ def _rule(page: Page) -> Line:
 def _operations(page: Page) -> Iterable[Line]:
     if page.report.step_flops:
         yield Line("method.tflops")
-        if page.report.peak_tflops:
-            yield Line("method.peak", {"peak": page.report.peak_tflops})
+        if peaks := page.report.peak_tflops:
+            known = {case.precision.upper(): f"{peak:g}" for case, peak in peaks.items()}
+            words = ", ".join(f"{peak} ({name})" for name, peak in known.items())
+            yield Line("method.peak", {"peaks": words})

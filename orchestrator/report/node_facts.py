@@ -5,9 +5,6 @@ from collections import Counter
 from orchestrator import report
 from orchestrator.model.site import HcaSummary, NodeFacts, Site
 
-V100_SXM2 = "V100-SXM2"
-V100_SXM2_TFLOPS = 125.0  # of its tensor cores; source: DLPerf's report on GPT of May 2021
-
 
 def rows(facts: NodeFacts) -> dict[str, str]:
     """Facts of a node by their names, in the order of reports; unknown ones are left out."""
@@ -42,12 +39,6 @@ def gpu_models(site: Site) -> tuple[str, ...]:
     """Models of all GPUs of the cluster, each once; empty where no driver told any."""
     models = {model for facts in site.nodes.values() if facts.gpu for model in facts.gpu.models}
     return tuple(sorted(models))
-
-
-def peak_tflops(site: Site) -> float | None:
-    """Of each GPU, if all GPUs of the cluster are of the model whose peak is known."""
-    models = gpu_models(site)
-    return V100_SXM2_TFLOPS if models and all(V100_SXM2 in model for model in models) else None
 
 
 def _gpus(facts: NodeFacts) -> str:

@@ -68,7 +68,6 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.problems": ("problems", "问题"),
     "head.node": ("node", "节点"),
     "head.speed": ("speed", "相对速度"),
-    "head.batch": ("batch", "批大小"),
     "head.moments": ("moments", "采样数"),
     "head.sm_clock": ("SM clock, MHz", "SM 时钟，MHz"),
     "head.memory_clock": ("memory clock, MHz", "显存时钟，MHz"),
@@ -99,7 +98,6 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "link.PHB": ("over a PCIe host bridge", "经过一个 PCIe 主桥"),
     "link.PXB": ("over several PCIe bridges, none a host bridge", "经过多个 PCIe 桥，不经过主桥"),
     "link.PIX": ("over at most one PCIe bridge", "最多经过一个 PCIe 桥"),
-    "link.NV1": ("over one NVLink", "经过一条 NVLink"),
     "link.NV#": ("over # bonded NVLinks", "经过 # 条绑定的 NVLink"),
 }
 
@@ -256,8 +254,9 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "单卡 TFLOP/s：每个优化步的浮点运算次数 ÷（每步时间 × 卡数）。",
     ),
     "method.peak": (
-        "Of peak: of the {peak:g} TFLOP/s that the tensor cores of this GPU model can give.",
-        "峰值占比：相对于该型号 GPU 的 Tensor Core 峰值 {peak:g} TFLOP/s。",
+        "Of peak: of the TFLOP/s that the vendor of this GPU model publishes, without sparsity:"
+        " {peaks}.",
+        "峰值占比：相对于厂商公布的该型号 GPU 峰值 TFLOP/s（非稀疏）：{peaks}。",
     ),
     "method.published_unknown": (
         "Published: what others measured on the GPUs that are named, by the source that is named."

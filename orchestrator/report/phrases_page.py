@@ -117,45 +117,19 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     "figure.trial_out": ("trial that does not count", "不计入的试验"),
     "figure.window": ("window that is measured", "测量窗口"),
     "figure.trial": ("trial {number}", "试验 {number}"),
-    "figure.machines": (
-        "State of the machines over the time of a trial",
-        "试验过程中的机器状态",
+    "figure.throttling": (
+        "SM clocks of trials in which clocks were held down, MHz",
+        "时钟被限制的试验中的 SM 时钟（MHz）",
     ),
-    "figure.machines.summary": (
-        "Trials drawn: {trials}, of each case the one nearest to its median, and those that the"
-        " state of their machines marks. {held}",
-        "画出 {trials} 次试验：每个用例中最接近中位数的一次，以及因机器状态而带标记的试验。{held}",
+    "figure.throttling.summary": (
+        "{trials} of {all} trials in which heat or brakes held clocks down. {held}",
+        "{all} 次因过热或功率制动而时钟被限制的试验中的 {trials} 次。{held}",
     ),
-    "figure.machines.more": (
-        " Marked and not drawn: {count}.",
-        "另有 {count} 次带标记的试验未画出。",
-    ),
-    "figure.machines.free": (
-        "Heat or brake limits held no clock down.",
-        "没有时钟因过热或功率制动而被限制。",
-    ),
-    "figure.machines.unknown": (
-        "What held clocks down is not known.",
-        "时钟是否被限制不得而知。",
-    ),
-    "figure.machines.held": (
-        "{node}: clocks held down by {limits}, {seconds} s",
-        "{node}：时钟被 {limits} 限制，{seconds} 秒",
-    ),
-    "figure.machines.counted": ("heat or brakes", "过热或功率制动"),
-    "figure.machines.measured": ("measured from {first} to {last} s", "测量 {first} 至 {last} 秒"),
-    "figure.machines.nodes": ("{shown} of {all} nodes", "{all} 个节点中的 {shown} 个"),
+    "figure.throttling.held": ("{node}: {limits}, {seconds} s", "{node}：{limits}，{seconds} 秒"),
+    "figure.throttling.counted": ("heat or brakes", "过热或功率制动"),
     "figure.held_down": ("clocks held down", "时钟被限制"),
-    "figure.all_gpus": ("lowest to highest GPU", "各 GPU 的最低至最高值"),
     "figure.seconds": ("{seconds} s", "{seconds} 秒"),
     "head.seconds": ("seconds", "秒"),
-    "head.cpus": ("CPUs in use", "使用中的 CPU 数"),
-    "head.available": ("memory available, GiB", "可用内存，GiB"),
-    "figure.topology": ("Topology of {names}", "{names} 的拓扑"),
-    "figure.topology.summary": (
-        "{devices} devices; links: {links}. Links that are not drawn go over a processor.",
-        "{devices} 个设备；连接：{links}。未画出的连接经过处理器。",
-    ),
 }
 
 _PAGE: Mapping[str, tuple[str, str]] = {
@@ -166,26 +140,18 @@ _PAGE: Mapping[str, tuple[str, str]] = {
         "无：没有被排除的试验，也没有标记。",
     ),
     "page.result": ("Result", "结果"),
-    "page.result.caption": (
-        "{series}: median over the valid trials, in {unit}",
-        "{series}：有效试验的中位数，单位 {unit}",
-    ),
     "page.trials": ("Trials and their evidence", "各次试验及其证据"),
-    "page.trials.caption": ("Trials of {case}", "{case} 的各次试验"),
     "page.findings": ("Findings of provisioning", "环境检查的发现"),
     "page.no_findings": ("No check found anything to object to.", "各项检查均未发现问题。"),
     "page.environment.caption": ("Facts of the nodes", "各节点的信息"),
     "page.lone.caption": ("Logs that belong to no case", "不属于任何用例的日志"),
-    "page.published.caption": ("Published results of these cases", "这些用例已公布的结果"),
     "page.contents": ("Contents", "目录"),
     "page.table": ("Table: {title}", "表格：{title}"),
     "page.lines": ("lines in the log", "日志中的行"),
     "head.nodes": ("nodes", "节点数"),
-    "head.gpus_per_node": ("GPUs per node", "每节点 GPU 数"),
-    "head.batch": ("batch per GPU", "单卡批大小"),
+    "head.processes_per_node": ("processes per node", "每节点进程数"),
+    "head.batch_per_process": ("batch per process", "每进程批大小"),
     "head.gpus.processes": ("processes", "进程数"),
-    "head.gpus_per_node.processes": ("processes per node", "每节点进程数"),
-    "head.batch.processes": ("batch per process", "每进程批大小"),
     "batch.processes": ("batch size {batch}", "每进程批大小 {batch}"),
     "head.severity": ("severity", "级别"),
     "head.code": ("code", "代码"),
@@ -193,8 +159,6 @@ _PAGE: Mapping[str, tuple[str, str]] = {
     "head.seen": ("seen", "所见"),
     "head.expected": ("expected", "应为"),
     "head.fix": ("what to do", "处理办法"),
-    "head.fact": ("fact", "项目"),
-    "head.evidence": ("evidence", "证据"),
 }
 
 TEXTS: Mapping[str, tuple[str, str]] = {**_VERDICT, **_HEADLINE, **_FIGURES, **_PAGE}

@@ -35,6 +35,12 @@ def fixed(value: float | None, decimals: int) -> str:
     return NONE if value is None else f"{value:.{decimals}f}"
 
 
+def throughput(report: Report, value: float | None) -> str:
+    """Return a rate in samples per second, as the document of the report's layout prints it."""
+    printed = short if report.layout.kind == "groups" else fixed
+    return printed(value, report.layout.decimals)
+
+
 def short(value: float | None, decimals: int) -> str:
     """A number with at most so many decimals, without zeros at their end: 123.4, not 123.40."""
     if value is None:

@@ -33,29 +33,12 @@ def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, st
 
 def legend(text: str, language: phrases.Language) -> str:
     """Meanings of the link words that occur in a topology."""
-    seen = {kind(word) for word in text.split()}
+    seen = {_kind(word) for word in text.split()}
     kinds = ("X", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
     lines = [
         f"  {kind:<4} = {phrases.text(language, f'link.{kind}')}" for kind in kinds if kind in seen
     ]
     return "\n".join(lines)
-
-
-def links(text: str) -> dict[str, dict[str, str]]:
-    """By device, the word to every other one, from a table as ``matrix`` writes it.
-
-    A row that is not one of such a table is left out.
-    """
-    head, _, body = text.partition("\n")
-    columns = head.removesuffix(AFFINITY).split()
-    rows = [line.split() for line in body.splitlines()]
-    return {
-        row[0]: {
-            column: word for column, word in zip(columns, row[1:], strict=False) if column != row[0]
-        }
-        for row in rows
-        if len(row) > len(columns)
-    }
 
 
 def folded(topologies: Mapping[str, str]) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -70,6 +53,6 @@ def _cell(row: str, column: str, to_others: Mapping[str, str]) -> str:
     return f" {SELF}" if row == column else to_others.get(column, "?")
 
 
-def kind(word: str) -> str:
+def _kind(word: str) -> str:
     """The word of a legend for a link's word: NV# for NV2."""
     return "NV#" if re.fullmatch("NV[0-9]+", word) else word

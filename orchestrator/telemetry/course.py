@@ -1,17 +1,10 @@
-"""A node over the time of a trial, in few pieces for a figure. Pure."""
+"""The clocks of a node over the time of a trial, in few pieces for a figure. Pure."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from orchestrator.model.telemetry import (
-    Course,
-    GpuMoment,
-    HostMoment,
-    NodeTelemetry,
-    Reach,
-    Stretch,
-)
+from orchestrator.model.telemetry import Course, GpuMoment, NodeTelemetry, Stretch
 from orchestrator.telemetry.judge import HARMFUL, by_gpu
 
 MOST = 20
@@ -42,29 +35,19 @@ def course(
 
 
 def _stretch(
-    node: NodeTelemetry,
-    held: Sequence[GpuMoment],
-    went_s: float,
-    ends_s: tuple[float, float],
+    node: NodeTelemetry, held: Sequence[GpuMoment], went_s: float, ends_s: tuple[float, float]
 ) -> Stretch:
-    def inside(moment: GpuMoment | HostMoment) -> bool:
-        return ends_s[0] < moment.at_s - went_s <= ends_s[1]
+    def inside(moments: Sequence[GpuMoment]) -> list[GpuMoment]:
+        return [it for it in moments if ends_s[0] < it.at_s - went_s <= ends_s[1]]
 
-    gpus = [moment for moment in node.gpus if inside(moment)]
-    hosts = [moment for moment in node.hosts if inside(moment)]
-    slowed = [moment for moment in held if inside(moment)]
+    clocks = [moment.sm_mhz for moment in inside(node.gpus) if moment.sm_mhz is not None]
+    slowed = inside(held)
     limits = {name for moment in slowed for name in moment.limits or ()}
     return Stretch(
         *ends_s,
-        sm_mhz=_reach(moment.sm_mhz for moment in gpus),
-        power_w=_reach(moment.power_w for moment in gpus),
-        temperature_c=_reach(moment.temperature_c for moment in gpus),
-        utilisation_pct=_reach(moment.utilisation_pct for moment in gpus),
+        sm_mhz=math.fsum(clocks) / len(clocks) if clocks else None,
         limits=tuple(sorted(limits & HARMFUL)),
         held=bool(slowed),
-        cpus=_cpus(node.hosts, inside),
-        load=_last(moment.load for moment in hosts),
-        available_mib=_last(moment.available_mib for moment in hosts),
     )
 
 
@@ -79,23 +62,3 @@ def _held(moments: Sequence[GpuMoment]) -> list[GpuMoment]:
             if (now.slowed_s or 0.0) > (before.slowed_s or 0.0)
         ]
     return found
-
-
-def _reach(values: Iterable[float | None]) -> Reach | None:
-    known = [value for value in values if value is not None]
-    return Reach(min(known), math.fsum(known) / len(known), max(known)) if known else None
-
-
-def _cpus(hosts: Sequence[HostMoment], inside: Callable[[HostMoment], bool]) -> float | None:
-    """From the last moment before a piece to the last one in it."""
-    places = [place for place, moment in enumerate(hosts) if inside(moment)]
-    if not places:
-        return None
-    first, last = hosts[max(0, places[0] - 1)], hosts[places[-1]]
-    seen_s = last.at_s - first.at_s
-    return (last.busy_s - first.busy_s) / seen_s if seen_s > 0 else None
-
-
-def _last(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return known[-1] if known else None

@@ -1,4 +1,4 @@
-"""Pictures of report.html for docs/: light, dark, phone, paper, Chinese, and the machines alone.
+"""Pictures of report.html for docs/: light, dark, phone, paper and Chinese.
 
 ``python -m tests.docs.screenshots`` takes them anew with Chromium and a Chinese font, such as
 Debian's fonts-wqy-zenhei; the report is the one that tests of pages have, with the numbers of
@@ -25,17 +25,12 @@ SHOTS: Mapping[str, tuple[Language, str, str]] = {
     "report-phone": ("en", LIGHT, "500,1500"),
     "report-print": ("en", LIGHT, "794,1123"),
     "report-chinese": ("zh", LIGHT, "1080,1500"),
-    "report-machines": ("en", LIGHT, "1080,1010"),
 }
 
 
 def page(name: str, language: Language) -> str:
     """The page, for paper with the style of paper alone."""
     text = report.html_page(whole(), language, sources(whole()))
-    if name.endswith("machines"):
-        head, _, body = text.partition("<body>")
-        _, begin, section = body.partition('<section><h2 id="machines">')
-        return f"{head}<body><main>{begin}{section.partition('</section>')[0]}</section></main>"
     if name.endswith("print"):
         first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')
         text = first + rest.partition("/>")[2]

@@ -297,3 +297,14 @@ def test_a_speedup_of_single_trials_has_no_interval(trials: dict[str, tuple[floa
     """One number has no interval, so neither has its quotient."""
     both = {"1x1": RN50_AMP["1x1"], "1x4": RN50_AMP["1x4"], **trials}
     assert medians.compared(results(both))[1].speedup_interval is None
+
+
+def test_results_are_ordered_by_ranks_then_nodes() -> None:
+    """Whatever order a plan has, 2x8 comes before 4x8 and 1x8 before 2x4; equals stay."""
+    asked = ("4x8", "8x1", "2x8", "1x1", "2x4", "1x8")
+    found = medians.compared(results(dict.fromkeys(asked, (100.0,))))
+    ordered = [result.case.placement for result in found]
+    assert ordered == ["1x1", "1x8", "2x4", "8x1", "2x8", "4x8"]
+    others = results({"4x8": (1.0,), "1x1": (2.0,)}, micro_batch_size=128)
+    cases = [result.case for result in medians.compared([*found, *others])]
+    assert [case.micro_batch_size for case in cases] == [256, 128, *[256] * 5, 128]

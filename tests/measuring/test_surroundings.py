@@ -70,14 +70,6 @@ def test_topologies_are_those_that_provisioning_kept() -> None:
     assert found == {"vs001": "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X"}
 
 
-def test_peak_is_that_of_the_only_model_that_is_known() -> None:
-    """125 TFLOP/s for V100-SXM2 alone: neither for a PCIe card, nor among others, nor for none."""
-    pcie = replace(NODE, gpu=GpuSummary("440.33.01", "10.2", ("Tesla V100-PCIE-16GB",)))
-    assert node_facts.peak_tflops(site(vs001=NODE)) == 125.0
-    assert node_facts.peak_tflops(site(vs001=NODE, vs002=pcie)) is None
-    assert node_facts.peak_tflops(site(vs001=replace(NODE, gpu=None))) is None
-
-
 def test_more_than_a_gpu_can_give_is_marked() -> None:
     """The report of May 2021 has 49.43 TFLOP/s for 4.92 samples/s: 30 times that is no result."""
     shape = (("hidden_size", 1536), ("num_attention_heads", 16), ("num_layers", 16))
@@ -85,7 +77,7 @@ def test_more_than_a_gpu_can_give_is_marked() -> None:
     own = replace(one.case, micro_batch_size=2, precision="amp", params=shape)
     for factor, marks in ((1, []), (2.5, []), (30, ["IMPLAUSIBLE"])):
         (measured,) = results({"1x1": (4.92 * factor,)})
-        report = replace(sweep((replace(measured, case=own),)), peak_tflops=125.0)
+        report = replace(sweep((replace(measured, case=own),)), gpus=("Tesla V100-SXM2-16GB",))
         (found,) = gpt(report).results
         assert [mark.code for mark in found.marks] == marks
 

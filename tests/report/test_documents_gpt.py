@@ -97,7 +97,7 @@ def gpt_report() -> Report:
         layout=replace(workload.layout, throughput="throughput(sample/sec)"),
         names={result.case: oneflow_gpt.case_name(result.case) for result in found},
         step_flops={result.case: oneflow_gpt.step_flops(result.case) for result in found},
-        peak_tflops=125.0,
+        peak_tflops={result.case: 125.0 for result in found},
         unit=workload.unit,
         rule="latency",
         window=(60, 100),
@@ -144,7 +144,7 @@ def test_gpt_results_have_the_documents_18_rows() -> None:
         for name, (latency, memory, throughput, tflops) in zip(names, printed, strict=True)
     ]
     assert grouped(table)[0][6] == "39.5%"  # 49.43 of the 125 of a V100
-    assert "of the 125 TFLOP/s that the tensor cores" in text
+    assert "publishes, without sparsity: 125 (AMP)." in text
     assert "over the rows that the program prints from step 60 to 100" in text
 
 
@@ -183,7 +183,7 @@ def test_gpt_groups_without_names_or_numbers_stay_readable() -> None:
         said,
         results=(unnamed, failed, replace(one, case=named)),
         names={last.case: "2D_PP_2x8x2_512_2304x24", named: "2D_PP_2x8x2_512_2304x24"},
-        peak_tflops=None,
+        peak_tflops={},
     )
     text = report.markdown(found)
     (table,) = tables(section(text, "Test Results"))

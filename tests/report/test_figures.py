@@ -34,9 +34,7 @@ def test_each_is_a_picture_with_title_description_and_data(language: report.Lang
         "trials",
         "iterations",
         "iterations-2",
-        "topology",
-        "machines",
-        "machines-2",
+        "throttling",
     ]
     for figure in found.values():
         root = ET.fromstring(figure.file())
@@ -173,32 +171,6 @@ def test_a_window_off_the_log_is_not_drawn() -> None:
     assert text.count('class="window"') == 1  # of the legend
 
 
-def test_topology_draws_what_is_near() -> None:
-    """NVLinks by their number, an adapter beside its GPUs; what goes over a processor is told."""
-    figure = drawn(whole())["topology"]
-    assert "12 devices" in figure.summary
-    assert "NV2" in figure.summary
-    assert figure.table.head[:3] == ("", "GPU0", "GPU1")
-    assert figure.title == "Topology of vs[001-004]"
-    alone = replace(whole(), topologies={"a": "        GPU0\nGPU0     X"})
-    assert "topology" not in drawn(alone)
-
-
-def test_topologies_that_differ_have_a_picture_each() -> None:
-    """Also with words that no driver prints."""
-    odd = report.matrix({"GPU0": {"GPU1": "NVx"}, "GPU1": {"GPU0": "PHB", "mlx5_0": "PHB"}}, {})
-    near = report.matrix(
-        {
-            "GPU0": {"GPU1": "PHB", "mlx5_0": "??"},
-            "GPU1": {"GPU0": "PHB", "mlx5_0": "PIX"},
-            "mlx5_0": {"GPU0": "??", "GPU1": "PIX"},
-        },
-        {},
-    )
-    found = drawn(replace(whole(), topologies={"a": odd, "b": near}))
-    assert "topology-2" in found
-
-
 @pytest.mark.parametrize(
     ("high", "count", "expected"),
     [(22, 5, [0, 5, 10, 15, 20, 25]), (0.01, 2, [0, 0.005, 0.01]), (3, 3, [0, 1, 2, 3])],
@@ -220,11 +192,3 @@ def test_report_md_shows_the_figures_that_are_written() -> None:
     found = whole()
     shown = re.findall(r"\]\((figures/[^)]*)\)", report.markdown(found))
     assert shown == list(report.svg_files(found, "en"))
-
-
-def test_words_that_are_too_wide_take_more_lines() -> None:
-    """Broken at a space, else where the line is full; nothing is lost."""
-    assert scales.wrapped("short", 100) == ["short"]
-    assert scales.wrapped("one two three", 60) == ["one two", "three"]
-    assert scales.wrapped("图" * 5, 40) == ["图图图", "图图"]
-    assert scales.wrapped("x", 1) == ["x"]

@@ -200,7 +200,9 @@ def test_groups_have_their_names_and_numbers() -> None:
     (one,) = results({"1x1": (4.92, 4.93)})
     trials = tuple(replace(trial, latency_s=3.25, memory_mib=11958) for trial in one.trials)
     found = sweep((replace(one, trials=trials),), layout=Layout(kind="groups"))
-    found = replace(found, names={one.case: "2D_8"}, step_flops={one.case: 1e14}, peak_tflops=125.0)
+    found = replace(
+        found, names={one.case: "2D_8"}, step_flops={one.case: 1e14}, peak_tflops={one.case: 125.0}
+    )
     words = Read(report.html_page(found, "en", {})).words
     for cell in ("2D_8", "3250 (ms)", "11958 (MiB)"):
         assert cell in words

@@ -84,9 +84,9 @@ def test_markdown_compares_the_nodes_and_names_the_slow_one() -> None:
     text = report.markdown(sweep(results(SEED_AMP), node_speeds=speeds, marks=slow))
     (rows,) = tables(section(text, "Nodes beside one another"))
     assert rows == [
-        ["node", "trials", "speed"],
-        ["vs001", "4", "1.001"],
-        [r"**vs\_2**", "3", "0.949"],
+        ["node", "trials", "speed", "marks"],
+        ["vs001", "4", "1.001", ""],
+        [r"vs\_2", "3", "0.949", "SLOW-NODE"],
     ]
     assert r"- v100x4: SLOW-NODE: vs\_2 is 5.0% slower" in section(text, "Marks on what counts")
 

@@ -160,7 +160,7 @@ def test_no_english_is_left_but_names(kind: Literal["placements", "groups", "gpu
     found = everything()
     flops = {result.case: 1e12 for result in found.results}
     layout = replace(found.layout, kind=kind)
-    text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=125.0), "zh")
+    text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=flops), "zh")
     for seen in sorted(observed(found), key=len, reverse=True):
         text = text.replace(markdown_page.escaped(seen), "")
     text = re.sub("[A-Z][A-Z0-9-]+（[^（）]*[\u4e00-\u9fff][^（）]*）", "", text)
@@ -199,7 +199,7 @@ def test_groups_are_chinese() -> None:
     """The GPT document's sections, with heads of ours in Chinese."""
     (one,) = results({"1x1": (4.92,)}, params=(("group", "DP"),))
     found = sweep((one,), layout=Layout(kind="groups"), step_flops={one.case: 1e12})
-    text = report.markdown(replace(found, peak_tflops=125.0), "zh")
+    text = report.markdown(replace(found, peak_tflops={one.case: 125.0}), "zh")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings[0] == "## 测试结果"
     assert headings[3:6] == ["## 测试用例", "## 测试日志", "## 全部结果"]

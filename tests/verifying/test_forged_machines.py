@@ -120,9 +120,9 @@ def a_clock_drawn(content: str) -> str:
 
 
 def a_piece_left_out(content: str) -> str:
-    """The first one of a figure's first node."""
+    """The first one of the only node whose clocks were held down."""
     return re.sub(
-        r"<tr><th[^>]*>[^<]*</th><td[^>]*>vs1</td><td[^>]*>0-4</td>.*?</tr>", "", content, count=1
+        r"<tr><th[^>]*>[^<]*</th><td[^>]*>vs2</td><td[^>]*>0-4</td>.*?</tr>", "", content, count=1
     )
 
 

@@ -82,7 +82,8 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
             drawing.line((across(value), y - 4), (across(value), y + 4), "bar s5")
     for trial, value in sorted(row.trials, key=lambda pair: pair[0].state != "valid"):
         difference = value / row.median - 1
-        words = f"{trial.trial}: {rounding.fixed(value, 2)} ({rounding.signed(difference)})"
+        number = rounding.throughput(page.report, value)
+        words = f"{trial.trial}: {number} ({rounding.signed(difference)})"
         place = across(min(max(difference, across.low), across.high)), y
         if trial.state != "valid":
             drawing.cross(place, words)
@@ -137,7 +138,7 @@ def _table(page: Page, rows: Sequence[_Row]) -> Table:
         (
             shown(trial.trial),
             page.say_or(f"state.{trial.state}", shown(trial.state)),
-            rounding.fixed(value, 2),
+            rounding.throughput(page.report, value),
             rounding.signed(value / row.median - 1),
         )
         for row in rows

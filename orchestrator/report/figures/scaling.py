@@ -22,9 +22,8 @@ def figures(page: Page) -> Iterable[Figure]:
 
 
 def _measured(group: Sequence[Result]) -> list[Point]:
-    """Those with a result, fewest GPUs first."""
-    points = [(result, result.statistics) for result in group if result.statistics]
-    return sorted(points, key=lambda point: point[0].case.world_size)
+    """Return the cases that have a result."""
+    return [(result, result.statistics) for result in group if result.statistics]
 
 
 def _scales(group: Sequence[Point]) -> bool:
@@ -100,7 +99,8 @@ def _series(
             drawing.line((x, low), (x, high), f"bar s{number}")
             for y in (low, high):
                 drawing.line((x - 5, y), (x + 5, y), f"bar s{number}")
-        words = f"{result.case.placement}: {rounding.fixed(found.median, 2)} {page.report.unit}"
+        median = rounding.throughput(page.report, found.median)
+        words = f"{result.case.placement}: {median} {page.report.unit}"
         drawing.point((x, up(found.median)), _marker(number), f"s{number} full", words)
         for value in _published(page, result):
             drawing.point((x, up(value)), 3, f"s{number} open", page.say("figure.published"))
@@ -172,10 +172,10 @@ def _table(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str])
             label,
             result.case.placement,
             str(result.case.world_size),
-            rounding.fixed(found.median, 2),
+            rounding.throughput(page.report, found.median),
             rounding.interval_words(found, page.language),
-            rounding.fixed(_ideal(group, result), 2),
-            *([rounding.fixed(value, 2) for value in _published(page, result)] or [""]),
+            rounding.throughput(page.report, _ideal(group, result)),
+            *([str(value) for value in _published(page, result)] or [""]),
         )
         for group, label in zip(groups, labels, strict=True)
         for result, found in group

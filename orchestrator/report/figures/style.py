@@ -21,7 +21,7 @@ _SHAPES = """\
 .fig .axis,.fig .grid,.fig .line,.fig .ideal,.fig .bar{fill:none}
 .fig .line{stroke-width:2}.fig .thin{stroke-width:1.2}.fig .bar{stroke-width:1.6}
 .fig .ideal{stroke-width:1.2;stroke-dasharray:1 4;stroke-linecap:round}
-.fig .point{stroke-width:1.6}.fig .wide{stroke-width:3.2}
+.fig .point{stroke-width:1.6}
 .fig .held{stroke-width:1;fill:none}.fig .bad{paint-order:stroke;stroke-width:5}
 .fig .strong{font-weight:600}
 """
@@ -33,7 +33,6 @@ LIGHT = f"""\
 .fig .window{{fill:#dbe9f6}}.fig .edge{{stroke:#0b5fa5}}
 .fig .out{{stroke:#b3261e;fill:none}}.fig .bad{{fill:#b3261e;stroke:#fff}}
 .fig .held{{stroke:#d9736c}}
-.fig .node{{fill:#eef2f6;stroke:#57606a}}
 {_series(_LIGHT, "#fff")}
 """
 
@@ -44,7 +43,6 @@ DARK = f"""\
 .fig .window{{fill:#16304a}}.fig .edge{{stroke:#6cb6ff}}
 .fig .out{{stroke:#ff8f88;fill:none}}.fig .bad{{fill:#ff8f88;stroke:#0d1117}}
 .fig .held{{stroke:#a8524c}}
-.fig .node{{fill:#1c232b;stroke:#9aa4af}}
 {_series(_DARK, "#0d1117")}
 """
 

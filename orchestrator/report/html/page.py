@@ -6,17 +6,28 @@ missed cannot fetch either.
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from orchestrator.model.report import LogSource, Report
-from orchestrator.report import figures, headline, method, verdict
+from orchestrator import nodeset
+from orchestrator.model.report import Report
+from orchestrator.report import (
+    figures,
+    headline,
+    layouts,
+    machines,
+    method,
+    tables,
+    topology,
+    verdict,
+)
 from orchestrator.report.figures import Figure
-from orchestrator.report.figures.machines import NAME
-from orchestrator.report.html import dlperf_tables, evidence, machines, style, tables
+from orchestrator.report.html import evidence, style
+from orchestrator.report.html.tables import Sources, data, log, table
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
 from orchestrator.report.phrases import Language
+from orchestrator.report.tables import Table
 
 _LANGUAGE_TAGS: Mapping[Language, str] = {"en": "en", "zh": "zh-Hans"}
 _CSS = style.CSS + figures.CSS
@@ -31,7 +42,7 @@ class _Section:
     content: tuple[Element, ...]
 
 
-def html_page(report: Report, language: Language, sources: Mapping[str, LogSource]) -> str:
+def html_page(report: Report, language: Language, sources: Sources) -> str:
     """report.html.
 
     Args:
@@ -102,51 +113,104 @@ def _contents(page: Page, sections: Iterable[_Section]) -> Element:
     )
 
 
-def _sections(page: Page, sources: Mapping[str, LogSource]) -> list[_Section]:
+def _sections(page: Page, sources: Sources) -> list[_Section]:
     """Those that have something to show."""
-    drawn = figures.of_page(page)
-    wired = [figure for figure in drawn if figure.name.startswith("topology")]
-    watched = [figure for figure in drawn if figure.name.startswith(NAME)]
-    elsewhere = (*wired, *watched)
-    facts = bool(page.report.environment)
+    report = page.report
     found: Iterable[tuple[str, str, Iterable[Element]]] = (
         ("know", "page.know", _know(page)),
-        ("result", "page.result", _result(page)),
-        ("figures", "figures", _figures(page, [one for one in drawn if one not in elsewhere])),
-        ("canary", "canary", evidence.canary(page, sources)),
-        ("machines", "machines", _machines(page, watched)),
-        ("trials", "page.trials", evidence.trials(page, sources)),
-        ("published", "published", tables.published(page) if page.report.published else ()),
-        ("environment", "environment", _environment(page, wired) if facts else ()),
+        ("result", "page.result", _result(page, sources)),
+        ("figures", "figures", _figures(page)),
+        ("canary", "canary", _canary(page, sources)),
+        ("machines", "machines", _machines(page, sources)),
+        ("trials", "page.trials", _trials(page, sources)),
+        (
+            "published",
+            "published",
+            [table(page, tables.published(page), sources)] if report.published else (),
+        ),
+        ("environment", "environment", _environment(page, sources) if report.environment else ()),
         ("method", "method", [element("ul", (_method(page, n) for n in method.lines(page)))]),
-        ("findings", "page.findings", tables.findings(page) if facts else ()),
+        ("findings", "page.findings", _findings(page) if report.environment else ()),
     )
     sections = [_Section(name, page.say(key), tuple(content)) for name, key, content in found]
     return [section for section in sections if section.content]
 
 
-def _figures(page: Page, drawn: Sequence[Figure]) -> Iterable[Element]:
+def _figures(page: Page) -> Iterable[Element]:
     """Two beside one another where there is room."""
-    if drawn:
+    if drawn := figures.of_page(page):
         yield element("div", [_figure(page, figure) for figure in drawn], class_="pair")
 
 
-def _result(page: Page) -> Iterable[Element]:
-    yield from dlperf_tables.by_gpus(page)
-    yield from tables.results(page)
-    yield from dlperf_tables.cases(page)
+def _result(page: Page, sources: Sources) -> Iterable[Element]:
+    report, found = page.report, [*layouts.by_gpus(page), *layouts.results(page)]
+    if report.results:
+        yield element("p", page.say("unit", unit=report.unit))
+        found.append(tables.sureness(page))
+        found += [layouts.cases(page)] if report.layout.kind == "groups" else []
+    yield from (table(page, each, sources) for each in found)
+    if report.lone:
+        yield table(page, tables.lone(page), sources)
+        yield element("ol", (element("li", log(each.path, sources)) for each in report.lone))
 
 
-def _machines(page: Page, watched: Sequence[Figure]) -> Iterable[Element]:
-    yield from machines.states(page)
-    yield from _figures(page, watched)
-    yield from machines.node_speeds(page)
+def _canary(page: Page, sources: Sources) -> Iterable[Element]:
+    if watched := page.report.canary:
+        yield element("p", tables.canary_words(page, watched))
+        yield table(page, tables.canary(page, watched), sources)
+        for trial in watched.trials:
+            yield from evidence.proof(page, tables.CANARY, trial, sources)
 
 
-def _environment(page: Page, wired: Iterable[Figure]) -> Iterable[Element]:
-    yield from tables.environment(page)
-    yield from (_figure(page, figure) for figure in wired)
-    yield from dlperf_tables.topologies(page)
+def _machines(page: Page, sources: Sources) -> Iterable[Element]:
+    if states := machines.states(page):
+        yield element("p", page.say("machines.how"))
+        yield from (table(page, each, sources) for each in states)
+    if page.report.node_speeds.nodes:
+        yield element("p", page.say("node_speeds"))
+        yield table(page, tables.node_speeds(page), sources)
+
+
+def _trials(page: Page, sources: Sources) -> Iterable[Element]:
+    if page.report.results:
+        found = [_under(page, "all", each) for each in layouts.trials(page)]
+        found += [layouts.logs(page)] if page.report.layout.kind == "groups" else []
+        yield from (table(page, each, sources) for each in (*found, tables.evidence(page)))
+    yield from evidence.trials(page, sources)
+
+
+def _under(page: Page, key: str, found: Table) -> Table:
+    """A table named by the heading that it stands under as well, unlike any other."""
+    heading = page.say(key)
+    if found.title == heading:
+        return found
+    return replace(found, title=page.say("colon").join((heading, found.title)))
+
+
+def _environment(page: Page, sources: Sources) -> Iterable[Element]:
+    yield table(page, tables.environment(page), sources)
+    for nodes, text in topology.folded(page.report.topologies):
+        title = page.say("topology", names=nodeset.fold(nodes)).replace("`", "")
+        meaning = topology.legend(text, page.language)
+        lines = (
+            element("code", shown(line)) for line in (*text.splitlines(), *meaning.splitlines())
+        )
+        yield element(
+            "details",
+            element("summary", title.rstrip(":\N{FULLWIDTH COLON}")),
+            element("pre", lines, class_="matrix"),
+        )
+
+
+def _findings(page: Page) -> Iterable[Element]:
+    """What checks found of the nodes; a sentence where they found nothing."""
+    found = page.report.findings
+    if not found:
+        yield element("p", page.say("page.no_findings"))
+        return
+    head = page.heads("code", "severity", "node", "seen", "expected", "fix")
+    rows = [(one.code, one.severity, one.node, one.seen, one.expected, one.fix) for one in found]
+    yield table(page, Table(page.say("page.findings"), head, rows), {})
 
 
 def _section(section: _Section) -> Element:
@@ -187,6 +251,6 @@ def _figure(page: Page, figure: Figure) -> Element:
         element(
             "details",
             element("summary", page.say("figure.data")),
-            tables.data(page, figure.title, figure.table.head, figure.table.rows),
+            data(page, Table(figure.title, figure.table.head, figure.table.rows)),
         ),
     )
