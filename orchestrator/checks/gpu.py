@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from orchestrator import words
-from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.facts import DriverFacts, FabricFacts, GpuFacts, Silent
 from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
@@ -15,6 +15,15 @@ _NVML = "Failed to initialize NVML: Driver/library version mismatch"
 _HARMFUL = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
 )
+_RESET = "end the programs on it, then reset it (nvidia-smi --gpu-reset -i {})"
+_RECOVERIES = {
+    "Reset": _RESET,
+    "Reboot": "reboot the node",
+    "Drain P2P": "end the programs that exchange data with it",
+    "Drain and Reset": _RESET,
+}
+# Words of a fabric's health: full bandwidth, a route that is not unhealthy, and the like.
+_SOUND = frozenset({"Healthy", "Full", "False", "No", "None", "Connected"})
 _LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
 
 
@@ -35,6 +44,7 @@ def gpus(
         for gpu in facts.gpus:
             if gpu.index in used:
                 yield from _gpu(node, gpu)
+        yield from _fabric(node, [gpu for gpu in facts.gpus if gpu.index in used])
 
 
 def older(version: str, needed: str) -> bool:
@@ -104,6 +114,18 @@ def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Findin
 def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
     at = f"GPU {gpu.index}"
     yield from _memory(node, gpu, at)
+    if gpu.recovery_action not in (None, "None"):
+        fix = _RECOVERIES.get(
+            gpu.recovery_action, "do what the driver asks for, or reboot the node"
+        )
+        yield Finding(
+            "error",
+            "GPU-RECOVERY",
+            node.name,
+            f"{at}: the driver asks for: {gpu.recovery_action}",
+            "no recovery",
+            fix.format(gpu.index),
+        )
     if gpu.mig:
         yield Finding("error", "GPU-MIG", node.name, f"{at}: MIG is on", "off", "nvidia-smi -mig 0")
     if gpu.persistence is False:
@@ -116,6 +138,36 @@ def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
             "nvidia-smi -pm 1",
         )
     yield from _clocks_and_processes(node, gpu, at)
+
+
+def _fabric(node: Node, gpus: Sequence[GpuFacts]) -> Iterator[Finding]:
+    """Until a GPU is registered with the fabric, every CUDA program on it ends with error 802."""
+    by_words: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if gpu.fabric and (seen := _unsound(gpu.fabric)):
+            by_words.setdefault(seen, []).append(str(gpu.index))
+    for seen, indexes in by_words.items():
+        yield Finding(
+            "error",
+            "GPU-FABRIC",
+            node.name,
+            f"GPU {', '.join(indexes)}: fabric {seen}",
+            "state Completed, status Success, no error of its health",
+            "look at the fabric manager (systemctl status nvidia-fabricmanager), which must run"
+            " in the driver's version; then reset the GPUs or reboot the node",
+        )
+
+
+def _unsound(fabric: FabricFacts) -> str:
+    wrong = []
+    if fabric.state not in (None, "Completed"):
+        wrong.append(f"state {fabric.state}")
+    elif fabric.state and fabric.status not in (None, "Success"):
+        wrong.append(f"status {fabric.status}")
+    for name, word in fabric.health.items():
+        if word not in _SOUND:
+            wrong.append(f"{name.replace('_', ' ')} {word}")
+    return ", ".join(wrong)
 
 
 def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:

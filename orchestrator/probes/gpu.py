@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
 from orchestrator import errors
-from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
+from orchestrator.model.facts import DriverFacts, FabricFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe
 
@@ -180,6 +180,8 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         pcie_generation_slot=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_host_link_gen"),
         performance_state=reader.text(_TEXT, "performance_state"),
         virtual=None if mode is None else mode in _VIRTUAL,
+        recovery_action=_recovery_action(reader),
+        fabric=_fabric(element),
     )
     return gpu, reader.problems
 
@@ -187,6 +189,29 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
 def _id(element: ElementTree.Element) -> str | None:
     name = element.get("id", "")
     return name if _BUS_ID.fullmatch(name) else None
+
+
+def _recovery_action(reader: _Element) -> str | None:
+    """Return the word of drivers since 570; those before it say Yes or No of two recoveries."""
+    if action := reader.text(_TEXT, "gpu_recovery_action"):
+        return action
+    if reader.switch("gpu_reset_status/reset_required"):
+        return "Reset"
+    recommended = reader.switch("gpu_reset_status/drain_and_reset_recommended")
+    return "Drain and Reset" if recommended else None
+
+
+def _fabric(element: ElementTree.Element) -> FabricFacts | None:
+    """Return the words as printed: ``Unknown Error`` is one of a status, and no lost GPU."""
+    reported = {
+        child.tag: child.text.strip()
+        for child in element.iterfind("fabric//*")
+        if child.text and child.text.strip() not in _UNREPORTED
+    }
+    state, status = reported.get("state"), reported.get("status")
+    health = {child.tag for child in element.iterfind("fabric/health/*")}
+    words = {tag: word for tag, word in reported.items() if tag in health}
+    return FabricFacts(state, status, words) if state or status or words else None
 
 
 def _uncorrected(reader: _Element, counter: str) -> int | None:

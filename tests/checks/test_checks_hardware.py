@@ -7,12 +7,19 @@ import pytest
 
 from orchestrator import checks
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, Topology, VerbsFacts
+from orchestrator.model.facts import (
+    DriverFacts,
+    FabricFacts,
+    InfinibandFacts,
+    Silent,
+    Topology,
+    VerbsFacts,
+)
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.probes import infiniband
 from tests import SAMPLES
-from tests.checks.facts import WIRES, codes
+from tests.checks.facts import V100, WIRES, codes, driver
 
 SEED = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
 SOME_DOWN = infiniband.parse((SAMPLES / "ibstat/gpud_ibstat.47.0.some.down.0.txt").read_text())
@@ -96,6 +103,65 @@ def test_driver_older_than_the_images_need_is_found(driver: str | None, old: boo
     facts = DriverFacts(driver, "10.2", (), ())
     found = codes(checks.gpus(member(), facts, driver="440.33.01"))
     assert found == (["error GPU-DRIVER-OLD"] if old else [])
+
+
+@pytest.mark.parametrize(
+    ("action", "fix"),
+    [
+        ("Reset", "end the programs on it, then reset it (nvidia-smi --gpu-reset -i 1)"),
+        ("Reboot", "reboot the node"),
+        ("Drain P2P", "end the programs that exchange data with it"),
+        ("Drain and Reset", "end the programs on it, then reset it (nvidia-smi --gpu-reset -i 1)"),
+        ("OS Reboot", "do what the driver asks for, or reboot the node"),
+    ],
+)
+def test_the_driver_s_own_verdict_counts(action: str, fix: str) -> None:
+    """With all counters at 0; a GPU that no case may use keeps nobody off."""
+    facts = driver(
+        V100, replace(V100, recovery_action=action), replace(V100, recovery_action="None")
+    )
+    (found,) = checks.gpus(member(), facts)
+    assert (found.severity, found.code) == ("error", "GPU-RECOVERY")
+    assert found.seen == f"GPU 1: the driver asks for: {action}"
+    assert found.fix == fix
+    assert list(checks.gpus(member(use=[0, 2]), facts)) == []
+
+
+WELL = FabricFacts(
+    "Completed",
+    "Success",
+    {"summary": "Healthy", "bandwidth": "Full", "route_unhealthy": "False"}
+    | {"incorrect_configuration": "None", "gfm_state": "Connected"},
+)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "seen"),
+    [
+        (WELL, None),
+        (FabricFacts(None, "Unknown Error", {}), None),
+        (FabricFacts("Completed", None, {}), None),
+        (FabricFacts("In Progress", None, {}), "state In Progress"),
+        (FabricFacts("Not Started", "Success", {}), "state Not Started"),
+        (FabricFacts("Completed", "Unknown Error", {}), "status Unknown Error"),
+        (replace(WELL, health={"summary": "Unhealthy"}), "summary Unhealthy"),
+        (replace(WELL, health={"summary": "Limited Capacity"}), "summary Limited Capacity"),
+        (
+            replace(WELL, health={"bandwidth": "Degraded", "route_recovery_in_progress": "True"}),
+            "bandwidth Degraded, route recovery in progress True",
+        ),
+    ],
+)
+def test_a_fabric_that_is_not_ready_is_an_error(fabric: FabricFacts, seen: str | None) -> None:
+    """Every CUDA program would end with error 802; GPUs of one state are one finding."""
+    found = list(checks.gpus(member(), driver(*[replace(V100, fabric=fabric)] * 8)))
+    if seen is None:
+        assert found == []
+    else:
+        (one,) = found
+        assert (one.severity, one.code) == ("error", "GPU-FABRIC")
+        assert one.seen == f"GPU 0, 1, 2, 3, 4, 5, 6, 7: fabric {seen}"
+        assert "nvidia-fabricmanager" in one.fix
 
 
 def test_adapter_as_declared_is_fit() -> None:

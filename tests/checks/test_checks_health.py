@@ -180,7 +180,8 @@ def test_the_recovery_that_the_driver_asks_for_is_an_error_until_it_was_done() -
     lines = sample("gpud_recovery_action.txt")
     found = judged(*lines, now_s=171200.0)
     assert [line.split(" NVRM")[0] for line in found] == ["error GPU-XID"] * 3
-    done = "[171199.0] NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x4 (Drain and Reset) to 0x0 (None)"
+    was = "GPU recovery action changed from 0x4 (Drain and Reset)"
+    done = f"[171199.0] NVRM: Xid (PCI:0009:01:00): 154, {was} to 0x0 (None)"
     found = judged(*lines, done, now_s=171200.0)
     assert [line.split(" NVRM")[0] for line in found] == ["error GPU-XID", "warning GPU-XID"]
     assert "PCI:0019:01:00): 154" in found[0]

@@ -203,6 +203,8 @@ def test_the_document_has_the_promised_keys() -> None:
                 "pcie_generation_slot": None,
                 "performance_state": None,
                 "virtual": None,
+                "recovery_action": None,
+                "fabric": None,
             }
         ],
         "problems": [

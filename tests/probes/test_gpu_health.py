@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from orchestrator.model.facts import FabricFacts
 from orchestrator.probes import gpu
+from tests import SAMPLES
 from tests.probes.smi import V100, only_gpu
 
 ECC = V100[V100.index("\t\t\t\t<single_bit><device_memory>9") : V100.index("\t\t\t</aggregate>")]
@@ -128,3 +130,89 @@ def test_mig_is_that_of_now(word: str, mig: bool | None) -> None:
     )
     one, problems = only_gpu(V100.replace("<uuid>", f"{mode}<uuid>"))
     assert (one.mig, problems) == (mig, [])
+
+
+def with_elements(elements: str) -> str:
+    """The document of a GPU that has these elements too."""
+    return V100.replace("<uuid>", f"{elements}<uuid>")
+
+
+DEPRECATED = "Requested functionality has been deprecated"
+
+
+@pytest.mark.parametrize(
+    ("elements", "action"),
+    [
+        ("", None),
+        ("<gpu_recovery_action>N/A</gpu_recovery_action>", None),
+        ("<gpu_recovery_action>None</gpu_recovery_action>", "None"),
+        ("<gpu_recovery_action>Drain and Reset</gpu_recovery_action>", "Drain and Reset"),
+        ("<reset_required>No</reset_required>", None),
+        ("<reset_required>Yes</reset_required>", "Reset"),
+        (
+            "<reset_required>No</reset_required>"
+            "<drain_and_reset_recommended>Yes</drain_and_reset_recommended>",
+            "Drain and Reset",
+        ),
+        (
+            f"<reset_required>{DEPRECATED}</reset_required>"
+            "<gpu_recovery_action>Reboot</gpu_recovery_action>",
+            "Reboot",
+        ),
+    ],
+)
+def test_the_driver_says_which_recovery_a_gpu_needs(elements: str, action: str | None) -> None:
+    """In one word since driver 570, in two before, and not at all in old ones."""
+    status = elements.partition("<gpu_recovery_action>")[0]
+    text = f"<gpu_reset_status>{status}</gpu_reset_status>{elements[len(status) :]}"
+    one, problems = only_gpu(with_elements(text))
+    assert (one.recovery_action, problems) == (action, [])
+
+
+HEALTH = """<health>
+<summary>{summary}</summary>
+<bandwidth>{bandwidth}</bandwidth>
+<route_recovery_in_progress>False</route_recovery_in_progress>
+<route_unhealthy>N/A</route_unhealthy>
+<incorrect_configuration>None</incorrect_configuration>
+</health>"""
+
+
+@pytest.mark.parametrize(
+    ("words", "fabric"),
+    [
+        ("<state>N/A</state><status>N/A</status>", None),
+        ("<state>Completed</state><status>Success</status>", ("Completed", "Success", {})),
+        ("<state>In Progress</state><status>N/A</status>", ("In Progress", None, {})),
+        ("<state>Not Supported</state><status>Unknown Error</status>", (None, "Unknown Error", {})),
+        (
+            "<state>Completed</state><status>Success</status>"
+            + HEALTH.format(summary="Unhealthy", bandwidth="Degraded"),
+            (
+                "Completed",
+                "Success",
+                {
+                    "summary": "Unhealthy",
+                    "bandwidth": "Degraded",
+                    "route_recovery_in_progress": "False",
+                    "incorrect_configuration": "None",
+                },
+            ),
+        ),
+    ],
+)
+def test_the_fabric_is_read_in_the_driver_s_words(
+    words: str, fabric: tuple[str | None, str | None, dict[str, str]] | None
+) -> None:
+    """The names are those of driver 590; what is not reported is left out."""
+    one, problems = only_gpu(with_elements(f"<fabric>{words}</fabric>"))
+    assert one.fabric == (FabricFacts(*fabric) if fabric else None)
+    assert problems == []
+
+
+@pytest.mark.parametrize("name", ["telegraf_tesla-t4", "telegraf_a10g", "telegraf_a100-sxm4-v12"])
+def test_drivers_that_know_neither_have_no_problem(name: str) -> None:
+    """Drivers 418 to 525; on the A100 no fabric manager is needed, so its fabric is N/A."""
+    facts = gpu.parse((SAMPLES / f"nvidia-smi/{name}.xml").read_text())
+    assert {(one.recovery_action, one.fabric) for one in facts.gpus} == {(None, None)}
+    assert {problem.code for problem in facts.problems} <= {"ATTACHED-GPUS"}
