@@ -10,7 +10,6 @@ from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
 MOST_ROWS_REMAPPED = 512
-_NVML = "Failed to initialize NVML: Driver/library version mismatch"
 # Idle, clocks that somebody set and the software power cap are normal on a sound GPU.
 _HARMFUL = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
@@ -24,7 +23,30 @@ _RECOVERIES = {
 }
 # Words of a fabric's health: full bandwidth, a route that is not unhealthy, and the like.
 _SOUND = frozenset({"Healthy", "Full", "False", "No", "None", "Connected"})
-_LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
+# What nvidia-smi says in place of an answer, or our name of its exit status.
+_SILENT = (
+    (
+        "communicate with the NVIDIA driver|NVIDIA driver is not loaded",
+        "GPU-NO-DRIVER",
+        "install the NVIDIA driver, or correct the inventory",
+    ),
+    (
+        "Driver/library version mismatch|library and kernel module differ",
+        "GPU-DRIVER-MISMATCH",
+        "reboot the node: its driver was updated under way",
+    ),
+    (
+        "GPU is lost|Unable to determine the device handle",
+        "GPU-LOST",
+        "look for Xid 79 in dmesg; reboot the node or reseat the GPU",
+    ),
+    ("GPU requires a reset|must be reset", "GPU-RECOVERY", "reset the GPUs or reboot the node"),
+    (
+        "No devices were found",
+        "GPU-COUNT",
+        "look for GPUs that fell off the bus (dmesg: Xid 79)",
+    ),
+)
 
 
 def gpus(
@@ -56,27 +78,29 @@ def _silent(node: Node, silent: Silent) -> Finding:
     code, fix = "GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"
     if silent.code == "HUNG":
         code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
-    elif silent.code == "ABSENT" or "communicate with the NVIDIA driver" in silent.message:
-        code, fix = "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"
-    elif _NVML in silent.message:
-        code, fix = "GPU-DRIVER-MISMATCH", "reboot the node: its driver was updated under way"
-    elif _LOST.search(silent.message):
-        code, fix = "GPU-LOST", "look for Xid 79 in dmesg; reboot the node or reseat the GPU"
-    elif "No devices were found" in silent.message:
-        code, fix = "GPU-COUNT", "look for GPUs that fell off the bus (dmesg: Xid 79)"
+    elif silent.code == "ABSENT":
+        _, code, fix = _SILENT[0]
+    else:
+        for words, known, remedy in _SILENT:
+            if re.search(words, silent.message):
+                code, fix = known, remedy
+                break
     seen = silent.message or "no answer in 20 s"
     return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
 
 
 def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
     for problem in facts.problems:
+        warned = problem.code == "GPU-WARNING"
         yield Finding(
-            "error",
+            "warning" if warned else "error",
             problem.code,
             node.name,
             problem.message,
-            "an answer that can be read",
-            "see `dlperf-orch inspect gpu`",
+            "no warning" if warned else "an answer that can be read",
+            "ask the vendor of the GPU; it can be measured"
+            if warned
+            else "see `dlperf-orch inspect gpu`",
         )
     if needed is not None and facts.driver is not None and older(facts.driver, needed):
         yield Finding(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
@@ -46,6 +46,22 @@ _ECC_LAYOUTS = (
     ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable"),
 )
 _ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
+# "WARNING: infoROM is corrupted at gpu 0000:67:00.0", before or behind the document.
+_WARNING = re.compile(r"^\s*(WARNING: .*\S)", re.MULTILINE)
+WARNED = 14
+# Source: nvidia-smi(1), return value, and nvmlReturn_t, with which it ends.
+EXITS: Mapping[int, str] = {
+    4: "the user may not ask the driver",
+    8: "a power cable of a GPU is not attached",
+    9: "the NVIDIA driver is not loaded",
+    10: "the kernel found an interrupt problem with a GPU",
+    12: "the driver's library libnvidia-ml.so was not found",
+    WARNED: "the infoROM of a GPU is corrupted",
+    15: "the GPU is lost: it fell off the bus or cannot be reached",
+    16: "a GPU must be reset before it can be used",
+    17: "the operating system denies access to a GPU",
+    18: "the driver's library and kernel module differ",
+}
 _FIX = "record it with `nvidia-smi -q -x > FILE`"
 
 
@@ -58,7 +74,7 @@ def parse(text: str) -> DriverFacts:
     Source:
         ``nvsmi_device_v4.dtd`` to ``v12.dtd`` as drivers 418 to 58x print them.
     """
-    root = _document(text)
+    root, around = _document(text)
     reader = _Element(root, "driver")
     elements = root.findall("gpu")
     attached = reader.number(_COUNT, "attached_gpus")
@@ -72,9 +88,16 @@ def parse(text: str) -> DriverFacts:
             *reader.problems,
             *_count_problems(attached, len(elements)),
             *_repeated(gpus),
+            *warnings(around),
             *(problem for _, problems in read for problem in problems),
         ),
     )
+
+
+def warnings(text: str) -> Iterator[Problem]:
+    """Return what nvidia-smi warns of beside its document, of which it may end with 14 or 0."""
+    for warning in _WARNING.finditer(text):
+        yield Problem("GPU-WARNING", warning[1])
 
 
 PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
@@ -120,23 +143,24 @@ class _Element:
         self.problems.append(Problem("UNREADABLE", f"{self.where}: {message}"))
 
 
-def _document(text: str) -> ElementTree.Element:
+def _document(text: str) -> tuple[ElementTree.Element, str]:
+    """Return the root, and the text before and behind the document."""
     if f"<{_ROOT}" not in text:
         raise _not_xml(text)
     if "<!entity" in text.lower():
         raise errors.LogError(
             "the XML defines entities, which nvidia-smi never does", code="ENTITY", fix=_FIX
         )
-    start = text.find("<?xml")
+    start = max(text.find("<?xml"), 0)
     end = text.rfind(f"</{_ROOT}>")
     last = end + len(f"</{_ROOT}>") if end >= 0 else len(text)
     try:
-        root = ElementTree.fromstring(text[max(start, 0) : last])
+        root = ElementTree.fromstring(text[start:last])
     except (ElementTree.ParseError, UnicodeEncodeError) as err:
         raise errors.LogError(f"not one whole XML document: {err}", code="XML", fix=_FIX) from err
     if root.tag != _ROOT:
         raise errors.LogError(f"the XML holds {root.tag}, not {_ROOT}", code="XML", fix=_FIX)
-    return root
+    return root, f"{text[:start]}\n{text[last:]}"
 
 
 def _not_xml(text: str) -> errors.LogError:

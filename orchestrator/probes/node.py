@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from orchestrator import errors
@@ -117,15 +118,39 @@ def facts(answer: NodeAnswer) -> NodeFacts:
     )
 
 
-def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
-    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0."""
+def listing(
+    output: Output | None,
+    parse: Callable[[str], Listing],
+    exits: Mapping[int, str] = MappingProxyType({}),
+) -> Listing | Silent | None:
+    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0.
+
+    Args:
+        exits: what the command's statuses mean.
+    """
     fact = sections.read(output, parse)
-    if fact is None or isinstance(fact, Silent) or output is None or output.exit_code == 0:
+    if fact is None or output is None or not output.exit_code:
         return fact
-    message = (
-        f"the command ended with {output.exit_code}: {output.err.strip()[:200] or 'no message'}"
-    )
-    return replace(fact, problems=(*fact.problems, Problem("EXIT-STATUS", message)))
+    name = exits.get(output.exit_code)
+    ended = f"the command ended with {output.exit_code}" + (f" ({name})" if name else "")
+    if isinstance(fact, Silent):
+        return replace(fact, message=f"{fact.message}; {ended}") if name else fact
+    if name and output.exit_code == gpu.WARNED:
+        return fact
+    problem = Problem("EXIT-STATUS", f"{ended}: {output.err.strip()[:200] or 'no message'}")
+    return replace(fact, problems=(*fact.problems, problem))
+
+
+def _driver(output: Output | None) -> DriverFacts | Silent | None:
+    """Return the driver's facts with all of its warnings, also those on standard error."""
+    fact = listing(output, gpu.parse, gpu.EXITS)
+    if output is None or not isinstance(fact, DriverFacts):
+        return fact
+    problems = dict.fromkeys((*fact.problems, *gpu.warnings(output.err)))
+    if output.exit_code == gpu.WARNED and all(p.code != "GPU-WARNING" for p in problems):
+        said = f"nvidia-smi ended with {gpu.WARNED}: {gpu.EXITS[gpu.WARNED]}"
+        problems[Problem("GPU-WARNING", said)] = None
+    return replace(fact, problems=tuple(problems))
 
 
 def _answer(answers: sections.Answers) -> NodeAnswer:
@@ -140,8 +165,8 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=listing(outputs.get(GPU), gpu.parse),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse),
+        gpu=_driver(outputs.get(GPU)),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
         ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
