@@ -137,7 +137,8 @@ def _states(hca: HcaFacts) -> str:
 
 def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:
     at = f"{declared.name}/{port.port}"
-    if port.rate_gbps != declared.rate_gbps:
+    # An inventory has whole numbers: 2 stands for the 2.5 of one lane of SDR.
+    if port.rate_gbps is None or int(port.rate_gbps) != declared.rate_gbps:
         yield Finding(
             "error",
             "IB-RATE",

@@ -37,7 +37,7 @@ class PortFacts:
     port: int
     state: str | None
     physical_state: str | None
-    rate_gbps: int | None
+    rate_gbps: int | float | None
     base_lid: int | None
     sm_lid: int | None
     link_layer: str | None

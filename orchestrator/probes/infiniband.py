@@ -17,16 +17,17 @@ _PAIR = re.compile(r"([A-Za-z ]+):\s*(.*)")
 _TEXT = re.compile(r".+")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _CA_KEYS: Mapping[str, re.Pattern[str]] = {
-    "CA type": _TEXT,
-    "Firmware version": _TEXT,
+    # Blank for software adapters (rxe, siw): the kernel has no such files for them.
+    "CA type": re.compile(r".*"),
+    "Firmware version": re.compile(r".*"),
     "Node GUID": re.compile(r"0x[0-9a-fA-F]{16}"),
     "Number of ports": _NUMBER,
 }
 _PORT_KEYS: Mapping[str, re.Pattern[str]] = {
     "State": _TEXT,
     "Physical state": _TEXT,
-    # ibstat marks the one rate whose signalling differs: "40 (FDR10)".
-    "Rate": re.compile(r"[0-9]{1,9}( \(FDR10\))?"),
+    # "100"; "2.5", one lane of SDR; "40 (FDR10)", whose signalling differs.
+    "Rate": re.compile(r"[0-9]{1,9}(\.[0-9])?( \(FDR10\))?"),
     "Base lid": _NUMBER,
     "SM lid": _NUMBER,
     # "IB" is libibumad's word where the kernel has no link_layer file.
@@ -135,7 +136,7 @@ def _port(block: _Block) -> PortFacts:
         port=_number_of(block),
         state=_text(block, "State"),
         physical_state=_text(block, "Physical state"),
-        rate_gbps=_number(block, "Rate"),
+        rate_gbps=_rate(block),
         base_lid=_number(block, "Base lid"),
         sm_lid=_number(block, "SM lid"),
         link_layer=_text(block, "Link layer"),
@@ -147,12 +148,17 @@ def _number_of(port: _Block) -> int:
 
 
 def _text(block: _Block, key: str) -> str | None:
-    return None if _problem(block, key) else dict(block.pairs)[key]
+    return None if _problem(block, key) else dict(block.pairs)[key] or None
+
+
+def _rate(port: _Block) -> int | float | None:
+    rate = (_text(port, "Rate") or "").partition(" ")[0]
+    return float(rate) if "." in rate else int(rate) if rate else None
 
 
 def _number(block: _Block, key: str) -> int | None:
     text = _text(block, key)
-    return None if text is None else int(text.split()[0])
+    return None if text is None else int(text)
 
 
 def _problem(block: _Block, key: str) -> str:

@@ -201,6 +201,16 @@ def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
     assert found.seen == "mlx5_0 without a port"
 
 
+def test_a_whole_number_stands_for_the_rate_of_one_lane() -> None:
+    """Inventories have whole numbers: 2 is the 2.5 that software adapters have."""
+    (adapter,) = SEED.hcas
+    slow = replace(adapter, ports=(replace(adapter.ports[0], rate_gbps=2.5),))
+    facts = InfinibandFacts((slow,), ())
+    assert list(checks.adapters(member(hca(rate_gbps=2)), facts)) == []
+    (found,) = checks.adapters(member(hca()), facts)
+    assert (found.code, found.seen) == ("IB-RATE", "mlx5_0/1 runs at 2.5 Gb/s")
+
+
 def test_rate_that_cannot_be_read_is_no_rate() -> None:
     """What was not understood is not taken for good; the reason stands beside it."""
     (adapter,) = SEED.hcas
