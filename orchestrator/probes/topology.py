@@ -27,7 +27,7 @@ _LINK = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _KNOWN_LINK = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|SOC|C2C|NV[0-9]{1,2}")
 # "NV18PIX", "SYS0-7": two cells without a tab between them.
 _GLUED = re.compile(rf"(?:{_KNOWN_LINK.pattern}).+")
-_P2P = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
+_P2P = re.compile(r"OK|[CGT]?NS|DR|U")
 _LIST = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
 _FIX = "record it on the node itself with `nvidia-smi topo -m > FILE`"
 
@@ -226,7 +226,7 @@ def _unknown(titles: Sequence[str], links: Mapping[str, Mapping[str, str]]) -> I
     words = {word for row in links.values() for word in row.values()}
     if unknown := sorted(word for word in words if not _is_link(word)):
         said = f"{', '.join(unknown)}: no kind of link between devices"
-        if _P2P.intersection(unknown):
+        if any(map(_P2P.fullmatch, unknown)):
             said += "; this is `nvidia-smi topo -p2p`: record `nvidia-smi topo -m`"
         yield Problem("UNKNOWN-LINK", said)
 
