@@ -25,27 +25,11 @@ _RECOVERIES = {
 _SOUND = frozenset({"Healthy", "Full", "False", "No", "None", "Connected"})
 # What nvidia-smi says in place of an answer, or our name of its exit status.
 _SILENT = (
-    (
-        "communicate with the NVIDIA driver|NVIDIA driver is not loaded",
-        "GPU-NO-DRIVER",
-        "install the NVIDIA driver, or correct the inventory",
-    ),
-    (
-        "Driver/library version mismatch|library and kernel module differ",
-        "GPU-DRIVER-MISMATCH",
-        "reboot the node: its driver was updated under way",
-    ),
-    (
-        "GPU is lost|Unable to determine the device handle",
-        "GPU-LOST",
-        "look for Xid 79 in dmesg; reboot the node or reseat the GPU",
-    ),
-    ("GPU requires a reset|must be reset", "GPU-RECOVERY", "reset the GPUs or reboot the node"),
-    (
-        "No devices were found",
-        "GPU-COUNT",
-        "look for GPUs that fell off the bus (dmesg: Xid 79)",
-    ),
+    ("NVIDIA driver", "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"),
+    ("version mismatch|module differ", "GPU-DRIVER-MISMATCH", "reboot the node after the update"),
+    ("GPU is lost|device handle", "GPU-LOST", "look for Xid 79 in dmesg; reboot or reseat the GPU"),
+    ("requires a reset|must be reset", "GPU-RECOVERY", "reset the GPUs or reboot the node"),
+    ("No devices were found", "GPU-COUNT", "look for GPUs that fell off the bus (Xid 79 in dmesg)"),
 )
 
 

@@ -148,16 +148,10 @@ def _of_ibstat(output: Output) -> tuple[Port, ...]:
     if not isinstance(facts, InfinibandFacts):
         return ()
     return tuple(
-        Port(
-            hca.name,
-            port.port,
-            port.state == "Active",
-            int(port.rate_gbps),
-            _LAYERS[port.link_layer],
-        )
+        Port(hca.name, p.port, p.state == "Active", int(p.rate_gbps), _LAYERS[p.link_layer])
         for hca in facts.hcas
-        for port in hca.ports
-        if port.rate_gbps and port.link_layer in _LAYERS
+        for p in hca.ports
+        if p.rate_gbps and p.link_layer in _LAYERS
     )
 
 

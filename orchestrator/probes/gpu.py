@@ -1,7 +1,6 @@
 """Parser of `nvidia-smi -q -x`: the driver of a node and the state of its GPUs."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
@@ -39,11 +38,11 @@ _POWER_LIMITS = (
     "power_readings/current_power_limit",
     "power_readings/power_limit",
 )
-# Old drivers count by severity, later ones by memory, the newest SRAM in two parts.
+# The newest drivers count SRAM in two parts, those before by memory, old ones by severity.
 _ECC_LAYOUTS = (
-    ("double_bit/total",),
-    ("sram_uncorrectable", "dram_uncorrectable"),
     ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable"),
+    ("sram_uncorrectable", "dram_uncorrectable"),
+    ("double_bit/total",),
 )
 _ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
 # "WARNING: infoROM is corrupted at gpu 0000:67:00.0", before or behind the document.
@@ -79,15 +78,13 @@ def parse(text: str) -> DriverFacts:
     elements = root.findall("gpu")
     attached = reader.number(_COUNT, "attached_gpus")
     read = [_gpu(index, element) for index, element in enumerate(elements)]
-    gpus = tuple(gpu for gpu, _ in read)
     return DriverFacts(
         driver=reader.text(_VERSION, "driver_version"),
         cuda=reader.text(_VERSION, "cuda_version"),
-        gpus=gpus,
+        gpus=tuple(gpu for gpu, _ in read),
         problems=(
             *reader.problems,
             *_count_problems(attached, len(elements)),
-            *_repeated(gpus),
             *warnings(around),
             *(problem for _, problems in read for problem in problems),
         ),
@@ -114,16 +111,12 @@ class _Element:
     def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
         """What ``needed`` captures from the first of ``paths`` that the driver reports."""
         for path in paths:
-            texts = {
-                (match_element.text or "").strip() for match_element in self.element.findall(path)
-            }
-            reported = texts - _UNREPORTED
-            if not reported:
+            value = (self.element.findtext(path) or "").strip()
+            if value in _UNREPORTED:
                 continue
-            value = reported.pop()
             match = needed.fullmatch(value)
-            if len(texts) > 1 or not match or _FAULT.fullmatch(value):
-                self.keep_problem(f"{path}: cannot read {' and '.join(sorted({value, *texts}))!r}")
+            if not match or _FAULT.fullmatch(value):
+                self.keep_problem(f"{path}: cannot read {value!r}")
                 return None
             return match[1]
         return None
@@ -146,7 +139,11 @@ class _Element:
 def _document(text: str) -> tuple[ElementTree.Element, str]:
     """Return the root, and the text before and behind the document."""
     if f"<{_ROOT}" not in text:
-        raise _not_xml(text)
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {first[:80]!r}"
+        if not first:
+            raise errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
+        raise errors.LogError(cause, code="NO-XML", fix=_FIX)
     if "<!entity" in text.lower():
         raise errors.LogError(
             "the XML defines entities, which nvidia-smi never does", code="ENTITY", fix=_FIX
@@ -161,14 +158,6 @@ def _document(text: str) -> tuple[ElementTree.Element, str]:
     if root.tag != _ROOT:
         raise errors.LogError(f"the XML holds {root.tag}, not {_ROOT}", code="XML", fix=_FIX)
     return root, f"{text[:start]}\n{text[last:]}"
-
-
-def _not_xml(text: str) -> errors.LogError:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
-    cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {lines[0][:80]!r}"
-    return errors.LogError(cause, code="NO-XML", fix=_FIX)
 
 
 def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
@@ -239,27 +228,19 @@ def _fabric(element: ElementTree.Element) -> FabricFacts | None:
 
 
 def _uncorrected(reader: _Element, counter: str) -> int | None:
-    """The total of uncorrected errors, if it is whole and can be had in one way only."""
-    counted = reader.element.findall(f"ecc_errors/{counter}")
-    tags = {part.tag for parts in counted for part in parts}
-    layouts = [
-        layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)
-    ]
-    if not layouts and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
+    """Return the total of uncorrected errors, if all of its parts can be read."""
+    tags = {part.tag for part in reader.element.iterfind(f"ecc_errors/{counter}/*")}
+    for layout in _ECC_LAYOUTS:
+        if tags.issuperset(part.partition("/")[0] for part in layout):
+            counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
+            known = [count for count in counts if count is not None]
+            if 0 < len(known) < len(counts):
+                some = f"only some of {', '.join(layout)} can be read"
+                reader.keep_problem(f"ecc_errors/{counter}: {some}")
+            return sum(known) if len(known) == len(counts) else None
+    if any("uncorrect" in tag or tag == "double_bit" for tag in tags):
         reader.keep_problem(f"ecc_errors/{counter}: cannot add up {', '.join(sorted(tags))}")
-    totals = {_ecc_total(reader, counter, layout) for layout in layouts} - {None}
-    if len(totals) > 1:
-        reader.keep_problem(f"ecc_errors/{counter}: two ways to count that do not agree")
-        return None
-    return totals.pop() if totals else None
-
-
-def _ecc_total(reader: _Element, counter: str, layout: Sequence[str]) -> int | None:
-    counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
-    reported = [count for count in counts if count is not None]
-    if 0 < len(reported) < len(counts):
-        reader.keep_problem(f"ecc_errors/{counter}: only some of {', '.join(layout)} can be read")
-    return sum(reported) if len(reported) == len(counts) else None
+    return None
 
 
 def _sram_uncorrected(reader: _Element, total: int | None) -> int | None:
@@ -316,9 +297,3 @@ def _count_problems(attached: int | None, shown: int) -> Iterator[Problem]:
         yield Problem("ATTACHED-GPUS", message)
     elif not shown:
         yield Problem("NO-GPU", "the text describes no GPU")
-
-
-def _repeated(gpus: Sequence[GpuFacts]) -> Iterator[Problem]:
-    for uuid, times in Counter(gpu.uuid for gpu in gpus if gpu.uuid).items():
-        if times > 1:
-            yield Problem("REPEATED-GPU", f"{uuid}: {times} GPUs have this uuid")

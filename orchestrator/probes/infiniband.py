@@ -118,14 +118,11 @@ def _whole(lines: Sequence[str]) -> tuple[Sequence[str], list[Problem]]:
 
 
 def _nothing(text: str) -> errors.LogError:
-    said = [line.strip() for line in text.split("\n") if line.strip()]
+    said = text.strip().splitlines()
     if not said:
         return errors.LogError("the text is empty: ibstat saw no HCA", code="EMPTY", fix=_FIX)
-    failures = [line for line in said if "ibpanic:" in line or "command not found" in line]
-    first = (failures or said)[0][:160]
-    code = "NO-IBSTAT" if "command not found" in first else "NO-HCA"
-    cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {first!r}"
-    return errors.LogError(cause, code=code, fix=_FIX)
+    cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {said[-1].strip()[:160]!r}"
+    return errors.LogError(cause, code="NO-HCA", fix=_FIX)
 
 
 def _hca(own: _Block, *ports: _Block) -> HcaFacts:

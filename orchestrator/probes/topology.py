@@ -250,8 +250,8 @@ def _affinity(cells: Sequence[str], titles: Sequence[str]) -> tuple[str | None, 
         # 0-31,64-95 and 0 with no tab between them are 0-31,64-950, which looks right.
         return None, None, f"{cpu!r} may be a CPU list and a NUMA node in one"
     lists = [cell if cell and cell != "N/A" else None for cell in (cpu, numa)]
-    if odd := [cell for cell in lists if cell and not _ascends(cell)]:
-        return None, None, f"not a list of ascending numbers: {', '.join(odd)}"
+    if odd := [cell for cell in lists if cell and not _LIST.fullmatch(cell)]:
+        return None, None, f"not a list of numbers: {', '.join(odd)}"
     return lists[0], lists[1], ""
 
 
@@ -264,10 +264,3 @@ def _fitted(cells: Sequence[str], titles: Sequence[str]) -> Sequence[str]:
     if doubled and tuple(titles[-2:]) == _TITLES[1:]:
         return (*cells[:-2], cells[-1])
     return cells
-
-
-def _ascends(cell: str) -> bool:
-    if not _LIST.fullmatch(cell):
-        return False
-    numbers = [int(number) for number in re.split("[-,]", cell)]
-    return numbers == sorted(set(numbers))

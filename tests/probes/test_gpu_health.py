@@ -23,12 +23,6 @@ NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrect
         ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
         ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
         ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
-        (
-            {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
-            None,
-            None,
-            "two ways to count that do not agree",
-        ),
         ({"sram_correctable": "5"}, None, None, ""),
     ],
 )
