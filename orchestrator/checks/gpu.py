@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator import words
-from orchestrator.model.facts import DriverFacts, FabricFacts, GpuFacts, Silent
+from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
@@ -21,8 +21,8 @@ _RECOVERIES = {
     "Drain P2P": "end the programs that exchange data with it",
     "Drain and Reset": _RESET,
 }
-# Words of a fabric's health: full bandwidth, a route that is not unhealthy, and the like.
-_SOUND = frozenset({"Healthy", "Full", "False", "No", "None", "Connected"})
+# A fabric's state, status, and its health: bandwidth, no unhealthy route, and the like.
+_SOUND = frozenset({"Completed", "Success", "Healthy", "Full", "False", "None", "Connected"})
 # What nvidia-smi says in place of an answer, or our name of its exit status.
 _SILENT = (
     ("NVIDIA driver", "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"),
@@ -166,16 +166,12 @@ def _fabric(node: Node, gpus: Sequence[GpuFacts]) -> Iterator[Finding]:
         )
 
 
-def _unsound(fabric: FabricFacts) -> str:
-    wrong = []
-    if fabric.state not in (None, "Completed"):
-        wrong.append(f"state {fabric.state}")
-    elif fabric.state and fabric.status not in (None, "Success"):
-        wrong.append(f"status {fabric.status}")
-    for name, word in fabric.health.items():
-        if word not in _SOUND:
-            wrong.append(f"{name.replace('_', ' ')} {word}")
-    return ", ".join(wrong)
+def _unsound(fabric: Mapping[str, str]) -> str:
+    """A status counts once the registration is completed (NVML, nvmlGpuFabricInfo_t)."""
+    is_done = fabric.get("state") == "Completed"
+    words = {name: word for name, word in fabric.items() if is_done or name != "status"}
+    wrong = [f"{name} {word}" for name, word in words.items() if word not in _SOUND]
+    return ", ".join(wrong).replace("_", " ")
 
 
 def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:

@@ -72,20 +72,6 @@ class GpuProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class FabricFacts:
-    """A GPU's place in a fabric of NVSwitches, in the driver's words; None where it has none.
-
-    Args:
-        status: of the registration; it means something where ``state`` is Completed.
-        health: by the driver's names, such as ``bandwidth``; without what is not reported.
-    """
-
-    state: str | None
-    status: str | None
-    health: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class GpuFacts:
     """One GPU; None where the driver does not report a value or it cannot be read.
 
@@ -105,7 +91,8 @@ class GpuFacts:
         pcie_generation_gpu, pcie_generation_slot: what each of both could do alone.
         virtual: whether a virtual machine has it, which sees another PCIe than there is.
         recovery_action: that the driver asks for; ``None``, the word, where it asks for nothing.
-        fabric: None on machines without NVSwitches, and of drivers that do not tell.
+        fabric: state, status and health of the NVSwitches' fabric, by the driver's names and in
+            its words; None on machines without one, and of drivers that do not tell.
     """
 
     index: int
@@ -136,7 +123,7 @@ class GpuFacts:
     performance_state: str | None = None
     virtual: bool | None = None
     recovery_action: str | None = None
-    fabric: FabricFacts | None = None
+    fabric: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

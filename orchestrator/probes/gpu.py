@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
 from orchestrator import errors
-from orchestrator.model.facts import DriverFacts, FabricFacts, GpuFacts, GpuProcess
+from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe
 
@@ -214,17 +214,13 @@ def _recovery_action(reader: _Element) -> str | None:
     return "Drain and Reset" if recommended else None
 
 
-def _fabric(element: ElementTree.Element) -> FabricFacts | None:
+def _fabric(element: ElementTree.Element) -> dict[str, str] | None:
     """Return the words as printed: ``Unknown Error`` is one of a status, and no lost GPU."""
-    reported = {
-        child.tag: child.text.strip()
-        for child in element.iterfind("fabric//*")
-        if child.text and child.text.strip() not in _UNREPORTED
+    paths = ("fabric/state", "fabric/status", "fabric/health/*")
+    said = {
+        part.tag: (part.text or "").strip() for path in paths for part in element.iterfind(path)
     }
-    state, status = reported.get("state"), reported.get("status")
-    health = {child.tag for child in element.iterfind("fabric/health/*")}
-    words = {tag: word for tag, word in reported.items() if tag in health}
-    return FabricFacts(state, status, words) if state or status or words else None
+    return {name: word for name, word in said.items() if word not in _UNREPORTED} or None
 
 
 def _uncorrected(reader: _Element, counter: str) -> int | None:
