@@ -59,16 +59,12 @@ def older(version: str, needed: str) -> bool:
 
 
 def _silent(node: Node, silent: Silent) -> Finding:
-    code, fix = "GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"
+    known = (entry[1:] for entry in _SILENT if re.search(entry[0], silent.message))
+    code, fix = next(known, ("GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"))
     if silent.code == "HUNG":
         code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
     elif silent.code == "ABSENT":
         _, code, fix = _SILENT[0]
-    else:
-        for words, known, remedy in _SILENT:
-            if re.search(words, silent.message):
-                code, fix = known, remedy
-                break
     seen = silent.message or "no answer in 20 s"
     return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
 
@@ -76,15 +72,14 @@ def _silent(node: Node, silent: Silent) -> Finding:
 def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
     for problem in facts.problems:
         warned = problem.code == "GPU-WARNING"
+        fix = "ask the vendor of the GPU" if warned else "see `dlperf-orch inspect gpu`"
         yield Finding(
             "warning" if warned else "error",
             problem.code,
             node.name,
             problem.message,
             "no warning" if warned else "an answer that can be read",
-            "ask the vendor of the GPU; it can be measured"
-            if warned
-            else "see `dlperf-orch inspect gpu`",
+            fix,
         )
     if needed is not None and facts.driver is not None and older(facts.driver, needed):
         yield Finding(

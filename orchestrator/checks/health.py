@@ -69,9 +69,8 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
         groups.setdefault((xid.of_switch, xid.bus_id, xid.number), []).append(xid)
     findings = []
     for group in groups.values():
-        last = group[-1]
         since = [xid for xid in group if xid.age_s < recovered.get(xid.bus_id, float("inf"))]
-        if since or last.number != xids.RECOVERY:
+        if since or group[0].number != xids.RECOVERY:
             worst = max(since or group, key=lambda xid: (xid.fatal is True, -xid.age_s))
             findings.append(_xid(node, worst, is_recovered=not since))
     return sorted(findings, key=lambda finding: finding.severity)
@@ -85,7 +84,7 @@ def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     fix = _SWITCH_FIX if xid.of_switch else f"{meaning.words}: {meaning.fix}"
     if is_error and xid.fatal:
         fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
-    since = "the driver asks for no recovery" if is_recovered else "not reset or rebooted"
+    since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
     return Finding(
         "error" if is_error else "warning",
         "NVSWITCH-SXID" if xid.of_switch else "GPU-XID",

@@ -1,8 +1,8 @@
 """Xids: what the driver's error numbers mean, and what NVIDIA asks for.
 
 Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog" (numbers to 172, immediate actions).
-It calls 56, 57, 58, 65, 73 and 81 unused on Ampere and later; those, 63, 68, 69, 80 and 92 are
-errors here because Azure's node health checks refuse a node for them.
+It names no action for 162 to 172: 167, 169, 171 and 172 are treated as 158, 62 and 48, whose words
+they share. Azure's node health checks refuse a node for the numbers of _BY_AZURE too.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _REBOOT = "reboot the node; if the GPU stays away, reseat or replace it"
 _NVLINK = "check the NVLinks (nvidia-smi nvlink -s, -e), then reset all GPUs or reboot the node"
 _REPLACE = "ask the vendor of the machine whether the GPU must be replaced"
 _CABLE = "check the power cables of the GPU's board"
-_UPDATE = "update the driver and the firmware"
 _WATCH = "nothing for now; look at the other Xids of this GPU"
 _DOCS = "see the driver's documentation of Xid errors"
+_RARE = (106, 107, 152, 153, 162, 166, 170)
 _URGENT = frozenset({_RESET, _REBOOT, _NVLINK, _CABLE})
 _CATALOG = (
     (_RESTART, "GPU stopped processing", (8,)),
@@ -48,7 +48,7 @@ _CATALOG = (
     (_REBOOT, "error at the rotation of keys", (151,)),
     (_NVLINK, "NVLink error", (74, *range(144, 151))),
     (_CABLE, "auxiliary power is not connected", (54,)),
-    (_UPDATE, "vGPU could not be started", (78,)),
+    ("update the driver and the firmware", "vGPU could not be started", (78,)),
     (_REPLACE, "error in a video engine", (142,)),
     (_REPLACE, "no spare resource is left to retire one", (157,)),
     (_REPLACE, "power smoothing is off or at its end", (163, 164, 165)),
@@ -59,10 +59,9 @@ _CATALOG = (
     (_WATCH, "many single-bit memory errors", (92,)),
     (_WATCH, "the infoROM is near its limit of writes", (93,)),
     (_WATCH, "error within the driver", (37, 38, 66, 67, 141)),
-    (_WATCH, "test message", (106, 107)),
     (_WATCH, "error of a link, without effect alone", (121, 137, 159)),
     (_WATCH, "a channel was retired, or could not be", (160, 161)),
-    (_WATCH, "event of a part that training does not need", (152, 153, 162, 166, 170)),
+    (_WATCH, "test message, or event of a part that training seldom uses", _RARE),
     (_RESET, "the driver asks for a recovery, which it names last", (RECOVERY,)),
 )
 

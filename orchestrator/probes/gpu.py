@@ -58,7 +58,6 @@ EXITS: Mapping[int, str] = {
     WARNED: "the infoROM of a GPU is corrupted",
     15: "the GPU is lost: it fell off the bus or cannot be reached",
     16: "a GPU must be reset before it can be used",
-    17: "the operating system denies access to a GPU",
     18: "the driver's library and kernel module differ",
 }
 _FIX = "record it with `nvidia-smi -q -x > FILE`"
@@ -139,10 +138,10 @@ class _Element:
 def _document(text: str) -> tuple[ElementTree.Element, str]:
     """Return the root, and the text before and behind the document."""
     if f"<{_ROOT}" not in text:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {first[:80]!r}"
-        if not first:
+        if not text.strip():
             raise errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
+        begins = text.strip().splitlines()[0][:80]
+        cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {begins!r}"
         raise errors.LogError(cause, code="NO-XML", fix=_FIX)
     if "<!entity" in text.lower():
         raise errors.LogError(

@@ -49,7 +49,6 @@ _XID = re.compile(
 _GONE = re.compile(
     r"NVRM: GPU (?:at )?(?:PCI:)?([0-9A-Fa-f:]+)\S* (?:GPU )?has fallen off the bus.*"
 )
-_FALLEN = 79
 # Not the name of a program: "name=fatal", "/opt/fatal/train".
 _FATAL = re.compile(r"(?<![\w=/.-])(?<!non )fatal(?![\w/])", re.IGNORECASE)
 _NONFATAL = re.compile(r"\bnon[- ]?fatal\b", re.IGNORECASE)
@@ -106,7 +105,6 @@ def parse(text: str) -> HealthFacts:
 
 
 def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float, str]]:
-    """Age and words of each line of the kernel's log."""
     for entry in (_ENTRY.fullmatch(line.strip()) for line in log):
         if entry:
             yield uptime_s - float(entry[1]), entry[2]
@@ -119,7 +117,7 @@ def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
             fatal = True if _FATAL.search(words) else False if _NONFATAL.search(words) else None
             found.append(Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal))
         elif gone := _GONE.fullmatch(words):
-            found.append(Xid(_FALLEN, gone[1], age_s, words))
+            found.append(Xid(79, gone[1], age_s, words))
     return tuple(found)
 
 

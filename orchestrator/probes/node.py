@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TypeVar
 
 from orchestrator import errors
@@ -33,7 +32,6 @@ from orchestrator.probes import (
     ibverbs,
     infiniband,
     nvlink,
-    roce,
     sections,
     topology,
 )
@@ -93,7 +91,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
         selected += ADAPTERS
     ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
     if ethernet:
-        selected.append(Section(GIDS, roce.argv(ethernet)))
+        selected.append(Section(GIDS, ibverbs.gids_argv(ethernet)))
     if node.gpus is not None or node.hcas:
         selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
     if node.has_engine:
@@ -120,7 +118,7 @@ def facts(answer: NodeAnswer) -> NodeFacts:
 def listing(
     output: Output | None,
     parse: Callable[[str], Listing],
-    exits: Mapping[int, str] = MappingProxyType({}),
+    exits: Mapping[int, str] | None = None,
 ) -> Listing | Silent | None:
     """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0.
 
@@ -130,7 +128,7 @@ def listing(
     fact = sections.read(output, parse)
     if fact is None or output is None or not output.exit_code:
         return fact
-    name = exits.get(output.exit_code)
+    name = (exits or {}).get(output.exit_code)
     ended = f"the command ended with {output.exit_code}" + (f" ({name})" if name else "")
     if isinstance(fact, Silent):
         return replace(fact, message=f"{fact.message}; {ended}") if name else fact
@@ -178,7 +176,7 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
             for name, output in outputs.items()
             if name.startswith(DATA)
         },
-        gids=sections.read(outputs.get(GIDS), roce.parse),
+        gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
     )
 
 

@@ -135,10 +135,9 @@ def _is_link(word: str) -> bool:
 def _table(below: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
     """Return the cells of each line that has a device's name, or is of one without."""
     legend = next((at for at, line in enumerate(below) if "Legend" in line), len(below))
-    lines = map(_cells, below[:legend])
     return [
         cells
-        for cells in lines
+        for cells in map(_cells, below[:legend])
         if any(cells[1:]) and (cells[0] in columns or _DEVICE.fullmatch(cells[0]))
     ]
 
@@ -200,7 +199,6 @@ def _legend(below: Sequence[str]) -> dict[str, str]:
 def _names(
     columns: Sequence[str], legend: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Problem]]:
-    """Return the final name of every column, and the problems with them."""
     printed = [name for name in columns if not _GPU.fullmatch(name)]
     real = [legend.get(name, name) for name in printed]
     hcas = [name if name and real.count(name) == 1 else f"?{at}" for at, name in enumerate(real)]

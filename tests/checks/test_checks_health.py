@@ -102,7 +102,7 @@ def test_fatal_counts_for_every_number_and_age(number: int, hours: int) -> None:
     line = f"[1.0] NVRM: Xid (PCI:0000:18:00): {number}, UNIT Fatal XC0"
     (finding,) = judged(line, now_s=hours * 3600.0 + 60)
     assert finding.startswith("error GPU-XID ")
-    assert "not reset or rebooted since" in finding
+    assert "no reset or reboot logged since" in finding
 
 
 @pytest.mark.parametrize(
