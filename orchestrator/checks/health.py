@@ -60,36 +60,37 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
     A recovery that changed to None tells of a reset: what was logged before is no error any more.
     """
     recovered = {
-        xid.bus_id: xid.age_s
-        for xid in logged
+        xid.bus_id: at
+        for at, xid in enumerate(logged)
         if xid.number == xids.RECOVERY and xid.words.endswith("(None)")
     }
-    groups: dict[tuple[bool, str, int], list[Xid]] = {}
-    for xid in logged:
-        groups.setdefault((xid.of_switch, xid.bus_id, xid.number), []).append(xid)
+    groups: dict[tuple[bool, str, int], list[int]] = {}
+    for at, xid in enumerate(logged):
+        groups.setdefault((xid.of_switch, xid.bus_id, xid.number), []).append(at)
     findings = []
-    for group in groups.values():
-        since = [xid for xid in group if xid.age_s < recovered.get(xid.bus_id, float("inf"))]
-        if since or group[0].number != xids.RECOVERY:
-            worst = max(since or group, key=lambda xid: (xid.fatal is True, -xid.age_s))
-            findings.append(_xid(node, worst, is_recovered=not since))
+    for (_, bus_id, number), group in groups.items():
+        since = [at for at in group if at > recovered.get(bus_id, -1)]
+        if since or number != xids.RECOVERY:
+            worst = max(since or group, key=lambda at: (logged[at].fatal is True, at))
+            findings.append(_xid(node, logged[worst], is_recovered=not since))
     return sorted(findings, key=lambda finding: finding.severity)
 
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     """A line that says Fatal counts since the node's start, an urgent number for two hours."""
     meaning = xids.explain(xid.number)
-    urgent = meaning.urgent and xid.fatal is None and xid.age_s <= XID_WINDOW_S
+    urgent = meaning.urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or (urgent and not xid.of_switch))
     fix = _SWITCH_FIX if xid.of_switch else f"{meaning.words}: {meaning.fix}"
     if is_error and xid.fatal:
         fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
     since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
+    ago = "its time is not logged" if xid.age_s is None else f"{xid.age_s / 60:.0f} minutes ago"
     return Finding(
         "error" if is_error else "warning",
         "NVSWITCH-SXID" if xid.of_switch else "GPU-XID",
         node.name,
-        f"{xid.words[:200]}; {since} since ({xid.age_s / 60:.0f} minutes ago)",
+        f"{xid.words[:200]}; {since} since ({ago})",
         f"no fatal error since the node started, no other within {XID_WINDOW_S // 3600} hours",
         fix,
     )

@@ -16,8 +16,6 @@ _NVLINK = "check the NVLinks (nvidia-smi nvlink -s, -e), then reset all GPUs or 
 _REPLACE = "ask the vendor of the machine whether the GPU must be replaced"
 _CABLE = "check the power cables of the GPU's board"
 _WATCH = "nothing for now; look at the other Xids of this GPU"
-_DOCS = "see the driver's documentation of Xid errors"
-_RARE = (106, 107, 152, 153, 162, 166, 170)
 _URGENT = frozenset({_RESET, _REBOOT, _NVLINK, _CABLE})
 _CATALOG = (
     (_RESTART, "GPU stopped processing", (8,)),
@@ -61,7 +59,7 @@ _CATALOG = (
     (_WATCH, "error within the driver", (37, 38, 66, 67, 141)),
     (_WATCH, "error of a link, without effect alone", (121, 137, 159)),
     (_WATCH, "a channel was retired, or could not be", (160, 161)),
-    (_WATCH, "test message, or event of a part that training seldom uses", _RARE),
+    (_WATCH, "test message, or event of a rarely used part", (106, 107, 152, 153, 162, 166, 170)),
     (_RESET, "the driver asks for a recovery, which it names last", (RECOVERY,)),
 )
 
@@ -84,5 +82,6 @@ _BY_NUMBER = {
 
 def explain(number: int) -> Meaning:
     """Return what a number means; one that the catalog does not explain is never invented."""
-    unknown = Meaning(f"unknown Xid {number}", _DOCS, urgent=number in _BY_AZURE)
+    fix = "see the driver's documentation of Xid errors"
+    unknown = Meaning(f"unknown Xid {number}", fix, urgent=number in _BY_AZURE)
     return _BY_NUMBER.get(number, unknown)

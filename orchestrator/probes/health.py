@@ -38,8 +38,9 @@ for path in /sys/class/infiniband/*; do
 done
 exit 0
 """
-# Where the kernel says who logged a line, that stands behind the time: [T3356].
-_ENTRY = re.compile(r"\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? (.+)")
+# Where the kernel says who logged a line, that stands behind the time: [T3356]. With
+# printk.time=0 there is neither.
+_ENTRY = re.compile(r"(?:\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? )?(.+)")
 # "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, ...", where MIG is on with the instance.
 # "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up".
 _XID = re.compile(
@@ -104,10 +105,10 @@ def parse(text: str) -> HealthFacts:
     )
 
 
-def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float, str]]:
+def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float | None, str]]:
     for entry in (_ENTRY.fullmatch(line.strip()) for line in log):
         if entry:
-            yield uptime_s - float(entry[1]), entry[2]
+            yield uptime_s - float(entry[1]) if entry[1] else None, entry[2]
 
 
 def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
@@ -123,7 +124,7 @@ def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
 
 def _link_downs(log: Sequence[str], uptime_s: float) -> tuple[LinkDown, ...]:
     found = ((age_s, _LINK_DOWN.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
-    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down)
+    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down and age_s is not None)
 
 
 def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
@@ -140,6 +141,5 @@ def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
 
 
 def _number(text: str) -> float | None:
-    """A number, maybe with GT/s behind it; None for ``Unknown``."""
     found = _NUMBER.fullmatch(text.strip())
     return float(found[1]) if found else None

@@ -48,7 +48,6 @@ class _Block:
         return None if self.problem(key) else self.values[key][0] or None
 
     def number(self, key: str) -> int | None:
-        """Return a whole number."""
         text = self.text(key)
         return None if text is None else int(text)
 

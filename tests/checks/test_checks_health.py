@@ -147,6 +147,20 @@ def test_each_finding_says_what_nvidia_asks_for() -> None:
     }
 
 
+def test_a_kernel_that_logs_no_times_is_read_too() -> None:
+    """What may be of just now counts as that; the order of lines tells of a reset."""
+    line = "NVRM: Xid (PCI:0000:18:00): 119, pid=1"
+    was = "NVRM: Xid (PCI:0000:18:00): 154, GPU recovery action changed from 0x1"
+    text = f"uptime 90000.0\nkernel_log\nkernel {line}\n"
+    (found,) = checks.health(NODE, health.parse(f"{text}kernel eth0: link down\n"))
+    assert found.severity == "error"
+    assert found.seen == f"{line}; no reset or reboot logged since (its time is not logged)"
+    reset = f"{text}kernel {was} (GPU Reset Required) to 0x0 (None)\n"
+    assert codes(checks.health(NODE, health.parse(reset))) == ["warning GPU-XID"]
+    again = f"{reset}kernel {line}\n"
+    assert codes(checks.health(NODE, health.parse(again))) == ["error GPU-XID"]
+
+
 def test_a_fatal_line_is_told_though_later_ones_are_not() -> None:
     """Of one GPU and number the worst line counts, with its own words."""
     fatal, other = sample("gpud_xid_149.txt")[0], "NVRM: Xid (PCI:0019:01:00): 149, NETIR Nonfatal"

@@ -209,3 +209,14 @@ def test_drivers_that_know_neither_have_no_problem(name: str) -> None:
     facts = gpu.parse((SAMPLES / f"nvidia-smi/{name}.xml").read_text())
     assert {(one.recovery_action, one.fabric) for one in facts.gpus} == {(None, None)}
     assert {problem.code for problem in facts.problems} <= {"ATTACHED-GPUS"}
+
+
+INFOROM = "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
+
+
+@pytest.mark.parametrize("text", [f"{V100}{INFOROM}  \n", f"{INFOROM}\n{V100}"])
+def test_a_warning_beside_the_document_is_told(text: str) -> None:
+    """The driver prints it behind its answer; the values are those of the answer."""
+    one, problems = only_gpu(text)
+    assert one == only_gpu(V100)[0]
+    assert problems == [f"GPU-WARNING {INFOROM}"]
