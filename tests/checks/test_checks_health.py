@@ -29,7 +29,9 @@ def test_a_sound_node_and_a_silent_one_have_no_findings() -> None:
 def test_the_doctored_node_is_told_with_everything_it_has() -> None:
     """A late Xid of the hardware is an error; an old one and one of a program are shown."""
     facts = health.parse((SAMPLES / "health" / "node.txt").read_text())
-    later = replace(facts, xids=tuple(replace(x, age_s=x.age_s + 60) for x in facts.xids or ()))
+    later = replace(
+        facts, xids=tuple(replace(x, age_s=(x.age_s or 0) + 60) for x in facts.xids or ())
+    )
     findings = list(checks.health(NODE, later))
     assert codes(findings) == [
         "error GPU-XID",
