@@ -46,7 +46,7 @@ def test_what_cannot_be_read_is_not_known() -> None:
     )
     assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
     assert (facts.xids, facts.link_downs) == (None, None)
-    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\n")
+    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\nkernel \n")
     assert (facts.xids, facts.link_downs) == ((), ())
 
 
