@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.checks.data import digests, states
 from orchestrator.checks.engine import docker
-from orchestrator.checks.fabric import adapters, distances, openable
+from orchestrator.checks.fabric import adapters, distances, gids, openable
 from orchestrator.checks.gpu import gpus
 from orchestrator.checks.health import health
 from orchestrator.checks.inside import container
@@ -16,7 +16,6 @@ from orchestrator.checks.links import lanes, nvlinks
 from orchestrator.checks.machine import host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
-from orchestrator.checks.roce import gids
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import NodeAnswer, Silent
 from orchestrator.model.node import Node

@@ -1,9 +1,10 @@
-"""Rules about InfiniBand: adapters, ports, drivers, and distance to the GPUs."""
+"""Rules about RDMA: adapters, ports, drivers, addresses on Ethernet, and distance to the GPUs."""
 
 from collections.abc import Iterator
 
 from orchestrator import nodeset
 from orchestrator.model.facts import (
+    Gid,
     HcaFacts,
     InfinibandFacts,
     PortFacts,
@@ -16,6 +17,7 @@ from orchestrator.model.site import Finding, Severity
 
 _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
 _TOOLS = "install infiniband-diags and ibverbs-utils, or OFED's user space"
+_ROUTABLE = "RoCE v2"
 
 
 def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Finding]:
@@ -137,7 +139,8 @@ def _states(hca: HcaFacts) -> str:
 
 def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:
     at = f"{declared.name}/{port.port}"
-    if port.rate_gbps != declared.rate_gbps:
+    # An inventory has whole numbers: 2 stands for the 2.5 of one lane of SDR.
+    if port.rate_gbps is None or int(port.rate_gbps) != declared.rate_gbps:
         yield Finding(
             "error",
             "IB-RATE",
@@ -171,3 +174,45 @@ def _far(node: Node, facts: Topology) -> Iterator[Finding]:
                 "a nearer one for at least one of them",
                 "use other GPUs or another adapter; traffic crosses between the sockets",
             )
+
+
+def gids(node: Node, facts: tuple[Gid, ...] | Silent | None) -> Iterator[Finding]:
+    """Adapters on Ethernet without a RoCE v2 address, or without one at the inventory's index."""
+    if facts is None:
+        return
+    if isinstance(facts, Silent):
+        yield _no_gid(node, facts.message or f"no list of GIDs ({facts.code})", "a list of GIDs")
+        return
+    for hca in node.hcas:
+        if hca.link_layer == "Ethernet":
+            yield from _addresses(node, hca, [gid for gid in facts if gid.hca == hca.name])
+
+
+def _addresses(node: Node, hca: Hca, own: list[Gid]) -> Iterator[Finding]:
+    index = node.roce.gid_index if node.roce else None
+    at = [gid for gid in own if gid.index == index]
+    wanted = at if index is not None else own
+    if any(gid.kind == _ROUTABLE and not _is_link_local(gid) for gid in wanted):
+        return
+    if index is None:
+        seen = f"{hca.name} has no routable GID of {_ROUTABLE} among {len(own)}"
+        yield _no_gid(node, seen, "one, which an address of its interface makes")
+        return
+    there = ", ".join(f"{gid.index} {gid.kind} {gid.address}" for gid in own) or "none at all"
+    kinds = ["link-local" if gid.kind == _ROUTABLE else gid.kind for gid in at]
+    what = f"is {kinds[0]}" if kinds else "is empty"
+    seen = f"{hca.name}: GID {index} {what}; there are {there}"
+    yield _no_gid(node, seen, f"{_ROUTABLE} at gid_index {index}")
+
+
+def _is_link_local(gid: Gid) -> bool:
+    """Such an address reaches the adapter's own subnet at most; NCCL times out on it.
+
+    Source: github NVIDIA/nccl issue #769.
+    """
+    return gid.address.startswith("fe80:")
+
+
+def _no_gid(node: Node, seen: str, expected: str) -> Finding:
+    fix = "give the adapter's interface an address, or correct `roce: {gid_index: ...}`"
+    return Finding("error", "ROCE-GID", node.name, seen, expected, fix)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator import words
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
@@ -10,12 +10,27 @@ from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
 MOST_ROWS_REMAPPED = 512
-_NVML = "Failed to initialize NVML: Driver/library version mismatch"
 # Idle, clocks that somebody set and the software power cap are normal on a sound GPU.
 _HARMFUL = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
 )
-_LOST = re.compile(r"GPU is lost|Unable to determine the device handle")
+_RESET = "end the programs on it, then reset it (nvidia-smi --gpu-reset -i {})"
+_RECOVERIES = {
+    "Reset": _RESET,
+    "Reboot": "reboot the node",
+    "Drain P2P": "end the programs that exchange data with it",
+    "Drain and Reset": _RESET,
+}
+# A fabric's state, status, and its health: bandwidth, no unhealthy route, and the like.
+_SOUND = frozenset({"Completed", "Success", "Healthy", "Full", "False", "None", "Connected"})
+# What nvidia-smi says in place of an answer, or our name of its exit status.
+_SILENT = (
+    ("NVIDIA driver", "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"),
+    ("version mismatch|module differ", "GPU-DRIVER-MISMATCH", "reboot the node after the update"),
+    ("GPU is lost|device handle", "GPU-LOST", "look for Xid 79 in dmesg; reboot or reseat the GPU"),
+    ("requires a reset|must be reset", "GPU-RECOVERY", "reset the GPUs or reboot the node"),
+    ("No devices were found", "GPU-COUNT", "look for GPUs that fell off the bus (Xid 79 in dmesg)"),
+)
 
 
 def gpus(
@@ -35,6 +50,7 @@ def gpus(
         for gpu in facts.gpus:
             if gpu.index in used:
                 yield from _gpu(node, gpu)
+        yield from _fabric(node, [gpu for gpu in facts.gpus if gpu.index in used])
 
 
 def older(version: str, needed: str) -> bool:
@@ -43,30 +59,27 @@ def older(version: str, needed: str) -> bool:
 
 
 def _silent(node: Node, silent: Silent) -> Finding:
-    code, fix = "GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"
+    known = (entry[1:] for entry in _SILENT if re.search(entry[0], silent.message))
+    code, fix = next(known, ("GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"))
     if silent.code == "HUNG":
         code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
-    elif silent.code == "ABSENT" or "communicate with the NVIDIA driver" in silent.message:
-        code, fix = "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"
-    elif _NVML in silent.message:
-        code, fix = "GPU-DRIVER-MISMATCH", "reboot the node: its driver was updated under way"
-    elif _LOST.search(silent.message):
-        code, fix = "GPU-LOST", "look for Xid 79 in dmesg; reboot the node or reseat the GPU"
-    elif "No devices were found" in silent.message:
-        code, fix = "GPU-COUNT", "look for GPUs that fell off the bus (dmesg: Xid 79)"
+    elif silent.code == "ABSENT":
+        _, code, fix = _SILENT[0]
     seen = silent.message or "no answer in 20 s"
     return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
 
 
 def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
     for problem in facts.problems:
+        warned = problem.code == "GPU-WARNING"
+        fix = "ask the vendor of the GPU" if warned else "see `dlperf-orch inspect gpu`"
         yield Finding(
-            "error",
+            "warning" if warned else "error",
             problem.code,
             node.name,
             problem.message,
-            "an answer that can be read",
-            "see `dlperf-orch inspect gpu`",
+            "no warning" if warned else "an answer that can be read",
+            fix,
         )
     if needed is not None and facts.driver is not None and older(facts.driver, needed):
         yield Finding(
@@ -104,6 +117,18 @@ def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Findin
 def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
     at = f"GPU {gpu.index}"
     yield from _memory(node, gpu, at)
+    if gpu.recovery_action not in (None, "None"):
+        fix = _RECOVERIES.get(
+            gpu.recovery_action, "do what the driver asks for, or reboot the node"
+        )
+        yield Finding(
+            "error",
+            "GPU-RECOVERY",
+            node.name,
+            f"{at}: the driver asks for: {gpu.recovery_action}",
+            "no recovery",
+            fix.format(gpu.index),
+        )
     if gpu.mig:
         yield Finding("error", "GPU-MIG", node.name, f"{at}: MIG is on", "off", "nvidia-smi -mig 0")
     if gpu.persistence is False:
@@ -116,6 +141,32 @@ def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
             "nvidia-smi -pm 1",
         )
     yield from _clocks_and_processes(node, gpu, at)
+
+
+def _fabric(node: Node, gpus: Sequence[GpuFacts]) -> Iterator[Finding]:
+    """Until a GPU is registered with the fabric, every CUDA program on it ends with error 802."""
+    by_words: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if gpu.fabric and (seen := _unsound(gpu.fabric)):
+            by_words.setdefault(seen, []).append(str(gpu.index))
+    for seen, indexes in by_words.items():
+        yield Finding(
+            "error",
+            "GPU-FABRIC",
+            node.name,
+            f"GPU {', '.join(indexes)}: fabric {seen}",
+            "state Completed, status Success, no error of its health",
+            "look at the fabric manager (systemctl status nvidia-fabricmanager), which must run"
+            " in the driver's version; then reset the GPUs or reboot the node",
+        )
+
+
+def _unsound(fabric: Mapping[str, str]) -> str:
+    """A status counts once the registration is completed (NVML, nvmlGpuFabricInfo_t)."""
+    is_done = fabric.get("state") == "Completed"
+    words = {name: word for name, word in fabric.items() if is_done or name != "status"}
+    wrong = [f"{name} {word}" for name, word in words.items() if word not in _SOUND]
+    return ", ".join(wrong).replace("_", " ")
 
 
 def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:

@@ -1,22 +1,22 @@
 """Rules about the health of a node's hardware. Each warns, but for an error of a GPU.
 
-Sources of the bounds: Azure's and Meta's node health checks (Xid numbers, two hours, no swap, the
+Sources of the bounds: Azure's and Meta's node health checks (two hours for Xids, no swap, the
 governor; a link that goes down five times a day), and the defaults of ibqueryerrors, at which
 error counters of a port are told.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from orchestrator import words
+from orchestrator.checks import xids
 from orchestrator.model.facts import Silent
-from orchestrator.model.health import HcaHealth, HealthFacts
+from orchestrator.model.health import HcaHealth, HealthFacts, Xid
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 
-# Those that tell of the GPU, its memory, its links or its firmware, and not of a program.
-HARD_XIDS = frozenset({48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120})
 XID_WINDOW_S = 2 * 3600
+_SWITCH_FIX = "reset all GPUs and NVSwitches or reboot the node; see the fabric manager's log"
 FLAPPING = 5
 FLAP_WINDOW_S = 24 * 3600
 MOST_ERRORS = 10
@@ -27,7 +27,7 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     """Findings about the kernel's log, CPUs, swap and adapters; none where it does not tell."""
     if facts is None or isinstance(facts, Silent):
         return
-    yield from _xids(node, facts)
+    yield from _xids(node, facts.xids or ())
     yield from _flaps(node, facts)
     slow = {name: count for name, count in facts.governors.items() if name != "performance"}
     if slow:
@@ -54,18 +54,46 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
             yield from _hca(node, hca)
 
 
-def _xids(node: Node, facts: HealthFacts) -> Iterator[Finding]:
-    late = [xid for xid in facts.xids or () if xid.age_s <= XID_WINDOW_S]
-    newest = {(xid.bus_id, xid.number): xid for xid in late if xid.number in HARD_XIDS}
-    for xid in newest.values():
-        yield Finding(
-            "error",
-            "GPU-XID",
-            node.name,
-            f"{xid.words[:200]} ({xid.age_s / 60:.0f} minutes ago)",
-            f"no such error within {XID_WINDOW_S // 3600} hours",
-            "look the number up in NVIDIA's list of Xid errors; reset the GPU or reboot the node",
-        )
+def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
+    """Return one finding for each GPU or switch and number, errors first.
+
+    A recovery that changed to None tells of a reset: what was logged before is no error any more.
+    """
+    recovered = {
+        xid.bus_id: at
+        for at, xid in enumerate(logged)
+        if xid.number == xids.RECOVERY and xid.words.endswith("(None)")
+    }
+    groups: dict[tuple[bool, str, int], list[int]] = {}
+    for at, xid in enumerate(logged):
+        groups.setdefault((xid.of_switch, xid.bus_id, xid.number), []).append(at)
+    findings = []
+    for (_, bus_id, number), group in groups.items():
+        since = [at for at in group if at > recovered.get(bus_id, -1)]
+        if since or number != xids.RECOVERY:
+            worst = max(since or group, key=lambda at: (logged[at].fatal is True, at))
+            findings.append(_xid(node, logged[worst], is_recovered=not since))
+    return sorted(findings, key=lambda finding: finding.severity)
+
+
+def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
+    """A line that says Fatal counts since the node's start, an urgent number for two hours."""
+    meaning = xids.explain(xid.number)
+    urgent = meaning.urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
+    is_error = not is_recovered and (xid.fatal or (urgent and not xid.of_switch))
+    fix = _SWITCH_FIX if xid.of_switch else f"{meaning.words}: {meaning.fix}"
+    if is_error and xid.fatal:
+        fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
+    since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
+    ago = "its time is not logged" if xid.age_s is None else f"{xid.age_s / 60:.0f} minutes ago"
+    return Finding(
+        "error" if is_error else "warning",
+        "NVSWITCH-SXID" if xid.of_switch else "GPU-XID",
+        node.name,
+        f"{xid.words[:200]}; {since} since ({ago})",
+        f"no fatal error since the node started, no other within {XID_WINDOW_S // 3600} hours",
+        fix,
+    )
 
 
 def _flaps(node: Node, facts: HealthFacts) -> Iterator[Finding]:

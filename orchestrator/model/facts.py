@@ -37,7 +37,7 @@ class PortFacts:
     port: int
     state: str | None
     physical_state: str | None
-    rate_gbps: int | None
+    rate_gbps: int | float | None
     base_lid: int | None
     sm_lid: int | None
     link_layer: str | None
@@ -90,6 +90,9 @@ class GpuFacts:
         pcie_generation, pcie_generation_max: of PCIe, likewise.
         pcie_generation_gpu, pcie_generation_slot: what each of both could do alone.
         virtual: whether a virtual machine has it, which sees another PCIe than there is.
+        recovery_action: that the driver asks for; ``None``, the word, where it asks for nothing.
+        fabric: state, status and health of the NVSwitches' fabric, by the driver's names and in
+            its words; None on machines without one, and of drivers that do not tell.
     """
 
     index: int
@@ -119,6 +122,8 @@ class GpuFacts:
     pcie_generation_slot: int | None = None
     performance_state: str | None = None
     virtual: bool | None = None
+    recovery_action: str | None = None
+    fabric: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An error of a GPU in the kernel's log.
+    """An error of a GPU or, as SXid, of an NVSwitch in the kernel's log.
 
     Args:
-        age_s: seconds since it was logged.
+        age_s: seconds since it was logged; None where the kernel logs no times.
         words: the line, without its time.
+        fatal: None where the line says neither Fatal nor Nonfatal.
     """
 
     number: int
     bus_id: str
-    age_s: float
+    age_s: float | None
     words: str
+    of_switch: bool = False
+    fatal: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

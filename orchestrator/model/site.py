@@ -90,7 +90,7 @@ class HcaSummary:
     type: str | None
     firmware: str | None
     state: str | None
-    rate_gbps: int | None
+    rate_gbps: int | float | None
     link_layer: str | None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
-from orchestrator.probes import Probe, ibverbs, infiniband, ofed, sections, topology
+from orchestrator.probes import Probe, gpu, ibverbs, infiniband, sections, topology
 from orchestrator.probes.node import ADAPTERS, GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
 from orchestrator.probes.sections import Output, Section
 
@@ -70,10 +70,10 @@ def _facts(outputs: Mapping[str, Output]) -> ContainerFacts:
     return ContainerFacts(
         uid=_number(limits, "uid"),
         gpus=sections.read(outputs.get(GPU), count_gpus),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
-        ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
+        ofed=ibverbs.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         devices=tuple(line[7:] for line in limits if line.startswith("device ") and line[7:]),
         memlock_kib=_limit(limits, "memlock"),
         stack_kib=_limit(limits, "stack"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, Gid, InfinibandFacts, Silent, Topology
 from orchestrator.model.site import DockerFacts, HostFacts
-from orchestrator.probes import Probe, docker, gpu, host, infiniband, roce, sections, topology
+from orchestrator.probes import Probe, docker, gpu, host, ibverbs, infiniband, sections, topology
 from orchestrator.probes.sections import Output, Section
 
 _PORTS = r"""
@@ -90,7 +90,7 @@ def questions(folder: str) -> tuple[Section, ...]:
         Section("topology", topology.PROBE.argv, limit_s=20),
         Section("ports", ("sh", "-c", _PORTS)),
         Section("ibstat", infiniband.PROBE.argv),
-        Section("gids", ("sh", "-c", _GIDS, "sh", roce.SCRIPT, roce.ROOT)),
+        Section("gids", ("sh", "-c", _GIDS, "sh", ibverbs.GIDS_SCRIPT, ibverbs.GIDS_ROOT)),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
         Section("sudo", ("sudo", "-n", "docker", "info", "--format", "{{.ServerVersion}}")),
@@ -131,7 +131,7 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
         ports=ports(outputs["ports"].out) or _of_ibstat(outputs["ibstat"]),
-        gids=roce.parse(outputs["gids"].out),
+        gids=ibverbs.parse_gids(outputs["gids"].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
         sudo=denied and outputs["sudo"].exit_code == 0,
@@ -148,10 +148,10 @@ def _of_ibstat(output: Output) -> tuple[Port, ...]:
     if not isinstance(facts, InfinibandFacts):
         return ()
     return tuple(
-        Port(hca.name, port.port, port.state == "Active", port.rate_gbps, _LAYERS[port.link_layer])
+        Port(hca.name, p.port, p.state == "Active", int(p.rate_gbps), _LAYERS[p.link_layer])
         for hca in facts.hcas
-        for port in hca.ports
-        if port.rate_gbps and port.link_layer in _LAYERS
+        for p in hca.ports
+        if p.rate_gbps and p.link_layer in _LAYERS
     )
 
 

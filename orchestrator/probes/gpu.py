@@ -1,8 +1,7 @@
 """Parser of `nvidia-smi -q -x`: the driver of a node and the state of its GPUs."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
@@ -39,13 +38,28 @@ _POWER_LIMITS = (
     "power_readings/current_power_limit",
     "power_readings/power_limit",
 )
-# Old drivers count by severity, later ones by memory, the newest SRAM in two parts.
+# The newest drivers count SRAM in two parts, those before by memory, old ones by severity.
 _ECC_LAYOUTS = (
-    ("double_bit/total",),
-    ("sram_uncorrectable", "dram_uncorrectable"),
     ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable"),
+    ("sram_uncorrectable", "dram_uncorrectable"),
+    ("double_bit/total",),
 )
 _ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
+# "WARNING: infoROM is corrupted at gpu 0000:67:00.0", before or behind the document.
+_WARNING = re.compile(r"^\s*(WARNING: .*\S)", re.MULTILINE)
+WARNED = 14
+# Source: nvidia-smi(1), return value, and nvmlReturn_t, with which it ends.
+EXITS: Mapping[int, str] = {
+    4: "the user may not ask the driver",
+    8: "a power cable of a GPU is not attached",
+    9: "the NVIDIA driver is not loaded",
+    10: "the kernel found an interrupt problem with a GPU",
+    12: "the driver's library libnvidia-ml.so was not found",
+    WARNED: "the infoROM of a GPU is corrupted",
+    15: "the GPU is lost: it fell off the bus or cannot be reached",
+    16: "a GPU must be reset before it can be used",
+    18: "the driver's library and kernel module differ",
+}
 _FIX = "record it with `nvidia-smi -q -x > FILE`"
 
 
@@ -58,23 +72,28 @@ def parse(text: str) -> DriverFacts:
     Source:
         ``nvsmi_device_v4.dtd`` to ``v12.dtd`` as drivers 418 to 58x print them.
     """
-    root = _document(text)
+    root, around = _document(text)
     reader = _Element(root, "driver")
     elements = root.findall("gpu")
     attached = reader.number(_COUNT, "attached_gpus")
     read = [_gpu(index, element) for index, element in enumerate(elements)]
-    gpus = tuple(gpu for gpu, _ in read)
     return DriverFacts(
         driver=reader.text(_VERSION, "driver_version"),
         cuda=reader.text(_VERSION, "cuda_version"),
-        gpus=gpus,
+        gpus=tuple(gpu for gpu, _ in read),
         problems=(
             *reader.problems,
             *_count_problems(attached, len(elements)),
-            *_repeated(gpus),
+            *warnings(around),
             *(problem for _, problems in read for problem in problems),
         ),
     )
+
+
+def warnings(text: str) -> Iterator[Problem]:
+    """Return what nvidia-smi warns of beside its document, of which it may end with 14 or 0."""
+    for warning in _WARNING.finditer(text):
+        yield Problem("GPU-WARNING", warning[1])
 
 
 PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
@@ -91,16 +110,12 @@ class _Element:
     def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
         """What ``needed`` captures from the first of ``paths`` that the driver reports."""
         for path in paths:
-            texts = {
-                (match_element.text or "").strip() for match_element in self.element.findall(path)
-            }
-            reported = texts - _UNREPORTED
-            if not reported:
+            value = (self.element.findtext(path) or "").strip()
+            if value in _UNREPORTED:
                 continue
-            value = reported.pop()
             match = needed.fullmatch(value)
-            if len(texts) > 1 or not match or _FAULT.fullmatch(value):
-                self.keep_problem(f"{path}: cannot read {' and '.join(sorted({value, *texts}))!r}")
+            if not match or _FAULT.fullmatch(value):
+                self.keep_problem(f"{path}: cannot read {value!r}")
                 return None
             return match[1]
         return None
@@ -120,31 +135,28 @@ class _Element:
         self.problems.append(Problem("UNREADABLE", f"{self.where}: {message}"))
 
 
-def _document(text: str) -> ElementTree.Element:
+def _document(text: str) -> tuple[ElementTree.Element, str]:
+    """Return the root, and the text before and behind the document."""
     if f"<{_ROOT}" not in text:
-        raise _not_xml(text)
+        if not text.strip():
+            raise errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
+        begins = text.strip().splitlines()[0][:80]
+        cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {begins!r}"
+        raise errors.LogError(cause, code="NO-XML", fix=_FIX)
     if "<!entity" in text.lower():
         raise errors.LogError(
             "the XML defines entities, which nvidia-smi never does", code="ENTITY", fix=_FIX
         )
-    start = text.find("<?xml")
+    start = max(text.find("<?xml"), 0)
     end = text.rfind(f"</{_ROOT}>")
     last = end + len(f"</{_ROOT}>") if end >= 0 else len(text)
     try:
-        root = ElementTree.fromstring(text[max(start, 0) : last])
+        root = ElementTree.fromstring(text[start:last])
     except (ElementTree.ParseError, UnicodeEncodeError) as err:
         raise errors.LogError(f"not one whole XML document: {err}", code="XML", fix=_FIX) from err
     if root.tag != _ROOT:
         raise errors.LogError(f"the XML holds {root.tag}, not {_ROOT}", code="XML", fix=_FIX)
-    return root
-
-
-def _not_xml(text: str) -> errors.LogError:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
-    cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {lines[0][:80]!r}"
-    return errors.LogError(cause, code="NO-XML", fix=_FIX)
+    return root, f"{text[:start]}\n{text[last:]}"
 
 
 def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
@@ -180,6 +192,8 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         pcie_generation_slot=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_host_link_gen"),
         performance_state=reader.text(_TEXT, "performance_state"),
         virtual=None if mode is None else mode in _VIRTUAL,
+        recovery_action=_recovery_action(reader),
+        fabric=_fabric(element),
     )
     return gpu, reader.problems
 
@@ -189,28 +203,39 @@ def _id(element: ElementTree.Element) -> str | None:
     return name if _BUS_ID.fullmatch(name) else None
 
 
+def _recovery_action(reader: _Element) -> str | None:
+    """Return the word of drivers since 570; those before it say Yes or No of two recoveries."""
+    if action := reader.text(_TEXT, "gpu_recovery_action"):
+        return action
+    if reader.switch("gpu_reset_status/reset_required"):
+        return "Reset"
+    recommended = reader.switch("gpu_reset_status/drain_and_reset_recommended")
+    return "Drain and Reset" if recommended else None
+
+
+def _fabric(element: ElementTree.Element) -> dict[str, str] | None:
+    """Return the words as printed: ``Unknown Error`` is one of a status, and no lost GPU."""
+    paths = ("fabric/state", "fabric/status", "fabric/health/*")
+    said = {
+        part.tag: (part.text or "").strip() for path in paths for part in element.iterfind(path)
+    }
+    return {name: word for name, word in said.items() if word not in _UNREPORTED} or None
+
+
 def _uncorrected(reader: _Element, counter: str) -> int | None:
-    """The total of uncorrected errors, if it is whole and can be had in one way only."""
-    counted = reader.element.findall(f"ecc_errors/{counter}")
-    tags = {part.tag for parts in counted for part in parts}
-    layouts = [
-        layout for layout in _ECC_LAYOUTS if tags.issuperset(p.split("/")[0] for p in layout)
-    ]
-    if not layouts and any("uncorrect" in tag or tag == "double_bit" for tag in tags):
+    """Return the total of uncorrected errors, if all of its parts can be read."""
+    tags = {part.tag for part in reader.element.iterfind(f"ecc_errors/{counter}/*")}
+    for layout in _ECC_LAYOUTS:
+        if tags.issuperset(part.partition("/")[0] for part in layout):
+            counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
+            known = [count for count in counts if count is not None]
+            if 0 < len(known) < len(counts):
+                some = f"only some of {', '.join(layout)} can be read"
+                reader.keep_problem(f"ecc_errors/{counter}: {some}")
+            return sum(known) if len(known) == len(counts) else None
+    if any("uncorrect" in tag or tag == "double_bit" for tag in tags):
         reader.keep_problem(f"ecc_errors/{counter}: cannot add up {', '.join(sorted(tags))}")
-    totals = {_ecc_total(reader, counter, layout) for layout in layouts} - {None}
-    if len(totals) > 1:
-        reader.keep_problem(f"ecc_errors/{counter}: two ways to count that do not agree")
-        return None
-    return totals.pop() if totals else None
-
-
-def _ecc_total(reader: _Element, counter: str, layout: Sequence[str]) -> int | None:
-    counts = [reader.number(_COUNT, f"ecc_errors/{counter}/{part}") for part in layout]
-    reported = [count for count in counts if count is not None]
-    if 0 < len(reported) < len(counts):
-        reader.keep_problem(f"ecc_errors/{counter}: only some of {', '.join(layout)} can be read")
-    return sum(reported) if len(reported) == len(counts) else None
+    return None
 
 
 def _sram_uncorrected(reader: _Element, total: int | None) -> int | None:
@@ -267,9 +292,3 @@ def _count_problems(attached: int | None, shown: int) -> Iterator[Problem]:
         yield Problem("ATTACHED-GPUS", message)
     elif not shown:
         yield Problem("NO-GPU", "the text describes no GPU")
-
-
-def _repeated(gpus: Sequence[GpuFacts]) -> Iterator[Problem]:
-    for uuid, times in Counter(gpu.uuid for gpu in gpus if gpu.uuid).items():
-        if times > 1:
-            yield Problem("REPEATED-GPU", f"{uuid}: {times} GPUs have this uuid")

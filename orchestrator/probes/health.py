@@ -20,7 +20,8 @@ read -r uptime _ </proc/uptime && say uptime "$uptime"
     { log=$(dmesg 2>/dev/null) || log=$([ -z "$1" ] || sudo -n dmesg 2>/dev/null); } &&
     [ -n "$log" ] && {
     say kernel_log
-    printf '%s\n' "$log" | sed -n '/NVRM: Xid /s/^/kernel /p' | tail -n 200
+    printf '%s\n' "$log" | grep -E 'NVRM: (Xid |GPU .*fallen off)|nvidia-nvswitch.*: SXid ' |
+        tail -n 5000 | sed 's/^/kernel /'
     printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'
 }
 for path in /sys/class/infiniband/*; do
@@ -37,9 +38,21 @@ for path in /sys/class/infiniband/*; do
 done
 exit 0
 """
-# Where the kernel says who logged a line, that stands behind the time: [T3356].
-_ENTRY = re.compile(r"\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? (.+)")
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): ([0-9]+)\b.*")
+# Where the kernel says who logged a line, that stands behind the time: [T3356]. With
+# printk.time=0 there is neither.
+_ENTRY = re.compile(r"(?:\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? )?(.+)")
+# "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, ...", where MIG is on with the instance.
+# "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up".
+_XID = re.compile(
+    r"(?:NVRM: Xid|(nvidia-nvswitch[0-9]+: SXid)) \((?:PCI:)?([0-9A-Fa-f:.]+)[^)]*\): ([0-9]+)\b.*"
+)
+# "NVRM: GPU 0000:29:00.0: GPU has fallen off the bus.", beside Xid 79 or in its place.
+_GONE = re.compile(
+    r"NVRM: GPU (?:at )?(?:PCI:)?([0-9A-Fa-f:]+)\S* (?:GPU )?has fallen off the bus.*"
+)
+# Not the name of a program: "name=fatal", "/opt/fatal/train".
+_FATAL = re.compile(r"(?<![\w=/.-])(?<!non )fatal(?![\w/])", re.IGNORECASE)
+_NONFATAL = re.compile(r"\bnon[- ]?fatal\b", re.IGNORECASE)
 # Drivers' words differ: "eth0: link down", "eth0 NIC Link is Down", "mlx5_0: Port: 1 Link DOWN".
 _LINK_DOWN = re.compile(
     r"(?:.*\s)?((?!NIC\b)[a-z][\w.-]*):? (?:NIC |Port: [0-9]+ )?link (?:is )?down", re.IGNORECASE
@@ -92,21 +105,26 @@ def parse(text: str) -> HealthFacts:
     )
 
 
-def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float, str]]:
-    """Age and words of each line of the kernel's log."""
+def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float | None, str]]:
     for entry in (_ENTRY.fullmatch(line.strip()) for line in log):
         if entry:
-            yield uptime_s - float(entry[1]), entry[2]
+            yield uptime_s - float(entry[1]) if entry[1] else None, entry[2]
 
 
 def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
-    found = ((age_s, _XID.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
-    return tuple(Xid(int(xid[2]), xid[1], age_s, xid[0]) for age_s, xid in found if xid)
+    found = []
+    for age_s, words in _entries(log, uptime_s):
+        if xid := _XID.fullmatch(words):
+            fatal = True if _FATAL.search(words) else False if _NONFATAL.search(words) else None
+            found.append(Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal))
+        elif gone := _GONE.fullmatch(words):
+            found.append(Xid(79, gone[1], age_s, words))
+    return tuple(found)
 
 
 def _link_downs(log: Sequence[str], uptime_s: float) -> tuple[LinkDown, ...]:
     found = ((age_s, _LINK_DOWN.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
-    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down)
+    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down and age_s is not None)
 
 
 def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
@@ -123,6 +141,5 @@ def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
 
 
 def _number(text: str) -> float | None:
-    """A number, maybe with GT/s behind it; None for ``Unknown``."""
     found = _NUMBER.fullmatch(text.strip())
     return float(found[1]) if found else None

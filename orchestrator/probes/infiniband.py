@@ -3,8 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 
 from orchestrator import errors
 from orchestrator.model.facts import HcaFacts, InfinibandFacts, PortFacts
@@ -14,41 +13,55 @@ from orchestrator.probes import Probe
 _CA = re.compile(r"CA '([^']+)'")
 _PORT = re.compile(r"Port ([0-9]{1,4}):")
 _PAIR = re.compile(r"([A-Za-z ]+):\s*(.*)")
-_TEXT = re.compile(r".+")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _CA_KEYS: Mapping[str, re.Pattern[str]] = {
-    "CA type": _TEXT,
-    "Firmware version": _TEXT,
+    # Blank for software adapters (rxe, siw): the kernel has no such files for them.
+    "CA type": re.compile(r".*"),
+    "Firmware version": re.compile(r".*"),
     "Node GUID": re.compile(r"0x[0-9a-fA-F]{16}"),
     "Number of ports": _NUMBER,
 }
 _PORT_KEYS: Mapping[str, re.Pattern[str]] = {
-    "State": _TEXT,
-    "Physical state": _TEXT,
-    # ibstat marks the one rate whose signalling differs: "40 (FDR10)".
-    "Rate": re.compile(r"[0-9]{1,9}( \(FDR10\))?"),
+    "State": re.compile(r".+"),
+    "Physical state": re.compile(r".+"),
+    # "100"; "2.5", one lane of SDR; "40 (FDR10)", whose signalling differs.
+    "Rate": re.compile(r"[0-9]{1,9}(\.[0-9])?( \(FDR10\))?"),
     "Base lid": _NUMBER,
     "SM lid": _NUMBER,
     # "IB" is libibumad's word where the kernel has no link_layer file.
     "Link layer": re.compile(r"InfiniBand|Ethernet|IB|Unknown|Unspecified"),
 }
-_KEYS = {**_CA_KEYS, **_PORT_KEYS}
 _FIX = "install the InfiniBand user space (rdma-core or OFED), then record `ibstat > FILE`"
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The lines under the title of a CA or of a port, as far as the next title."""
+    """The values under the title of a CA or of a port, with what is wrong with them."""
 
-    title: str
-    pairs: tuple[tuple[str, str], ...]
+    where: str
+    port: int
+    keys: Mapping[str, re.Pattern[str]]
+    values: dict[str, list[str]] = field(default_factory=dict)
 
+    def text(self, key: str) -> str | None:
+        """Return a value that is there, once, and readable."""
+        return None if self.problem(key) else self.values[key][0] or None
 
-@dataclass(frozen=True, slots=True)
-class _Adapter:
-    name: str
-    own: _Block
-    ports: tuple[_Block, ...]
+    def number(self, key: str) -> int | None:
+        text = self.text(key)
+        return None if text is None else int(text)
+
+    def problem(self, key: str) -> Problem | None:
+        """Return why the value of ``key`` cannot be used."""
+        values = self.values.get(key, [])
+        if not values:
+            return Problem("MISSING", f"{self.where}: {key}: missing")
+        if len(set(values)) > 1:
+            return Problem("UNREADABLE", f"{self.where}: {key}: said twice: {', '.join(values)}")
+        if not self.keys[key].fullmatch(values[0]):
+            cannot = f"{self.where}: {key}: cannot read {values[0][:60]!r}"
+            return Problem("UNREADABLE", cannot)
+        return None
 
 
 def parse(text: str) -> InfinibandFacts:
@@ -62,17 +75,26 @@ def parse(text: str) -> InfinibandFacts:
         Indentation decides nothing, because pastes lose it.
     """
     lines, cut = _whole([line.strip() for line in text.split("\n")])
-    adapters = _adapters(lines)
+    adapters: list[list[_Block]] = []
+    for line in lines:
+        if title := _CA.fullmatch(line):
+            adapters.append([_Block(title[1], 0, _CA_KEYS)])
+        elif adapters and (title := _PORT.fullmatch(line)):
+            where = f"{adapters[-1][0].where} port {title[1]}"
+            adapters[-1].append(_Block(where, int(title[1]), _PORT_KEYS))
+        elif adapters and (pair := _PAIR.fullmatch(line)):
+            adapters[-1][-1].values.setdefault(pair[1], []).append(pair[2])
+        elif _PORT.fullmatch(line) or line.partition(":")[0] in _CA_KEYS:
+            cut = [Problem("UNREADABLE", "values stand before the name of any HCA; not used"), *cut]
     if not adapters:
         raise _nothing(text)
     return InfinibandFacts(
-        hcas=tuple(_hca(adapter) for adapter in adapters),
+        hcas=tuple(_hca(*blocks) for blocks in adapters),
         problems=(
             *(Problem("IBPANIC", line) for line in lines if "ibpanic:" in line),
-            *cut,
-            *_orphans(lines),
-            *_repeated(adapters),
-            *(problem for adapter in adapters for problem in _problems(adapter)),
+            *dict.fromkeys(cut),
+            *(problem for blocks in adapters for problem in _problems(*blocks)),
+            *_repeated([own.where for own, *_ in adapters]),
         ),
     )
 
@@ -81,121 +103,60 @@ PROBE = Probe(name="infiniband", argv=("ibstat",), parse=parse)
 
 
 def _whole(lines: Sequence[str]) -> tuple[Sequence[str], list[Problem]]:
-    """The lines without a last one that the end of the text may have cut.
+    """Return the lines without a last one that the end of the text may have cut.
 
     A cut rate of 100 is a rate of 10. Only a title and a link layer show that they are whole.
     """
     *before, last = lines
     key, _, value = last.partition(":")
-    whole = key == "Link layer" and _PORT_KEYS[key].fullmatch(value.strip())
-    of_ours = last.startswith("CA '") or "CA '".startswith(last)
-    if not last or whole or _CA.fullmatch(last) or not (of_ours or key in _KEYS):
+    is_whole = key == "Link layer" and _PORT_KEYS[key].fullmatch(value.strip())
+    is_of_ours = key in _CA_KEYS or key in _PORT_KEYS or last.startswith("CA '")
+    if not last or is_whole or _CA.fullmatch(last) or not (is_of_ours or "CA '".startswith(last)):
         return lines, []
     return before, [Problem("TRUNCATED", f"the text ends within {last!r}, which is not used")]
 
 
-def _adapters(lines: Sequence[str]) -> list[_Adapter]:
-    marks = [at for at, line in enumerate(lines) if _CA.fullmatch(line) or _PORT.fullmatch(line)]
-    blocks = [_block(lines[at:end]) for at, end in pairwise([*marks, len(lines)])]
-    starts = [at for at, block in enumerate(blocks) if _CA.fullmatch(block.title)]
-    return [
-        _Adapter(blocks[at].title[4:-1], blocks[at], tuple(blocks[at + 1 : end]))
-        for at, end in pairwise([*starts, len(blocks)])
-    ]
-
-
-def _block(lines: Sequence[str]) -> _Block:
-    pairs = filter(None, map(_PAIR.fullmatch, lines[1:]))
-    return _Block(lines[0], tuple((pair[1], pair[2]) for pair in pairs))
-
-
 def _nothing(text: str) -> errors.LogError:
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if not lines:
+    said = text.strip().splitlines()
+    if not said:
         return errors.LogError("the text is empty: ibstat saw no HCA", code="EMPTY", fix=_FIX)
-    failures = [line for line in lines if "ibpanic:" in line or "command not found" in line]
-    first = (failures or lines)[0][:160]
-    code = "NO-IBSTAT" if "command not found" in first else "NO-HCA"
-    cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {first!r}"
-    return errors.LogError(cause, code=code, fix=_FIX)
+    cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {said[-1].strip()[:160]!r}"
+    return errors.LogError(cause, code="NO-HCA", fix=_FIX)
 
 
-def _hca(adapter: _Adapter) -> HcaFacts:
+def _hca(own: _Block, *ports: _Block) -> HcaFacts:
     return HcaFacts(
-        name=adapter.name,
-        type=_text(adapter.own, "CA type"),
-        firmware=_text(adapter.own, "Firmware version"),
-        node_guid=_text(adapter.own, "Node GUID"),
-        ports=tuple(map(_port, adapter.ports)),
+        name=own.where,
+        type=own.text("CA type"),
+        firmware=own.text("Firmware version"),
+        node_guid=own.text("Node GUID"),
+        ports=tuple(map(_port, ports)),
     )
 
 
 def _port(block: _Block) -> PortFacts:
+    rate = (block.text("Rate") or "").partition(" ")[0]
     return PortFacts(
-        port=_number_of(block),
-        state=_text(block, "State"),
-        physical_state=_text(block, "Physical state"),
-        rate_gbps=_number(block, "Rate"),
-        base_lid=_number(block, "Base lid"),
-        sm_lid=_number(block, "SM lid"),
-        link_layer=_text(block, "Link layer"),
+        port=block.port,
+        state=block.text("State"),
+        physical_state=block.text("Physical state"),
+        rate_gbps=float(rate) if "." in rate else int(rate) if rate else None,
+        base_lid=block.number("Base lid"),
+        sm_lid=block.number("SM lid"),
+        link_layer=block.text("Link layer"),
     )
 
 
-def _number_of(port: _Block) -> int:
-    return int(port.title[5:-1])
+def _problems(own: _Block, *ports: _Block) -> Iterator[Problem]:
+    for block in (own, *ports):
+        yield from filter(None, map(block.problem, block.keys))
+    promised = own.number("Number of ports")
+    if promised not in (None, len(ports)):
+        yield Problem("PORT-COUNT", f"{own.where}: {len(ports)} ports shown of {promised}")
+    yield from _repeated([port.where for port in ports])
 
 
-def _text(block: _Block, key: str) -> str | None:
-    return None if _problem(block, key) else dict(block.pairs)[key]
-
-
-def _number(block: _Block, key: str) -> int | None:
-    text = _text(block, key)
-    return None if text is None else int(text.split()[0])
-
-
-def _problem(block: _Block, key: str) -> str:
-    """Why the value of ``key`` cannot be used, or nothing."""
-    values = [value for name, value in block.pairs if name == key]
-    if not values:
-        return "missing"
-    if len(set(values)) > 1:
-        return f"said twice: {', '.join(values)}"
-    readable = _KEYS[key].fullmatch(values[0])
-    return "" if readable else f"cannot read {values[0][:60]!r}"
-
-
-def _problems(adapter: _Adapter) -> Iterator[Problem]:
-    yield from _block_problems(adapter.own, adapter.name, _CA_KEYS)
-    for port in adapter.ports:
-        where = f"{adapter.name} port {_number_of(port)}"
-        yield from _block_problems(port, where, _PORT_KEYS)
-    promised = _number(adapter.own, "Number of ports")
-    numbers = list(map(_number_of, adapter.ports))
-    if promised not in (None, len(numbers)):
-        message = f"{adapter.name}: {len(numbers)} ports shown of {promised}"
-        yield Problem("PORT-COUNT", message)
-    if len(set(numbers)) < len(numbers):
-        yield Problem("REPEATED-PORT", f"{adapter.name}: ports {numbers} repeat a number")
-
-
-def _block_problems(block: _Block, where: str, keys: Mapping[str, object]) -> Iterator[Problem]:
-    for key in keys:
-        problem = _problem(block, key)
-        if problem:
-            code = "MISSING" if problem == "missing" else "UNREADABLE"
-            yield Problem(code, f"{where}: {key}: {problem}")
-
-
-def _repeated(adapters: Sequence[_Adapter]) -> Iterator[Problem]:
-    for name, times in Counter(adapter.name for adapter in adapters).items():
+def _repeated(names: Sequence[str]) -> Iterator[Problem]:
+    for name, times in Counter(names).items():
         if times > 1:
-            yield Problem("REPEATED-HCA", f"{name}: described {times} times")
-
-
-def _orphans(lines: Sequence[str]) -> Iterator[Problem]:
-    first = next(at for at, line in enumerate(lines) if _CA.fullmatch(line))
-    for line in lines[:first]:
-        if _PORT.fullmatch(line) or line.partition(":")[0] in _CA_KEYS:
-            yield Problem("NO-TITLE", f"{line!r} stands before the name of any HCA; not used")
+            yield Problem("UNREADABLE", f"{name}: described {times} times")

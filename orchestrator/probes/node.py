@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -32,8 +32,6 @@ from orchestrator.probes import (
     ibverbs,
     infiniband,
     nvlink,
-    ofed,
-    roce,
     sections,
     topology,
 )
@@ -93,7 +91,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
         selected += ADAPTERS
     ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
     if ethernet:
-        selected.append(Section(GIDS, roce.argv(ethernet)))
+        selected.append(Section(GIDS, ibverbs.gids_argv(ethernet)))
     if node.gpus is not None or node.hcas:
         selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
     if node.has_engine:
@@ -117,15 +115,39 @@ def facts(answer: NodeAnswer) -> NodeFacts:
     )
 
 
-def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
-    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0."""
+def listing(
+    output: Output | None,
+    parse: Callable[[str], Listing],
+    exits: Mapping[int, str] | None = None,
+) -> Listing | Silent | None:
+    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0.
+
+    Args:
+        exits: what the command's statuses mean.
+    """
     fact = sections.read(output, parse)
-    if fact is None or isinstance(fact, Silent) or output is None or output.exit_code == 0:
+    if fact is None or output is None or not output.exit_code:
         return fact
-    message = (
-        f"the command ended with {output.exit_code}: {output.err.strip()[:200] or 'no message'}"
-    )
-    return replace(fact, problems=(*fact.problems, Problem("EXIT-STATUS", message)))
+    name = (exits or {}).get(output.exit_code)
+    ended = f"the command ended with {output.exit_code}" + (f" ({name})" if name else "")
+    if isinstance(fact, Silent):
+        return replace(fact, message=f"{fact.message}; {ended}") if name else fact
+    if name and output.exit_code == gpu.WARNED:
+        return fact
+    problem = Problem("EXIT-STATUS", f"{ended}: {output.err.strip()[:200] or 'no message'}")
+    return replace(fact, problems=(*fact.problems, problem))
+
+
+def _driver(output: Output | None) -> DriverFacts | Silent | None:
+    """Return the driver's facts with all of its warnings, also those on standard error."""
+    fact = listing(output, gpu.parse, gpu.EXITS)
+    if output is None or not isinstance(fact, DriverFacts):
+        return fact
+    problems = dict.fromkeys((*fact.problems, *gpu.warnings(output.err)))
+    if output.exit_code == gpu.WARNED and all(p.code != "GPU-WARNING" for p in problems):
+        said = f"nvidia-smi ended with {gpu.WARNED}: {gpu.EXITS[gpu.WARNED]}"
+        problems[Problem("GPU-WARNING", said)] = None
+    return replace(fact, problems=tuple(problems))
 
 
 def _answer(answers: sections.Answers) -> NodeAnswer:
@@ -140,11 +162,11 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=listing(outputs.get(GPU), gpu.parse),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse),
+        gpu=_driver(outputs.get(GPU)),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
-        ofed=ofed.version(outputs[OFED].out) if OFED in outputs else None,
+        ofed=ibverbs.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
@@ -154,7 +176,7 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
             for name, output in outputs.items()
             if name.startswith(DATA)
         },
-        gids=sections.read(outputs.get(GIDS), roce.parse),
+        gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
     )
 
 

@@ -7,12 +7,18 @@ import pytest
 
 from orchestrator import checks
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, Topology, VerbsFacts
+from orchestrator.model.facts import (
+    DriverFacts,
+    InfinibandFacts,
+    Silent,
+    Topology,
+    VerbsFacts,
+)
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.probes import infiniband
 from tests import SAMPLES
-from tests.checks.facts import WIRES, codes
+from tests.checks.facts import V100, WIRES, codes, driver
 
 SEED = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
 SOME_DOWN = infiniband.parse((SAMPLES / "ibstat/gpud_ibstat.47.0.some.down.0.txt").read_text())
@@ -98,6 +104,64 @@ def test_driver_older_than_the_images_need_is_found(driver: str | None, old: boo
     assert found == (["error GPU-DRIVER-OLD"] if old else [])
 
 
+@pytest.mark.parametrize(
+    ("action", "fix"),
+    [
+        ("Reset", "end the programs on it, then reset it (nvidia-smi --gpu-reset -i 1)"),
+        ("Reboot", "reboot the node"),
+        ("Drain P2P", "end the programs that exchange data with it"),
+        ("Drain and Reset", "end the programs on it, then reset it (nvidia-smi --gpu-reset -i 1)"),
+        ("OS Reboot", "do what the driver asks for, or reboot the node"),
+    ],
+)
+def test_the_driver_s_own_verdict_counts(action: str, fix: str) -> None:
+    """With all counters at 0; a GPU that no case may use keeps nobody off."""
+    facts = driver(
+        V100, replace(V100, recovery_action=action), replace(V100, recovery_action="None")
+    )
+    (found,) = checks.gpus(member(), facts)
+    assert (found.severity, found.code) == ("error", "GPU-RECOVERY")
+    assert found.seen == f"GPU 1: the driver asks for: {action}"
+    assert found.fix == fix
+    assert list(checks.gpus(member(use=[0, 2]), facts)) == []
+
+
+WELL = {"state": "Completed", "status": "Success", "summary": "Healthy", "bandwidth": "Full"} | {
+    "route_unhealthy": "False",
+    "incorrect_configuration": "None",
+    "gfm_state": "Connected",
+}
+
+
+@pytest.mark.parametrize(
+    ("fabric", "seen"),
+    [
+        (WELL, None),
+        ({"status": "Unknown Error"}, None),
+        ({"state": "Completed"}, None),
+        ({"state": "In Progress"}, "state In Progress"),
+        ({"state": "Not Started", "status": "Success"}, "state Not Started"),
+        ({"state": "Completed", "status": "Unknown Error"}, "status Unknown Error"),
+        (WELL | {"summary": "Unhealthy"}, "summary Unhealthy"),
+        (WELL | {"summary": "Limited Capacity"}, "summary Limited Capacity"),
+        (
+            WELL | {"bandwidth": "Degraded", "route_recovery_in_progress": "True"},
+            "bandwidth Degraded, route recovery in progress True",
+        ),
+    ],
+)
+def test_a_fabric_that_is_not_ready_is_an_error(fabric: dict[str, str], seen: str | None) -> None:
+    """Every CUDA program would end with error 802; GPUs of one state are one finding."""
+    found = list(checks.gpus(member(), driver(*[replace(V100, fabric=fabric)] * 8)))
+    if seen is None:
+        assert found == []
+    else:
+        (one,) = found
+        assert (one.severity, one.code) == ("error", "GPU-FABRIC")
+        assert one.seen == f"GPU 0, 1, 2, 3, 4, 5, 6, 7: fabric {seen}"
+        assert "nvidia-fabricmanager" in one.fix
+
+
 def test_adapter_as_declared_is_fit() -> None:
     """The seeds' own adapter, at the rate of EDR; the names of two libraries for one layer."""
     assert list(checks.adapters(member(hca()), SEED)) == []
@@ -133,6 +197,16 @@ def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
     bare = InfinibandFacts((replace(SEED.hcas[0], ports=()),), ())
     (found,) = checks.adapters(member(hca()), bare)
     assert found.seen == "mlx5_0 without a port"
+
+
+def test_a_whole_number_stands_for_the_rate_of_one_lane() -> None:
+    """Inventories have whole numbers: 2 is the 2.5 that software adapters have."""
+    (adapter,) = SEED.hcas
+    slow = replace(adapter, ports=(replace(adapter.ports[0], rate_gbps=2.5),))
+    facts = InfinibandFacts((slow,), ())
+    assert list(checks.adapters(member(hca(rate_gbps=2)), facts)) == []
+    (found,) = checks.adapters(member(hca()), facts)
+    assert (found.code, found.seen) == ("IB-RATE", "mlx5_0/1 runs at 2.5 Gb/s")
 
 
 def test_rate_that_cannot_be_read_is_no_rate() -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from orchestrator.probes import gpu
+from tests import SAMPLES
 from tests.probes.smi import V100, only_gpu
 
 ECC = V100[V100.index("\t\t\t\t<single_bit><device_memory>9") : V100.index("\t\t\t</aggregate>")]
@@ -21,12 +22,6 @@ NEW = ("sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrect
         ({**dict.fromkeys(NEW, "0"), "sram_threshold_exceeded": "No"}, 0, 0, ""),
         ({**dict.fromkeys(NEW, "0"), NEW[0]: "N/A"}, None, None, PARTIAL.format(", ".join(NEW))),
         ({"sram_uncorrectable": "0"}, None, None, "cannot add up sram_uncorrectable"),
-        (
-            {**dict.fromkeys(NEW, "1"), "sram_uncorrectable": "1"},
-            None,
-            None,
-            "two ways to count that do not agree",
-        ),
         ({"sram_correctable": "5"}, None, None, ""),
     ],
 )
@@ -128,3 +123,100 @@ def test_mig_is_that_of_now(word: str, mig: bool | None) -> None:
     )
     one, problems = only_gpu(V100.replace("<uuid>", f"{mode}<uuid>"))
     assert (one.mig, problems) == (mig, [])
+
+
+def with_elements(elements: str) -> str:
+    """The document of a GPU that has these elements too."""
+    return V100.replace("<uuid>", f"{elements}<uuid>")
+
+
+DEPRECATED = "Requested functionality has been deprecated"
+
+
+@pytest.mark.parametrize(
+    ("elements", "action"),
+    [
+        ("", None),
+        ("<gpu_recovery_action>N/A</gpu_recovery_action>", None),
+        ("<gpu_recovery_action>None</gpu_recovery_action>", "None"),
+        ("<gpu_recovery_action>Drain and Reset</gpu_recovery_action>", "Drain and Reset"),
+        ("<reset_required>No</reset_required>", None),
+        ("<reset_required>Yes</reset_required>", "Reset"),
+        (
+            "<reset_required>No</reset_required>"
+            "<drain_and_reset_recommended>Yes</drain_and_reset_recommended>",
+            "Drain and Reset",
+        ),
+        (
+            f"<reset_required>{DEPRECATED}</reset_required>"
+            "<gpu_recovery_action>Reboot</gpu_recovery_action>",
+            "Reboot",
+        ),
+    ],
+)
+def test_the_driver_says_which_recovery_a_gpu_needs(elements: str, action: str | None) -> None:
+    """In one word since driver 570, in two before, and not at all in old ones."""
+    status = elements.partition("<gpu_recovery_action>")[0]
+    text = f"<gpu_reset_status>{status}</gpu_reset_status>{elements[len(status) :]}"
+    one, problems = only_gpu(with_elements(text))
+    assert (one.recovery_action, problems) == (action, [])
+
+
+HEALTH = """<health>
+<summary>{summary}</summary>
+<bandwidth>{bandwidth}</bandwidth>
+<route_recovery_in_progress>False</route_recovery_in_progress>
+<route_unhealthy>N/A</route_unhealthy>
+<incorrect_configuration>None</incorrect_configuration>
+</health>"""
+
+
+@pytest.mark.parametrize(
+    ("words", "fabric"),
+    [
+        ("<state>N/A</state><status>N/A</status>", None),
+        (
+            "<state>Completed</state><status>Success</status><cliqueId>1</cliqueId>",
+            {"state": "Completed", "status": "Success"},
+        ),
+        ("<state>In Progress</state><status>N/A</status>", {"state": "In Progress"}),
+        ("<state>Not Supported</state><status>Unknown Error</status>", {"status": "Unknown Error"}),
+        (
+            "<state>Completed</state><status>Success</status>"
+            + HEALTH.format(summary="Unhealthy", bandwidth="Degraded"),
+            {
+                "state": "Completed",
+                "status": "Success",
+                "summary": "Unhealthy",
+                "bandwidth": "Degraded",
+                "route_recovery_in_progress": "False",
+                "incorrect_configuration": "None",
+            },
+        ),
+    ],
+)
+def test_the_fabric_is_read_in_the_driver_s_words(
+    words: str, fabric: dict[str, str] | None
+) -> None:
+    """The names are those of driver 590; what is not reported is left out."""
+    one, problems = only_gpu(with_elements(f"<fabric>{words}</fabric>"))
+    assert (one.fabric, problems) == (fabric, [])
+
+
+@pytest.mark.parametrize("name", ["telegraf_tesla-t4", "telegraf_a10g", "telegraf_a100-sxm4-v12"])
+def test_drivers_that_know_neither_have_no_problem(name: str) -> None:
+    """Drivers 418 to 525; on the A100 no fabric manager is needed, so its fabric is N/A."""
+    facts = gpu.parse((SAMPLES / f"nvidia-smi/{name}.xml").read_text())
+    assert {(one.recovery_action, one.fabric) for one in facts.gpus} == {(None, None)}
+    assert {problem.code for problem in facts.problems} <= {"ATTACHED-GPUS"}
+
+
+INFOROM = "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
+
+
+@pytest.mark.parametrize("text", [f"{V100}{INFOROM}  \n", f"{INFOROM}\n{V100}"])
+def test_a_warning_beside_the_document_is_told(text: str) -> None:
+    """The driver prints it behind its answer; the values are those of the answer."""
+    one, problems = only_gpu(text)
+    assert one == only_gpu(V100)[0]
+    assert problems == [f"GPU-WARNING {INFOROM}"]

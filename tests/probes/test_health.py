@@ -46,7 +46,7 @@ def test_what_cannot_be_read_is_not_known() -> None:
     )
     assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
     assert (facts.xids, facts.link_downs) == (None, None)
-    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\n")
+    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\nkernel \n")
     assert (facts.xids, facts.link_downs) == ((), ())
 
 
@@ -88,6 +88,29 @@ def test_a_long_log_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     assert len(logged(log, tmp_path).xids or ()) == 1
     without = ("bash", "-c", f"enable -n printf\n{health.SCRIPT}", "sh", "")
     assert logged(log, tmp_path, *without).xids is None
+
+
+def test_errors_of_gpus_and_switches_are_found_in_a_log(tmp_path: Path) -> None:
+    """Of the recorded lines those that tell of an error; the switch says Fatal in three of four."""
+    xids = logged(FOLDER / "gpud_bus_and_switch.txt", tmp_path).xids or ()
+    assert [(xid.number, xid.bus_id, xid.of_switch, xid.fatal) for xid in xids] == [
+        (79, "0000:91:00", False, None),
+        (79, "0000:91:00", False, None),
+        (20034, "0000:06:00.0", True, True),
+        (20034, "0000:05:00.0", True, True),
+        (20034, "0000:07:00.0", True, None),
+        (20034, "0000:05:00.0", True, None),
+        (20034, "0000:07:00.0", True, True),
+    ]
+
+
+def test_a_flood_of_one_error_hides_no_other(tmp_path: Path) -> None:
+    """A program that fails may log a line for each of its threads."""
+    log = tmp_path / "log"
+    fatal = f"[    1.000000] {(FOLDER / 'gpud_xid_149.txt').read_text().strip()}\n"
+    log.write_text(fatal + "[    2.000000] NVRM: Xid (PCI:0000:3b:00): 13, pid=1\n" * 3000)
+    xids = logged(log, tmp_path).xids or ()
+    assert {(xid.number, xid.fatal) for xid in xids} == {(149, True), (13, None)}
 
 
 def test_links_that_went_down_are_read_in_the_words_of_their_drivers(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 import tests
 from orchestrator import errors, words
 from orchestrator.model.facts import VerbsFacts
-from orchestrator.probes import ibverbs, ofed
+from orchestrator.probes import ibverbs
 
 SAMPLES = tests.SAMPLES / "ibverbs"
 NO_DRIVER = (
@@ -58,7 +58,7 @@ def test_text_of_something_else_is_refused(text: str) -> None:
 )
 def test_version_of_ofed_is_the_one_that_it_prints(text: str, expected: str | None) -> None:
     """Two versions are none."""
-    assert ofed.version(text) == expected
+    assert ibverbs.ofed_version(text) == expected
 
 
 def test_versions_of_ofed_are_ordered_by_their_numbers() -> None:

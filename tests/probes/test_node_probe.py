@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors
+from orchestrator import checks, errors
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
     DriverFacts,
@@ -20,6 +20,7 @@ from orchestrator.model.facts import (
     VerbsFacts,
 )
 from orchestrator.model.node import Node
+from orchestrator.model.problem import Problem
 from orchestrator.model.site import GpuSummary, HcaSummary
 from orchestrator.probes import node as node_probe
 from tests import SAMPLES
@@ -158,14 +159,69 @@ def test_whole_answer_of_a_command_that_failed_is_doubted(tools: Path) -> None:
     """Its exit status becomes a problem of the fact, with what it complained of."""
     sample = tools / "samples/ibstat/dlperf_seed_vs002_mt4115.txt"
     tool(tools, "ibstat", f"cat {sample}; echo \"ibpanic: stat of 'mlx5_8' failed\" >&2; exit 255")
-    tool(tools, "nvidia-smi", f"cat {tools}/samples/nvidia-smi/telegraf_tesla-t4.xml; exit 14")
+    tool(tools, "nvidia-smi", f"cat {tools}/samples/nvidia-smi/telegraf_tesla-t4.xml; exit 15")
     answer = ask(member(**EVERYTHING, runtime="process"), tools)
     assert isinstance(answer.infiniband, InfinibandFacts)
     assert isinstance(answer.gpu, DriverFacts)
     (problem,) = answer.infiniband.problems
     assert problem.code == "EXIT-STATUS"
     assert problem.message == "the command ended with 255: ibpanic: stat of 'mlx5_8' failed"
-    assert answer.gpu.problems[-1].message == "the command ended with 14: no message"
+    assert answer.gpu.problems[-1].code == "EXIT-STATUS"
+    assert answer.gpu.problems[-1].message == (
+        "the command ended with 15 (the GPU is lost: it fell off the bus or cannot be reached):"
+        " no message"
+    )
+
+
+INFOROM = "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        (f"echo '{INFOROM}'; exit 14", INFOROM),
+        (f"echo '{INFOROM}'", INFOROM),
+        (f"echo '{INFOROM}' >&2; exit 14", INFOROM),
+        (f"echo '{INFOROM}' >&2", INFOROM),
+        ("exit 14", "nvidia-smi ended with 14: the infoROM of a GPU is corrupted"),
+    ],
+)
+def test_a_warning_of_nvidia_smi_keeps_its_data(tools: Path, ending: str, said: str) -> None:
+    """It is shown wherever it stands, once, and the wiring is compared as ever."""
+    tool(
+        tools,
+        "nvidia-smi",
+        f"case $1 in -q) cat {tools}/samples/nvidia-smi/telegraf_tesla-t4.xml ;;"
+        f" *) cat {tools}/samples/topo/superbench_v100pcie_2gpu.txt ;; esac; {ending}",
+    )
+    answer = ask(member(**EVERYTHING, runtime="process"), tools)
+    assert isinstance(answer.gpu, DriverFacts)
+    assert answer.gpu.gpus[0].model == "Tesla T4"
+    assert answer.gpu.problems == (Problem("GPU-WARNING", said),)
+    assert isinstance(answer.topology, Topology)
+    assert answer.topology.problems == ()
+    (found,) = checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
+    assert (found.severity, found.code, found.seen) == ("warning", "GPU-WARNING", said)
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "words"),
+    [
+        ("exit 15", "GPU-LOST", "the command ended with 15 (the GPU is lost"),
+        ("exit 9", "GPU-NO-DRIVER", "the command ended with 9 (the NVIDIA driver is not loaded)"),
+        ("exit 18", "GPU-DRIVER-MISMATCH", "the command ended with 18 (the driver's library"),
+        ("echo words; exit 16", "GPU-RECOVERY", "words; the command ended with 16 (a GPU"),
+        ("echo words; exit 99", "GPU-QUERY-FAILED", "words"),
+        ("exit 0", "GPU-QUERY-FAILED", "the text is empty"),
+    ],
+)
+def test_an_exit_status_is_told_by_name(tools: Path, does: str, code: str, words: str) -> None:
+    """Also where the program prints nothing."""
+    tool(tools, "nvidia-smi", does)
+    answer = ask(member(**EVERYTHING, runtime="process"), tools)
+    (found,) = checks.gpus(member(gpus={}), answer.gpu)
+    assert found.code == code
+    assert words in found.seen
 
 
 def test_table_with_problems_has_no_digest_to_compare(tools: Path) -> None:

@@ -10,8 +10,8 @@ from orchestrator import checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid, Silent
 from orchestrator.model.node import Node
+from orchestrator.probes import ibverbs
 from orchestrator.probes import node as node_probe
-from orchestrator.probes import roce
 
 # Of a node of eight H100: for each adapter link-local and IPv4, each as RoCE v1 and v2.
 TABLE = Path(__file__).parents[1] / "samples" / "roce" / "show_gids.txt"
@@ -39,9 +39,9 @@ def sysfs(folder: Path) -> Path:
 def read(folder: Path, *hcas: str) -> tuple[Gid, ...]:
     """What the question brings from such a folder."""
     done = subprocess.run(
-        roce.argv(hcas, str(folder)), capture_output=True, text=True, check=True, timeout=60
+        ibverbs.gids_argv(hcas, str(folder)), capture_output=True, text=True, check=True, timeout=60
     )
-    return roce.parse(done.stdout)
+    return ibverbs.parse_gids(done.stdout)
 
 
 def node(roce_said: object = None, layer: str = "Ethernet") -> Node:

@@ -3,17 +3,19 @@
 import pytest
 
 from orchestrator import errors
+from orchestrator.model.problem import Problem
 from orchestrator.probes import topology
 from tests.probes.topo import OLD_TABLE, TABLE, code_of, codes
+
+ODD = "not X for itself and a link for each of 4 devices"
 
 
 @pytest.mark.parametrize(
     ("found", "becomes", "hcas", "code"),
     [
-        ("  NIC1: mlx5_1\n", "", ("mlx5_0", "NIC1"), "NIC-LEGEND"),
-        ("NIC1: mlx5_1\n", "NIC1: mlx5_1\n  NIC1: mlx5_7\n", ("mlx5_0", "NIC1"), "NIC-LEGEND"),
-        ("NIC1: mlx5_1\n", "NIC1: mlx5_1\n  NIC2: mlx5_2\n", ("mlx5_0", "mlx5_1"), "NIC-LEGEND"),
-        ("NIC1: mlx5_1\n", "NIC1: mlx5_", ("mlx5_0", "NIC1"), "NIC-LEGEND"),
+        ("  NIC1: mlx5_1\n", "", ("mlx5_0", "NIC1"), "HCA-NAME"),
+        ("NIC1: mlx5_1\n", "NIC1: mlx5_1\n  NIC1: mlx5_7\n", ("mlx5_0", "NIC1"), "HCA-NAME"),
+        ("NIC1: mlx5_1\n", "NIC1: mlx5_", ("mlx5_0", "NIC1"), "HCA-NAME"),
         ("NIC1: mlx5_1\n", "NIC1: mlx5_ib\n", ("mlx5_0", "mlx5_ib"), "HCA-NAME"),
         ("NIC1: mlx5_1\n", "NIC1: mlx5_0\n", ("?0", "?1"), "HCA-NAME"),
     ],
@@ -28,28 +30,49 @@ def test_a_legend_that_does_not_fit_is_a_problem(
 
 
 @pytest.mark.parametrize(
-    ("found", "becomes", "row", "problems"),
+    ("found", "becomes", "row", "says"),
     [
-        ("GPU1\tNV2\t X \tSYS", "GPU1\tNV2\t X ", "GPU1", ["ROW-LENGTH", "MISSING-ROW"]),
-        ("GPU1\tNV2\t X ", "GPU1\tNV2\tNV2\t X ", "GPU1", ["ROW-LENGTH", "MISSING-ROW"]),
-        ("GPU1\tNV2\t X \tSYS", "GPU1\t X \tNV2\tSYS", "GPU1", ["DIAGONAL", "MISSING-ROW"]),
-        ("GPU1\tNV2\t X \tSYS", "GPU1\tNV2\t X \t X ", "GPU1", ["DIAGONAL", "MISSING-ROW"]),
-        ("mlx5_1\tSYS", "mlx5_9\tSYS", "mlx5_1", ["UNKNOWN-ROW", "MISSING-ROW"]),
-        ("mlx5_1\tSYS", "\tSYS", "mlx5_1", ["UNKNOWN-ROW", "MISSING-ROW"]),
-        ("mlx5_1\tSYS\tPIX\tSYS\t X \t\n", "", "mlx5_1", ["MISSING-ROW"]),
-        ("mlx5_1\tSYS\tPIX\tSYS\t X \t\n", "mlx5_1", "mlx5_1", ["TRUNCATED", "MISSING-ROW"]),
+        ("GPU1\tNV2\t X \tSYS", "GPU1\tNV2\t X ", "GPU1", f"GPU1: {ODD};"),
+        ("GPU1\tNV2\t X ", "GPU1\tNV2\tNV2\t X ", "GPU1", f"GPU1: {ODD}"),
+        ("GPU1\tNV2\t X \tSYS", "GPU1\t X \tNV2\tSYS", "GPU1", f"GPU1: {ODD}"),
+        ("GPU1\tNV2\t X \tSYS", "GPU1\tNV2\t X \t X ", "GPU1", f"GPU1: {ODD}"),
+        ("GPU1\tNV2\t X ", "GPU1\tNV2\tPIX", "GPU1", f"GPU1: {ODD}"),
+        (
+            "GPU1\tNV2\t X \tSYS\tPIX\t8",
+            "GPU1\tNV2\t X \tSYS\tPIX8",
+            "GPU1",
+            f"GPU1: {ODD}, but 'PIX8-15,24-31'",
+        ),
+        (
+            "GPU1\tNV2\t X \tSYS\tPIX",
+            "GPU1\tNV2\t X \tSYSPIX",
+            "GPU1",
+            f"GPU1: {ODD}, but 'SYSPIX'",
+        ),
+        ("mlx5_1\tSYS", "\tSYS", "mlx5_1", "mlx5_1: no row"),
+        ("mlx5_1\tSYS\tPIX\tSYS\t X \t\n", "", "mlx5_1", "mlx5_1: no row"),
+        ("mlx5_1\tSYS\tPIX\tSYS\t X \t\n", "mlx5_1", "mlx5_1", "mlx5_1: no row"),
+        ("PIX\tSYS\t X \t\n", "PI", "mlx5_1", "mlx5_1: the text ends within its row"),
+        ("mlx5_1\tSYS", "mlx5_0\tSYS", "mlx5_1", "mlx5_0: not"),
     ],
 )
-def test_a_row_that_does_not_fit_is_not_used(
-    found: str, becomes: str, row: str, problems: list[str]
-) -> None:
-    """Links of a row that is short, long, shifted, unknown or absent are not given."""
+def test_a_row_that_does_not_fit_is_not_used(found: str, becomes: str, row: str, says: str) -> None:
+    """Links of a row that is short, long, shifted, glued or absent are not given."""
     fact = topology.parse(OLD_TABLE.replace(found, becomes))
     assert list(fact.links) == [
         name for name in ("GPU0", "GPU1", "mlx5_0", "mlx5_1") if name != row
     ]
     assert fact.cpu_affinity["GPU1"] == (None if row == "GPU1" else "8-15,24-31")
-    assert codes(fact) == problems
+    (problem, *_) = fact.problems
+    assert problem.code == ("GLUED" if ", but" in says else "UNREADABLE")
+    assert problem.message.startswith(says)
+
+
+def test_a_row_that_no_column_has_is_told() -> None:
+    """The header was cut, or the name."""
+    fact = topology.parse(OLD_TABLE.replace("mlx5_1\tSYS", "mlx5_9\tSYS"))
+    said = [problem.message for problem in fact.problems]
+    assert said == ["mlx5_1: no row; not used", f"mlx5_9: {ODD}; not used"]
 
 
 def test_a_repeated_row_is_not_used() -> None:
@@ -57,21 +80,14 @@ def test_a_repeated_row_is_not_used() -> None:
     fact = topology.parse(OLD_TABLE + "GPU1\tNV9\t X \tSYS\tPIX\t8-15\n")
     assert "GPU1" not in fact.links
     assert fact.cpu_affinity["GPU1"] is None
-    assert codes(fact) == ["REPEATED-ROW", "MISSING-ROW"]
-
-
-def test_a_row_without_its_x_keeps_its_links() -> None:
-    """With a word for every device nothing has moved, but the row is odd."""
-    fact = topology.parse(OLD_TABLE.replace("GPU1\tNV2\t X ", "GPU1\tNV2\tPIX"))
-    assert fact.links == topology.parse(OLD_TABLE).links
-    assert codes(fact) == ["DIAGONAL"]
+    assert fact.problems == (Problem("UNREADABLE", "GPU1: two rows; not used"),)
 
 
 def test_only_the_first_of_two_tables_is_read() -> None:
     """Outputs of two nodes in one file are not mixed, and the second is mentioned."""
     fact = topology.parse(TABLE + TABLE.replace("NV18", "NV12").replace("mlx5", "mlx4"))
     assert fact.links == topology.parse(TABLE).links
-    assert codes(fact) == ["SECOND-TABLE"]
+    assert codes(fact) == ["UNREADABLE"]
 
 
 def test_an_unknown_affinity_column_is_a_problem() -> None:
@@ -79,7 +95,7 @@ def test_an_unknown_affinity_column_is_a_problem() -> None:
     fact = topology.parse(TABLE.replace("NUMA Affinity", "NUMA Afinity"))
     assert fact.numa_affinity == {}
     assert fact.cpu_affinity == {"GPU0": None, "GPU1": None}
-    assert codes(fact) == ["UNKNOWN-COLUMN", "AFFINITY", "AFFINITY"]
+    assert codes(fact) == ["UNREADABLE", "AFFINITY", "AFFINITY"]
 
 
 ROCM = "\tGPU0\tGPU1\nGPU0\t0\t40\nGPU1\t40\t0\n"
@@ -92,18 +108,15 @@ ROCM = "\tGPU0\tGPU1\nGPU0\t0\t40\nGPU1\t40\t0\n"
         (" \n\t\n", "EMPTY"),
         ("bash: nvidia-smi: command not found\n", "NO-TABLE"),
         ("GPU0 and GPU1 are close\nGPU 0: Tesla V100 (UUID: GPU-1)\n", "NO-TABLE"),
-        (TABLE.replace("NIC0\tNIC1\tCPU", "NIC0NIC1\tCPU"), "GLUED"),
-        (TABLE.replace("GPU0\tGPU1", "GPU0GPU1"), "GLUED"),
-        (TABLE.replace("NIC0\tNIC1\tCPU", "NIC0\tNIC1-\t1\tCPU"), "GLUED"),
-        (TABLE.replace("GPU0\tGPU1", "GPU0\tGPU0"), "GLUED"),
-        (TABLE.replace("NUMA Affinity", "CPU Affinity"), "GLUED"),
-        (TABLE.replace("PIX\tSYS\t0", "PIXSYS\t0"), "GLUED"),
-        (TABLE.replace("NV18\tPIX", "NV18PIX"), "GLUED"),
-        (TABLE.replace("SYS\t0-7", "SYS0-7"), "GLUED"),
-        (TABLE.splitlines()[0] + "\n", "NO-ROWS"),
-        (ROCM, "NO-ROWS"),
-        (ROCM.replace("40", "XGMI"), "NO-ROWS"),
-        (OLD_TABLE.replace("\t X ", "\t"), "NO-ROWS"),
+        (TABLE.replace("NIC0\tNIC1\tCPU", "NIC0NIC1\tCPU"), "UNREADABLE"),
+        (TABLE.replace("GPU0\tGPU1", "GPU0GPU1"), "NO-TABLE"),
+        (TABLE.replace("NIC0\tNIC1\tCPU", "NIC0\tNIC1-\t1\tCPU"), "UNREADABLE"),
+        (TABLE.replace("GPU0\tGPU1", "GPU0\tGPU0"), "UNREADABLE"),
+        (TABLE.replace("NUMA Affinity", "CPU Affinity"), "UNREADABLE"),
+        (TABLE.splitlines()[0] + "\n", "UNREADABLE"),
+        (ROCM, "UNREADABLE"),
+        (ROCM.replace("40", "XGMI"), "UNREADABLE"),
+        (OLD_TABLE.replace("\t X ", "\t"), "UNREADABLE"),
     ],
 )
 def test_a_text_that_cannot_be_trusted_is_refused(text: str, code: str) -> None:
@@ -111,7 +124,8 @@ def test_a_text_that_cannot_be_trusted_is_refused(text: str, code: str) -> None:
     assert code_of(text) == code
 
 
-def test_a_refusal_names_what_stands_there() -> None:
-    """The message shows the words that have run together."""
-    with pytest.raises(errors.LogError, match=r"row GPU0: 'NV18PIX' stands where one link is due"):
-        topology.parse(TABLE.replace("NV18\tPIX", "NV18PIX"))
+def test_a_refusal_counts_rows_and_devices() -> None:
+    """The message shows what does not fit."""
+    said = "none of the 2 rows fits the 2 devices of the header"
+    with pytest.raises(errors.LogError, match=said):
+        topology.parse(ROCM)
