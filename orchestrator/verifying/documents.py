@@ -5,19 +5,20 @@ from math import isclose
 from statistics import median
 
 from orchestrator.verifying.cases import CaseTrial, DerivedCase
-from orchestrator.verifying.differences import items, number, text
+from orchestrator.verifying.differences import at, number
 from orchestrator.verifying.marks import Mark
 from orchestrator.verifying.nodes import NodeSpeeds
 from orchestrator.verifying.trials import global_batch
 
 LEAST_DRIFT = 0.02
-FIT = 1e-6
+FIT = 1e-9
+ENDS = ("low", "high")
 LEARNT_FROM = 3
 """Valid trials of a case from which on its own spread says what a canary may drift."""
 
 
-def of_case(case: DerivedCase) -> dict[str, object]:
-    """What must be said of a case, but for its marks."""
+def of_case(case: DerivedCase, written: object = None) -> dict[str, object]:
+    """Return what must be written of a case, but for its marks."""
     sources = sorted({source for _, _, source in case.energies})
     return {
         "case": _described(case),
@@ -26,7 +27,7 @@ def of_case(case: DerivedCase) -> dict[str, object]:
         "settled": case.settled,
         **case.numbers,
         "speedup": case.speedup,
-        "speedup_interval": case.speedup_interval,
+        "speedup_interval": _as_close(case.speedup_interval, at(written, "speedup_interval")),
         "efficiency": case.efficiency,
         "latency_s": _middle(trial.derived.latency_s for trial in case.valid),
         "memory_mib": max(_known(trial.derived.memory_mib for trial in case.valid), default=None),
@@ -70,15 +71,24 @@ def _own_spread(case: object, cases: Sequence[DerivedCase]) -> float:
     return next(filter(None, spreads), 0.0)
 
 
-def of_nodes(found: NodeSpeeds, written: object) -> list[dict[str, object]]:
-    """What must be said of the speeds of nodes; they end a fit, and may be as close as that."""
-    said = {text(row.get("node")): number(row.get("speed")) or 0 for row in items(written)}
-    rows = []
-    for node, (count, speed) in found.speeds.items():
-        own = said.get(node, 0)
-        shown = own if isclose(own, speed, rel_tol=FIT) else speed
-        rows.append({"node": node, "trials": count, "speed": shown})
-    return rows
+def of_nodes(found: NodeSpeeds) -> list[dict[str, object]]:
+    """Return what must be written of the speeds of nodes."""
+    return [
+        {"node": node, "trials": count, "speed": speed}
+        for node, (count, speed) in found.speeds.items()
+    ]
+
+
+def _as_close(interval: dict[str, object] | None, written: object) -> dict[str, object] | None:
+    """Return the interval with the ends that are written, where these agree to nine digits.
+
+    Student's t is computed in two ways, and the last digits differ.
+    """
+    if interval is None:
+        return None
+    ends = {end: (number(interval[end]) or 0.0, number(at(written, end)) or 0.0) for end in ENDS}
+    close = {end: said for end, (own, said) in ends.items() if isclose(own, said, rel_tol=FIT)}
+    return {**interval, **close}
 
 
 def _described(case: DerivedCase) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from orchestrator.verifying import (
     documents,
@@ -56,9 +57,12 @@ def check(
     for what, why in NOT_DERIVED.items():
         place.findings.leave(what, why)
     derived = _document(record)
-    derived["cases"] = [documents.of_case(case) for case in cases]
+    derived["cases"] = [
+        documents.of_case(case, said)
+        for case, said in zip_longest(cases, items(written.get("cases"))[: len(cases)])
+    ]
     speeds = nodes.compared(cases)
-    derived["node_speeds"] = documents.of_nodes(speeds, written.get("node_speeds"))
+    derived["node_speeds"] = documents.of_nodes(speeds)
     if canary:
         derived["canary"], drifted = documents.of_canary(canary, cases)
         own = at(written, "canary", "marks")
