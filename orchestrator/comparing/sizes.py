@@ -46,4 +46,4 @@ def _widest(freedom: int) -> float:
     Source: Wilson and Hilferty, Proceedings of the National Academy of Sciences 17 (1931), 684-688.
     """
     part = 2 / (9 * freedom)
-    return (1 - part - _SURE * math.sqrt(part)) ** -1.5
+    return math.pow(1 - part - _SURE * math.sqrt(part), -1.5)

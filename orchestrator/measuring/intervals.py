@@ -9,8 +9,8 @@ from orchestrator.model.result import Interval
 
 COVERAGE = 0.95
 COVERAGE_OF_FEW = 0.93
-"""What the same interval covers at least with two or three trials: ``docs/measuring.md``."""
-ENOUGH = 4
+"""What the same interval covers at least with two to four trials: ``docs/measuring.md``."""
+ENOUGH = 5
 
 
 def of_median(values: Sequence[float]) -> Interval | None:

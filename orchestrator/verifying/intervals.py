@@ -7,7 +7,7 @@ from statistics import median
 
 COVERAGE = 0.95
 COVERAGE_OF_FEW = 0.93
-FEW = 3
+FEW = 4
 """Values of one side up to which the interval of a quotient covers less."""
 PIECES = 400
 

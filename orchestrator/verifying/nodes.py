@@ -27,14 +27,14 @@ class NodeSpeeds:
 def compared(cases: Sequence[DerivedCase]) -> NodeSpeeds:
     """Compare nodes that ran the same case alone; without any, those that ran it in pairs."""
     trials = [trial for case in cases for trial in _over_median(case, 1)]
-    pick = median
-    if not trials:
-        trials, pick = _with_partners([it for case in cases for it in _over_median(case, 2)]), max
+    alone = bool(trials)
+    if not alone:
+        trials = _with_partners([it for case in cases for it in _over_median(case, 2)])
     names = sorted({node for nodes, _ in trials for node in nodes})
     if not names:
         return NodeSpeeds({}, [])
     own = {name: [ratio for nodes, ratio in trials if name in nodes] for name in names}
-    raw = {name: pick(own[name]) for name in names}
+    raw = {name: median(own[name]) if alone else max(own[name]) for name in names}
     middle = sorted(raw.values())[len(names) // 2]
     off = median(abs(ratio / min(raw[node] for node in nodes) - 1) for nodes, ratio in trials)
     below = middle * (1 - max(LEAST_GAP, DEVIATIONS * off))

@@ -152,8 +152,9 @@ def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
             for _ in range(draws):
                 interval = intervals.of_median(draw(chance, noise, 0.01, size))
                 assert interval is not None
+                claims = interval.coverage
                 held.append(interval.low <= 1 <= interval.high)
-        yield size, interval.coverage, _share(iter(held))
+        yield size, claims, _share(iter(held))
 
 
 def learn(sweeps: int, chance: random.Random, deviation: float = 0.005) -> float:

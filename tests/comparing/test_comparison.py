@@ -13,6 +13,7 @@ from orchestrator.comparing.document import document
 from orchestrator.comparing.junit import junit
 from orchestrator.comparing.markdown import markdown
 from orchestrator.model.experiment import Method
+from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
 from tests.reported import PUBLISHED
@@ -323,12 +324,14 @@ def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
 
 def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
     """Where a results.json has it of a trial and not of the case; a hostile one is escaped."""
-    mark = {"code": "THROTTLED", "message": "\x1b[2J"}
-    case = {"case": {}, "trials": [{"trial": "t", "state": "valid", "throughput": 1.0}]}
-    told = {**Told({"1x1": TRIALS}).document, "cases": [case]}
-    first = sides.measured(told, "A")
-    case["trials"] = [{"trial": "t", "state": "valid", "throughput": 1.0, "marks": [mark]}]
-    found = compared(first, sides.measured(told, "B"))
+    mark: JSON = {"code": "THROTTLED", "message": "\x1b[2J"}
+
+    def measured(label: str, marks: list[JSON]) -> sides.Side:
+        trial: JSON = {"trial": "t", "state": "valid", "throughput": 1.0, "marks": marks}
+        cases: JSON = [{"case": {}, "trials": [trial]}]
+        return sides.measured({**Told({"1x1": TRIALS}).document, "cases": cases}, label)
+
+    found = compared(measured("A", []), measured("B", [mark]))
     assert table.rows(found)[0][-1] == "B: THROTTLED"
     assert [text for text in table.remarks(found) if "THROTTLED: " in text] == [
         "? ? b?: B: THROTTLED: \\x1b[2J"
