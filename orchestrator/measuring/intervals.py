@@ -8,9 +8,8 @@ from functools import lru_cache
 from orchestrator.model.result import Interval
 
 COVERAGE = 0.95
-COVERAGE_OF_FEW = 0.93
-"""What the same interval covers at least with two to four trials: ``docs/measuring.md``."""
-ENOUGH = 5
+COVERAGE_OF_FEW = {2: 0.88, 3: 0.92, 4: 0.94}
+"""What the same interval covers at least with so few trials on a side: ``docs/measuring.md``."""
 
 
 def of_median(values: Sequence[float]) -> Interval | None:
@@ -57,7 +56,7 @@ def of_quotient(
     medians = math.log(statistics.median(ours) / statistics.median(theirs))
     half = _half_width(above, below, outside)
     low, high = min(means, medians) - half, max(means, medians) + half
-    least = COVERAGE if fewest >= ENOUGH else COVERAGE_OF_FEW
+    least = COVERAGE_OF_FEW.get(fewest, COVERAGE)
     coverage = 1 - outside * (1 - least) / (1 - COVERAGE)
     return Interval(math.exp(low), math.exp(high), coverage)
 

@@ -6,9 +6,8 @@ from math import atan, comb, cos, exp, floor, fsum, log, pi, sqrt, tan
 from statistics import median
 
 COVERAGE = 0.95
-COVERAGE_OF_FEW = 0.93
-FEW = 4
-"""Values of one side up to which the interval of a quotient covers less."""
+COVERED_BY_FEW = (0.88, 0.92, 0.94)
+"""With two, three and four values on a side."""
 PIECES = 400
 
 
@@ -42,7 +41,7 @@ def between(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, object]
     if error:
         freedom = error**2 / (square**2 / (counts[0] - 1) + their_square**2 / (counts[1] - 1))
         width = sqrt(error) * student(floor(freedom + 1e-9))
-    coverage = COVERAGE_OF_FEW if min(counts) <= FEW else COVERAGE
+    coverage = (*COVERED_BY_FEW, COVERAGE)[min(min(counts) - 2, 3)]
     return {"low": exp(centers[0] - width), "high": exp(centers[1] + width), "coverage": coverage}
 
 

@@ -10,7 +10,7 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from orchestrator.comparing import bounds, verdicts
 from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
@@ -74,6 +74,8 @@ class Shares:
         any_different: those with a case that is called different.
         different, same: of all cases.
         passed, failed: comparisons that the gate passes and fails; it cannot tell of the others.
+        plain: comparisons that would fail if the gate took each case's own interval.
+        one_failed, one_plain: cases that fail, and would.
     """
 
     any_different: float
@@ -81,6 +83,9 @@ class Shares:
     same: float
     passed: float
     failed: float
+    one_failed: float
+    plain: float
+    one_plain: float
 
 
 def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUNS) -> Shares:
@@ -107,7 +112,14 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
         same=_share(kind == "same" for kind in kinds),
         passed=_share({one.gate for one in whole} == {"passed"} for whole in found),
         failed=_share("slower" in {one.gate for one in whole} for whole in found),
+        plain=_share(any(map(_is_slower, whole)) for whole in found),
+        one_failed=_share(one.gate == "slower" for whole in found for one in whole),
+        one_plain=_share(_is_slower(one) for whole in found for one in whole),
     )
+
+
+def _is_slower(verdict: Verdict) -> bool:
+    return verdict.interval is not None and verdict.interval.high < -GATE
 
 
 def _share(found: Iterator[bool]) -> float:
@@ -202,25 +214,24 @@ def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> Verdict:
 
 def _verdicts() -> Iterator[str]:
     yield f"All cases slower by a true difference; bound {BOUND:.0%}, gate {GATE:.0%}"
-    yield f"{'':<24}{'different':>20}{'same':>8}{'the gate':>16}"
-    head = ("any case", "a case", "a case", "passes", "fails")
+    yield f"{'':<24}{'different':>23}{'same':>9}{'the gate':>18}{'plain interval: fails':>27}"
+    head = ("any case", "a case", "a case", "passes", "fails", "a case", "any case", "a case")
     yield f"{'noise':<8}{'trials':>6}{'cases':>6}" + "".join(f"{one:>9}" for one in ("true", *head))
     settings = [("normal", size) for size in SIZES] + [(name, 5) for name in NOISES][1:]
     for name, size in settings:
         for count in COUNTS:
             for slower in SLOWER:
                 found = simulate(NOISES[name], size, count, slower)
-                shares = (found.any_different, found.different, found.same)
-                shown = "".join(f"{share:>9.1%}" for share in (*shares, found.passed, found.failed))
+                shown = "".join(f"{share:>9.1%}" for share in astuple(found))
                 yield f"{name:<8}{size:>6}{count:>6}{slower:>9.1%}{shown}"
 
 
 def _wide() -> Iterator[str]:
     yield "The same with spreads three times as wide, 20 cases of 5 trials: the gate"
-    yield f"{'true':>6}{'passes':>9}{'fails':>9}"
+    yield f"{'true':>6}{'passes':>9}{'fails':>9}{'plain':>9}"
     for slower in SLOWER:
         found = simulate(wide, 5, 20, slower)
-        yield f"{slower:>6.1%}{found.passed:>9.1%}{found.failed:>9.1%}"
+        yield f"{slower:>6.1%}{found.passed:>9.1%}{found.failed:>9.1%}{found.plain:>9.1%}"
 
 
 def _quotients() -> Iterator[str]:

@@ -201,7 +201,7 @@ def test_words_for_people() -> None:
     ]
     assert [row[-1] for row in rows] == ["", "", "A: WIDE-SPREAD; B: WIDE-SPREAD", ""]
     assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
-    assert rows[2][5].endswith("(covers 93%)")
+    assert rows[2][5].endswith("(covers 92%)")
     assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
     remarks = list(table.remarks(found))
     assert "only in A: 1x4 amp b256" in remarks

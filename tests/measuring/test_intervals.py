@@ -47,9 +47,9 @@ def test_a_speedups_interval_holds_the_speedup() -> None:
 
 
 def test_few_trials_say_less() -> None:
-    """One has no interval; of two to four the simulation shows 93 %."""
+    """One has no interval; of two to four the simulation shows less."""
     assert intervals.of_quotient(FIVE[:1], ONE) is None
-    for count, coverage in ((2, 0.93), (4, 0.93), (5, 0.95)):
+    for count, coverage in ((2, 0.88), (3, 0.92), (4, 0.94), (5, 0.95)):
         found = intervals.of_quotient(FIVE[:count], ONE)
         assert found is not None
         assert found.coverage == pytest.approx(coverage)
