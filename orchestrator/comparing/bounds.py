@@ -1,5 +1,7 @@
 """The noise bound of a case: given, learnt from earlier sweeps of it, or usual."""
 
+import itertools
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +14,8 @@ USUAL = 0.01
 FLOOR = 0.002  # what rustc-perf takes where it has no history
 SAME = ("image", "tasks")  # of the provenance; drivers and kernels change under way
 ENOUGH = 3  # sweeps: two have one difference, which is chance
+RECENT = 20  # sweeps; older ones say less of today's machines
+QUANTILE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +43,23 @@ class Bound:
 
 
 def learnt(case: SideCase, earlier: Iterable[Side]) -> Bound:
-    """How far apart any two earlier medians of a case were; ``USUAL`` where there are too few.
+    """Return what 95 % of the differences between two earlier medians of a case stay within.
+
+    ``USUAL`` where there are too few medians. Of three medians it is the largest difference; it
+    does not grow with the length of the history.
 
     Args:
-        earlier: sweeps; those count that measured the same case with equal command lines on an
-            equal image and the same nodes, at least twice.
+        earlier: sweeps, the newest first; those count that measured the same case with equal
+            command lines on an equal image and the same nodes, at least twice.
     """
-    medians = [(side.origin, median) for side in earlier for median in _medians(case, side)]
+    found = ((side.origin, median) for side in earlier for median in _medians(case, side))
+    medians = list(itertools.islice(found, RECENT))
     if len(medians) < ENOUGH:
         return Bound(USUAL, "usual")
-    ordered = sorted(median for _, median in medians)
-    apart = ordered[-1] / ordered[0] - 1
-    return Bound(max(apart, FLOOR), "learnt", tuple(sweep for sweep, _ in medians))
+    pairs = itertools.combinations((median for _, median in medians), 2)
+    apart = sorted(max(pair) / min(pair) - 1 for pair in pairs)
+    share = apart[math.ceil(QUANTILE * len(apart)) - 1]
+    return Bound(max(share, FLOOR), "learnt", tuple(sweep for sweep, _ in medians))
 
 
 def _medians(case: SideCase, side: Side) -> Iterable[float]:

@@ -31,6 +31,7 @@ class Comparison:
 
     Args:
         only_first, only_second: cases that the other side has not.
+        recorded_once: facts that one side alone records.
         slower: the gate's limit, such as 0.03; None without a gate.
     """
 
@@ -40,6 +41,7 @@ class Comparison:
     only_first: tuple[SideCase, ...]
     only_second: tuple[SideCase, ...]
     differences: tuple[Difference, ...]
+    recorded_once: tuple[str, ...]
     slower: float | None
 
     @property
@@ -101,6 +103,7 @@ def compared(
         only_first=pairs.only_first,
         only_second=pairs.only_second,
         differences=surroundings.differences(first, second, pairs),
+        recorded_once=surroundings.recorded_once(first, second, pairs),
         slower=slower,
     )
 

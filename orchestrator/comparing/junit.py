@@ -41,7 +41,8 @@ def _test(suite: ElementTree.Element, name: str) -> ElementTree.Element:
 def _told(test: ElementTree.Element, row: ComparedCase) -> None:
     verdict = row.verdict
     text = f"{table.percent(verdict.difference)}, interval {table.interval(verdict) or 'n/a'}"
-    detail = "; ".join(filter(None, (text, table.said(verdict), verdict.reason)))
+    marks = [f"{name}: {seen}" for name, seen in table.marks(row)]
+    detail = "; ".join(filter(None, (text, table.said(verdict), verdict.reason, *marks)))
     if verdict.gate == "slower":
         _add(test, "failure", detail)
     elif verdict.gate == "unknown":

@@ -43,11 +43,6 @@ def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
     return (low, high) if smaller is second else (high, low)
 
 
-def least(size: int, other: int) -> float:
-    """The smallest two-sided p that samples of these sizes can give."""
-    return 2 / math.comb(size + other, size)
-
-
 def _scores(values: Sequence[float]) -> list[int]:
     """The score of each value's rank, in whole steps from that of the lowest rank on."""
     ordered, steps = sorted(values), _steps(len(values))

@@ -1,5 +1,7 @@
 """One side of a comparison, as its results.json has it."""
 
+import hashlib
+import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +21,13 @@ class _Part(BaseModel):
     """A part of results.json, of which only some fields are read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Mark(_Part):
+    """What a reader should know of a number that counts."""
+
+    code: str
+    message: str = ""
 
 
 class PublishedRow(_Part):
@@ -41,6 +50,7 @@ class WrittenTrial(_Part):
     transport: str | None = None
     sha256: str | None = None
     provenance: dict[str, str] = {}
+    marks: tuple[Mark, ...] = ()
 
 
 class SideCase(_Part):
@@ -50,6 +60,14 @@ class SideCase(_Part):
     name: str | None = None
     trials: tuple[WrittenTrial, ...] = ()
     published: tuple[PublishedRow, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def every_mark(self) -> tuple[Mark, ...]:
+        """Its own marks, and those of trials that count where it has no mark of their code."""
+        by_code = {mark.code: mark for trial in self.valid for mark in trial.marks}
+        own = {mark.code for mark in self.marks}
+        return (*self.marks, *(mark for code, mark in by_code.items() if code not in own))
 
     @property
     def size(self) -> tuple[int, int]:
@@ -83,6 +101,10 @@ class SideCase(_Part):
         return next((trial.provenance for trial in self.valid), {})
 
 
+class _Canary(_Part):
+    marks: tuple[Mark, ...] = ()
+
+
 class _Results(_Part):
     version: int
     source: str
@@ -94,6 +116,12 @@ class _Results(_Part):
     image_digest: str = ""
     window: tuple[int, int] | None = None
     rule: str | None = None
+    method: dict[str, object] | None = None
+    gpus: tuple[str, ...] = ()
+    shared_machine: bool = False
+    topologies: dict[str, str] = {}
+    canary: _Canary | None = None
+    marks: tuple[Mark, ...] = ()
     environment: dict[str, dict[str, str]] = {}
     cases: tuple[SideCase, ...]
 
@@ -111,6 +139,7 @@ class Side:
         settings: what holds for all of it, by name: image, its digest, window and so on.
         environment: facts of its nodes, by node name.
         is_published: its cases have one value each, and no trials.
+        marks: of all of it, such as DRIFT.
     """
 
     label: str
@@ -120,6 +149,7 @@ class Side:
     settings: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     is_published: bool = False
+    marks: tuple[Mark, ...] = ()
 
 
 def measured(document: JSON, label: str) -> Side:
@@ -144,9 +174,31 @@ def measured(document: JSON, label: str) -> Side:
         "cluster": results.cluster,
         "rule": results.rule or "",
         "window": "-".join(map(str, results.window or ())),
+        "GPU models": ", ".join(results.gpus),
+        "nodes are one machine": "yes" if results.shared_machine else "no",
+        "topology digest": _digest(results.topologies),
+        **{
+            f"method.{name}": json.dumps(value)
+            for name, value in (results.method or {}).items()
+            if name not in ("window", "rule") and value is not None
+        },
     }
-    cases = tuple(sorted(results.cases, key=lambda case: case.size))
-    return Side(label, results.source, results.unit, cases, settings, results.environment)
+    canary = results.canary.marks if results.canary else ()
+    return Side(
+        label=label,
+        origin=results.source,
+        unit=results.unit,
+        cases=tuple(sorted(results.cases, key=lambda case: case.size)),
+        settings=settings,
+        environment=results.environment,
+        marks=(*results.marks, *canary),
+    )
+
+
+def _digest(topologies: Mapping[str, str]) -> str:
+    """Return the sha256 of the different topologies, whatever their nodes are called."""
+    texts = sorted(set(topologies.values()))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12] if texts else ""
 
 
 def published(of: Side, framework: str, label: str) -> Side:

@@ -1,61 +1,49 @@
-"""How many trials per side would tell whether a case differs."""
+"""About how many more trials would tell whether a case differs."""
 
 import math
 import statistics
 from collections.abc import Sequence
-from statistics import NormalDist
 
-from orchestrator.comparing import rank_test
+from orchestrator.measuring import intervals
 
-MOST = 1000  # what a playbook may ask for
-POWER = 0.8
-
-
-def least_each(level: float) -> int:
-    """The fewest trials per side whose ranks can give a two-sided p of at most this level."""
-    size = 2
-    while rank_test.least(size, size) > level:
-        size += 1
-    return size
+MOST = 100
+"""Further trials of each side; where more would be needed, no number is named."""
+LEVEL = 0.05
+_SURE = 0.6  # standard deviations: three in four of a normal distribution are below
+_WIDENED = 1.12  # intervals are wider than Welch's by so much, as simulated
 
 
-def telling(spread: float | None, distance: float, level: float) -> int | None:
-    """The fewest trials per side that tell a difference of this size four times in five.
+def more(first: Sequence[float], second: Sequence[float], bound: float) -> tuple[int, int] | None:
+    """Return about how many more trials of each side would tell, as a range; None beyond ``MOST``.
 
-    Args:
-        spread: standard deviation of a trial's logarithm; None where it is not known, so that
-            only the test itself sets a limit.
-        distance: what must be told apart, as a logarithm.
-        level: two-sided, corrected for the number of cases.
-
-    Returns:
-        None where even ``MOST`` would not tell.
-
-    Source: Guenther, The American Statistician 35 (1981), 243-244, for the t-test; normal scores
-        need as many where logarithms are normal.
+    With the lower number the interval is as narrow as the distance of the difference from the
+    bound, if both are what these trials show. The higher one holds for a wider spread and a smaller
+    distance too: ``docs/compare.md`` says how often both tell.
     """
-    least = least_each(level)
-    if not spread:
-        return least
-    if distance <= 0:
-        return None
-    normal = NormalDist()
-    claim = normal.inv_cdf(1 - level / 2)
-    reach = (claim + normal.inv_cdf(POWER)) * spread / distance
-    size = math.ceil(2 * reach**2 + claim**2 / 4)
-    return max(size, least) if size <= MOST else None
+    logs = [[math.log(value) for value in values] for values in (first, second)]
+    fewest, freedom = min(map(len, logs)), sum(map(len, logs)) - 2
+    spread = math.sqrt(sum(map(intervals.variance, logs)))
+    apart = abs(math.log(statistics.median(second) / statistics.median(first)))
+    distance = abs(apart - math.log1p(bound))
+    error = _SURE * spread / math.sqrt(fewest)
+    low = _needed(fewest, spread, distance, 0.0)
+    high = _needed(fewest, spread * _widest(freedom), distance - error, _SURE)
+    return None if low is None or high is None else (low, high)
 
 
-def spread(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The standard deviation of logarithms within both samples together; None of single values."""
-    samples = [[math.log(value) for value in values] for values in (first, second)]
-    freedom = sum(len(sample) - 1 for sample in samples)
-    if freedom == 0:
-        return None
-    squares = sum(
-        (value - mean) ** 2
-        for sample in samples
-        for mean in [statistics.fmean(sample)]
-        for value in sample
-    )
-    return math.sqrt(squares / freedom)
+def _needed(size: int, spread: float, distance: float, surely: float) -> int | None:
+    for further in range(1, MOST + 1):
+        count = size + further
+        wide = _WIDENED * intervals.student(LEVEL, 2 * count - 2) + surely
+        if wide * spread / math.sqrt(count) <= distance:
+            return further
+    return None
+
+
+def _widest(freedom: int) -> float:
+    """Return the true spread over the observed one that three in four such samples stay below.
+
+    Source: Wilson and Hilferty, Proceedings of the National Academy of Sciences 17 (1931), 684-688.
+    """
+    part = 2 / (9 * freedom)
+    return math.pow(1 - part - _SURE * math.sqrt(part), -1.5)

@@ -1,14 +1,15 @@
 """A comparison's rows and sentences, as a terminal and Markdown show them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from orchestrator import words
 from orchestrator.comparing.comparison import ComparedCase, Comparison, named
-from orchestrator.comparing.ratios import COVERAGE
-from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.sides import Mark, Side, SideCase
+from orchestrator.comparing.surroundings import codes
 from orchestrator.comparing.verdicts import Verdict
+from orchestrator.measuring.intervals import COVERAGE
 
-HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict")
+HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict", "marks")
 SPARE = ("bound", "trials", "p")
 HIGHER = "higher is better"
 _SAID = {"different": "different", "same": "same within the bound", "unknown": "unknown"}
@@ -31,18 +32,43 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     for name, alone in (("A", comparison.only_first), ("B", comparison.only_second)):
         if alone:
             yield f"only in {name}: {', '.join(named(case, alone) for case in alone)}"
+    yield from _of_cases(comparison)
+    for side, whole in (("A", comparison.first), ("B", comparison.second)):
+        if whole.marks:
+            yield f"all of {side}: {_marks(whole.marks)}"
+    for difference in comparison.differences:
+        where = ", ".join(named(cases[number], cases) for number in difference.cases)
+        there = f" ({where})" if where else ""
+        yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
+    if comparison.recorded_once:
+        yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
+    yield from _sources(comparison)
+    yield from _bounds(comparison)
+
+
+def _of_cases(comparison: Comparison) -> Iterator[str]:
+    """Yield reasons, trials that do not count, and marks, case by case."""
+    cases = [row.pair.first for row in comparison.rows]
     for reason, names in _by_reason(comparison).items():
         yield f"{', '.join(names)}: {reason}"
     for row in comparison.rows:
         lacking = _not_valid("A", row.pair.first), _not_valid("B", row.pair.second)
         for text in filter(None, lacking):
             yield f"{named(row.pair.first, cases)}: {text}"
-    for difference in comparison.differences:
-        where = ", ".join(named(cases[number], cases) for number in difference.cases)
-        there = f" ({where})" if where else ""
-        yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
-    yield from _sources(comparison)
-    yield from _bounds(comparison)
+        for side, seen in marks(row):
+            yield f"{named(row.pair.first, cases)}: {side}: {seen}"
+
+
+def marks(row: ComparedCase) -> Iterator[tuple[str, str]]:
+    """Yield each side that has marks in this case, and these with their messages."""
+    for side, case in (("A", row.pair.first), ("B", row.pair.second)):
+        if case.every_mark:
+            yield side, _marks(case.every_mark)
+
+
+def _marks(found: Sequence[Mark]) -> str:
+    texts = (f"{mark.code}: {mark.message}" if mark.message else mark.code for mark in found)
+    return words.printable("; ".join(texts))
 
 
 def percent(value: float | None, decimals: int = 2) -> str:
@@ -100,8 +126,23 @@ def _sources(comparison: Comparison) -> Iterator[str]:
             on = f" on {row.hardware}" if row.hardware else ""
             name = named(case, side.cases)
             yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
-    if not published and not comparison.differences:
+    if not published and not _differs(comparison):
         yield "nothing that is recorded differs but the trials themselves"
+
+
+def _differs(comparison: Comparison) -> bool:
+    """Return True if the sides differ in more than what their valid trials measured."""
+    return bool(
+        comparison.differences
+        or comparison.recorded_once
+        or comparison.only_first
+        or comparison.only_second
+        or any(_counts(row.pair.first) != _counts(row.pair.second) for row in comparison.rows)
+    )
+
+
+def _counts(case: SideCase) -> tuple[int, int]:
+    return len(case.trials), len(case.valid)
 
 
 def _cells(row: ComparedCase) -> tuple[str, ...]:
@@ -115,6 +156,14 @@ def _cells(row: ComparedCase) -> tuple[str, ...]:
         "" if verdict.p_holm is None else f"{verdict.p_holm:.2g}",
         f"{row.bound.share:.2%}",
         said(verdict),
+        _codes(row),
+    )
+
+
+def _codes(row: ComparedCase) -> str:
+    here, there = codes(row.pair.first.every_mark), codes(row.pair.second.every_mark)
+    return words.printable(
+        "; ".join(f"{side}: {it}" for side, it in (("A", here), ("B", there)) if it)
     )
 
 

@@ -1,17 +1,16 @@
 """Verdicts over all cases of a comparison: different, the same within the bound, or unknown."""
 
-import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator import words
-from orchestrator.comparing import rank_test, ratios, sizes
+from orchestrator.comparing import rank_test, sizes
+from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
 
-LEVEL = 0.05
-DIFFERENT = 0.04
-"""The level of calling a case different: what is left to 5 % is for simulations' own chance."""
+LEVEL = 1 - intervals.COVERAGE
 Kind = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 
@@ -40,181 +39,153 @@ class Verdict:
 
     Args:
         difference: second median / first median - 1; None where a side has no trial.
-        interval: of the difference; None where it would cover nothing.
+        interval: of the difference; None where a side has fewer than two trials.
         p: of the exact rank test, two-sided.
-        p_holm: the same, corrected for the cases that could differ by more than the bound.
-        needs: trials per side that would probably tell; None where no number would, and where
-            nothing is left to tell.
+        p_holm: the same, corrected for all cases that have trials.
+        more: about how many more trials of each side would tell, from and to; None where none of
+            these numbers would, and where nothing is left to tell.
         reason: why it is unknown, or what weakens it, in a sentence; empty otherwise.
         gate: whether it is slower by more than the gate's limit; None without one.
+        gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
     kind: Kind
     difference: float | None
-    interval: Interval | None
-    p: float | None
-    p_holm: float | None
-    needs: int | None
-    reason: str
+    interval: Interval | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    more: tuple[int, int] | None = None
+    reason: str = ""
     gate: Gate | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """The three exact tests of a case; p is 1 where there is nothing to test."""
-
-    differs: float
-    within: float
-    not_slower: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """Of how many cases a claim is made, and the gate's limit."""
-
-    measured: int
-    far: int
-    slower: float | None
-
-    def level(self, case: Samples, difference: float) -> float:
-        """That of the claim that a case's difference suggests, corrected for all that make it."""
-        if abs(difference) > case.bound:
-            return DIFFERENT / max(1, self.far)
-        return LEVEL / max(1, self.measured)
+    gate_interval: Interval | None = None
 
 
 def judged(cases: Sequence[Samples], slower: float | None = None) -> tuple[Verdict, ...]:
-    """The verdicts on the cases, in order.
+    """Return the verdicts on the cases, in order.
 
-    A case is *different* where the rank test finds one distribution improbable and the medians are
-    further apart than the bound, the *same* where it finds a difference of the bound or more
-    improbable in both directions. Each kind of claim is wrong about no case at all in 19 of 20
-    comparisons: its p values are corrected by Holm's method over the cases that have trials. Those
-    whose trials could not be further apart than the bound, however they were dealt out to the two
-    sides, claim no difference, so that none is corrected for them.
+    A case is *different* if the whole interval of its difference is beyond the bound, the *same* if
+    it is within, and else *unknown*.
 
     Args:
-        slower: the gate: a case fails if it is different and slower by more than this; it passes
-            if such a difference is improbable. The one and the other need trials.
-
-    Source: Holm, Scandinavian Journal of Statistics 6 (1979), 65-70; what cannot be claimed does
-        not count: Tarone, Biometrics 46 (1990), 515-522; two one-sided tests at half of the level,
-        as an interval of 95 % has them: Schuirmann, Journal of Pharmacokinetics and
-        Biopharmaceutics 15 (1987), 657-680.
+        slower: the gate. A case passes if its interval has nothing slower by more than this: all
+            cases must pass, so that no number of them makes a wrong pass more probable. It fails if
+            its interval is slower throughout. One such case is enough to fail, so that this
+            interval is corrected for the number of cases, by Bonferroni's method.
     """
-    tested = [_tested(case, slower) for case in cases]
-    measured = [place for place, case in enumerate(cases) if _is_measured(case)]
-    far = [place for place in measured if _could_differ(cases[place])]
-    differs = _holm(far, [test.differs for test in tested])
-    within = _holm(measured, [test.within for test in tested])
-    not_slower = _holm(measured, [test.not_slower for test in tested])
-    limits = _Limits(len(measured), len(far), slower)
-    verdicts = []
-    for place, case in enumerate(cases):
-        corrected = _Tested(differs[place], within[place], not_slower[place])
-        verdicts.append(_verdict(case, tested[place], corrected, limits))
-    return tuple(verdicts)
+    measured = [case for case in cases if _is_measured(case)]
+    p = [rank_test.two_sided(case.first, case.second) for case in measured]
+    tested = iter(zip(p, _holm(p), strict=True))
+    return tuple(
+        _verdict(case, next(tested), slower, len(measured))
+        if _is_measured(case)
+        else _unmeasured(case, slower)
+        for case in cases
+    )
 
 
 def _is_measured(case: Samples) -> bool:
     return bool(case.first and case.second) and not case.published
 
 
-def _could_differ(case: Samples) -> bool:
-    """Whether the same values, dealt out to the sides in another way, could exceed the bound."""
-    values, size, other = sorted((*case.first, *case.second)), len(case.first), len(case.second)
-    up = ratios.difference(values[:size], values[size:])
-    down = ratios.difference(values[other:], values[:other])
-    return up > case.bound or down < -case.bound
+def _holm(values: Sequence[float]) -> list[float]:
+    """Return corrected p values.
 
-
-def _tested(case: Samples, slower: float | None) -> _Tested:
-    if not _is_measured(case):
-        return _Tested(1.0, 1.0, 1.0)
-    low, high = 1 - case.bound, 1 + case.bound
-    within = max(_reached(case, low)[1], _reached(case, high)[0]) if low > 0 else 1.0
-    not_slower = 1.0 if slower is None else _reached(case, 1 - slower)[1]
-    differs = rank_test.two_sided(case.first, case.second)
-    return _Tested(differs, min(1.0, 2 * within), min(1.0, 2 * not_slower))
-
-
-def _reached(case: Samples, factor: float) -> tuple[float, float]:
-    """Both tails, if the second side were the first one times a factor."""
-    return rank_test.tails([value * factor for value in case.first], case.second)
-
-
-def _holm(places: Sequence[int], values: Sequence[float]) -> list[float]:
-    """Corrected p values; what is not among those cases keeps its own and does not count."""
+    Source: Holm, Scandinavian Journal of Statistics 6 (1979), 65-70.
+    """
     corrected, largest = list(values), 0.0
-    ordered = sorted(places, key=lambda place: values[place])
-    for rank, place in enumerate(ordered):
-        largest = max(largest, min(1.0, (len(ordered) - rank) * values[place]))
+    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
         corrected[place] = largest
     return corrected
 
 
-def _verdict(case: Samples, tested: _Tested, corrected: _Tested, limits: _Limits) -> Verdict:
-    slower = limits.slower
-    if not (case.first and case.second):
-        return _unmeasured(None, "no valid trial on one side", slower)
-    difference = ratios.difference(case.first, case.second)
-    if case.published:
-        return _unmeasured(difference, "published: one value, no trials", slower)
-    kind: Kind = "unknown"
-    if corrected.within <= LEVEL:
-        kind = "same"
-    elif corrected.differs <= DIFFERENT and abs(difference) > case.bound:
-        kind = "different"
-    level = limits.level(case, difference)
-    needs = _needs(case, difference, level) if kind == "unknown" else None
-    reason = _reason(case, needs, level) if kind == "unknown" else ""
-    if case.shared:
-        same = f"{words.count(case.shared, 'trial')} on both sides"
-        reason = f"{same} tell nothing of two runs: compare with another sweep"
+def _difference(case: Samples) -> float:
+    return statistics.median(case.second) / statistics.median(case.first) - 1
+
+
+def _unmeasured(case: Samples, slower: float | None) -> Verdict:
+    has_both = case.first and case.second
     return Verdict(
-        kind=kind,
-        difference=difference,
-        interval=ratios.interval(case.first, case.second),
-        p=tested.differs,
-        p_holm=corrected.differs,
-        needs=needs,
-        reason=reason,
-        gate=None if slower is None else _gate(case, kind, difference, (corrected, slower)),
+        kind="unknown",
+        difference=_difference(case) if has_both else None,
+        reason="published: one value, no trials" if has_both else "no valid trial on one side",
+        gate=None if slower is None else "unknown",
     )
 
 
-def _unmeasured(difference: float | None, reason: str, slower: float | None) -> Verdict:
-    gate: Gate | None = None if slower is None else "unknown"
-    return Verdict("unknown", difference, None, None, None, None, reason, gate)
+def _verdict(
+    case: Samples, tested: tuple[float, float], slower: float | None, cases: int
+) -> Verdict:
+    interval = _interval(case, LEVEL)
+    kind = _kind(interval, case.bound)
+    gate_interval = None if slower is None else _interval(case, LEVEL / cases)
+    gate = None if slower is None else _gate(case, interval, gate_interval, slower)
+    more = None
+    if interval is not None and kind == "unknown":
+        more = sizes.more(case.first, case.second, case.bound)
+    return Verdict(
+        kind=kind,
+        difference=_difference(case),
+        interval=interval,
+        p=tested[0],
+        p_holm=tested[1],
+        more=more,
+        reason=_reason(case, kind, interval, more)
+        or _unsure(gate, interval, gate_interval, slower),
+        gate=gate,
+        gate_interval=gate_interval,
+    )
 
 
-def _gate(case: Samples, kind: Kind, difference: float, tested: tuple[_Tested, float]) -> Gate:
-    corrected, slower = tested
-    if case.shared:
+def _interval(case: Samples, outside: float) -> Interval | None:
+    found = intervals.of_quotient(case.second, case.first, outside)
+    return found and Interval(found.low - 1, found.high - 1, found.coverage)
+
+
+def _kind(interval: Interval | None, bound: float) -> Kind:
+    if interval is None:
         return "unknown"
-    if kind == "different" and difference < -slower:
+    if interval.low > bound or interval.high < -bound:
+        return "different"
+    return "same" if -bound <= interval.low and interval.high <= bound else "unknown"
+
+
+def _gate(
+    case: Samples, interval: Interval | None, corrected: Interval | None, slower: float
+) -> Gate:
+    if case.shared or interval is None or corrected is None:
+        return "unknown"
+    if corrected.high < -slower:
         return "slower"
-    return "passed" if corrected.not_slower <= LEVEL else "unknown"
+    return "passed" if interval.low >= -slower else "unknown"
 
 
-def _needs(case: Samples, difference: float, level: float) -> int | None:
-    """Trials per side: to see the difference, or that it is no larger than the bound."""
-    apart = abs(math.log1p(difference))
-    bound = math.log1p(case.bound)
-    distance = apart if abs(difference) > case.bound else bound - apart
-    size = sizes.telling(sizes.spread(case.first, case.second), distance, level)
-    now = min(len(case.first), len(case.second))
-    return size if size is None else max(size, now + 1)
+def _unsure(
+    gate: Gate | None, interval: Interval | None, corrected: Interval | None, slower: float | None
+) -> str:
+    """Return why the gate does not fail a case whose own interval is beyond its limit."""
+    if gate != "unknown" or not (interval and corrected and slower) or interval.high >= -slower:
+        return ""
+    return (
+        f"slower by more than {slower:.2%} by its own interval, but not by the wider one"
+        f" ({corrected.low:+.2%} to {corrected.high:+.2%}) that is needed for so many cases"
+    )
 
 
-def _reason(case: Samples, needs: int | None, level: float) -> str:
-    first, second = len(case.first), len(case.second)
-    if rank_test.least(first, second) > level:
-        few = f"{first} and {second} trials are too few for any claim"
-        least = f"needed {sizes.least_each(level)} of each"
-        if needs is None:
-            return f"{few}: {least}; 1000 that scatter like these would not tell"
-        return f"{few}: {least}; {needs} of each would probably tell"
-    if needs is None:
-        return "as far apart as the bound, or spread too wide: 1000 trials of each would not tell"
-    return f"{needs} trials of each would probably tell"
+def _reason(
+    case: Samples, kind: Kind, interval: Interval | None, more: tuple[int, int] | None
+) -> str:
+    if case.shared:
+        same = f"{words.count(case.shared, 'trial')} on both sides"
+        return f"{same} tell nothing of two runs: compare with another sweep"
+    if interval is None:
+        return "one trial of a side has no spread: needed at least two of each, better five"
+    if kind != "unknown":
+        return ""
+    if more is None:
+        return (
+            "as far apart as the bound, or spread too wide:"
+            f" {sizes.MOST} more trials of each would probably not tell"
+        )
+    low, high = more
+    return f"about {low} to {words.count(high, 'more trial')} of each would probably tell"

@@ -1,21 +1,19 @@
-"""Intervals: of a median, by order statistics; of a quotient of two medians, by the bootstrap."""
+"""Intervals: of a median, by order statistics; of a quotient of two medians, by Welch's method."""
 
-import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from functools import lru_cache
 
 from orchestrator.model.result import Interval
 
 COVERAGE = 0.95
-ENOUGH = 5
-"""Trials of each case from which on the bootstrap covers what it says: ``docs/measuring.md``."""
-MOST = 50
-"""Trials of a case up to which all resamples are counted: the work grows with the square."""
+COVERAGE_OF_FEW = {2: 0.88, 3: 0.92, 4: 0.94}
+"""What the same interval covers at least with so few trials on a side: ``docs/measuring.md``."""
 
 
-def of_median(values: Sequence[float], least: float = COVERAGE) -> Interval | None:
-    """The narrowest symmetric order-statistic interval that covers the median so surely.
+def of_median(values: Sequence[float]) -> Interval | None:
+    """Return the narrowest symmetric order-statistic interval that covers the median with 95 %.
 
     With fewer than 6 values none does with 95 %, and [min, max] is given with what it covers:
     93.75 % of 5 values, 75 % of 3, nothing of one. Source: the sign test; the k-th smallest of n
@@ -30,68 +28,77 @@ def of_median(values: Sequence[float], least: float = COVERAGE) -> Interval | No
         ways = ways * (n - k + 1) // k
         below += ways
         covered = 1 - 2 * below / 2**n
-        if covered < least:
+        if covered < COVERAGE:
             break
         best, coverage = k, covered
     return Interval(ordered[best], ordered[n - 1 - best], coverage)
 
 
-def of_quotient(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """The interval of a quotient of medians; None where one has a single value.
+def of_quotient(
+    ours: Sequence[float], theirs: Sequence[float], outside: float = 1 - COVERAGE
+) -> Interval | None:
+    """Return the interval of a quotient of medians; None where one has a single value.
 
-    The bootstrap where both have ``ENOUGH`` values: of fewer it covers less than it says.
+    It is Welch's interval of the difference of mean logarithms, which holds for unequal spreads and
+    for few values. It is moved apart by as much as the medians differ otherwise than the means, so
+    that it holds also where the values of one side are skewed.
+
+    Args:
+        outside: the probability that the quotient lies outside.
+
+    Source: Welch, Biometrika 34 (1947), 28-35; simulated by tests/benchmarks/comparisons.py.
     """
-    if all(ENOUGH <= len(values) <= MOST for values in (ours, theirs)):
-        return resampled(ours, theirs)
-    return of_both(ours, theirs)
-
-
-def of_both(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """From the ends of the intervals of both medians, which together cover with their product.
-
-    Each covers with the root of 95 % where there are values enough.
-    """
-    above, below = (of_median(values, COVERAGE**0.5) for values in (ours, theirs))
-    if above is None or below is None:
+    fewest = min(len(ours), len(theirs))
+    if fewest < 2:
         return None
-    coverage = above.coverage * below.coverage
-    return Interval(above.low / below.high, above.high / below.low, coverage)
+    above, below = ([math.log(value) for value in values] for values in (ours, theirs))
+    means = statistics.fmean(above) - statistics.fmean(below)
+    medians = math.log(statistics.median(ours) / statistics.median(theirs))
+    half = _half_width(above, below, outside)
+    low, high = min(means, medians) - half, max(means, medians) + half
+    least = COVERAGE_OF_FEW.get(fewest, COVERAGE)
+    coverage = 1 - outside * (1 - least) / (1 - COVERAGE)
+    return Interval(math.exp(low), math.exp(high), coverage)
 
 
-def resampled(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
-    """The middle 95 % of the quotients of medians of resampled values.
+def _half_width(above: Sequence[float], below: Sequence[float], outside: float) -> float:
+    mine, other = (variance(values) / len(values) for values in (above, below))
+    if not mine + other:
+        return 0.0
+    shares = mine**2 / (len(above) - 1) + other**2 / (len(below) - 1)
+    freedom = math.floor((mine + other) ** 2 / shares + 1e-9)
+    return student(outside, freedom) * math.sqrt(mine + other)
 
-    All resamples are counted, none is drawn: the same values have the same interval always.
 
-    Source: Efron, Annals of Statistics 7 (1979), 1-26: section 3 counts the resampled median.
+def variance(values: Sequence[float]) -> float:
+    """Return that of at least two values; in floats, of which a comparison needs thousands."""
+    mean = statistics.fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+@lru_cache(maxsize=1024)
+def student(outside: float, freedom: int) -> float:
+    """Return the value that Student's t exceeds, in either direction, with this probability."""
+    low, high = 0.0, math.pi / 2
+    while (middle := (low + high) / 2) not in (low, high):
+        if _within(middle, freedom) < 1 - outside:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """Return the probability that |t| is at most sqrt(freedom) * tan(angle).
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
     """
-    quotients = sorted(
-        (above / below, ways * other_ways)
-        for above, ways in zip(sorted(ours), _ways(len(ours)), strict=True)
-        for below, other_ways in zip(sorted(theirs), _ways(len(theirs)), strict=True)
-    )
-    beyond = sum(ways for _, ways in quotients) // 40  # 2.5 %
-    return Interval(_reached(quotients, beyond), _reached(quotients[::-1], beyond), COVERAGE)
-
-
-def _reached(quotients: Sequence[tuple[float, int]], beyond: int) -> float:
-    """The first quotient with which more than so many ways lie behind."""
-    counted = itertools.accumulate(ways for _, ways in quotients)
-    return next(one for (one, _), ways in zip(quotients, counted, strict=True) if ways > beyond)
-
-
-@lru_cache
-def _ways(count: int) -> tuple[int, ...]:
-    """In how many resamples each of so many values, in order, is the median.
-
-    Of an even number one value less is drawn, so that the median is one of them.
-    """
-    drawn = count - 1 + count % 2
-    at_most = [
-        sum(
-            math.comb(drawn, low) * place**low * (count - place) ** (drawn - low)
-            for low in range(drawn // 2 + 1, drawn + 1)
-        )
-        for place in range(count + 1)
-    ]
-    return tuple(more - less for less, more in itertools.pairwise(at_most))
+    cosine, odd = math.cos(angle), freedom % 2
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for power in range(2 + odd, freedom - 1, 2):
+        term *= cosine**2 * (power - 1) / power
+        total += term
+    if odd:
+        return 2 / math.pi * (angle + math.sin(angle) * total)
+    return math.sin(angle) * total

@@ -59,11 +59,9 @@ def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
 
 def _trend(values: Sequence[float]) -> Iterable[Problem]:
     """The mark of trials that rise or fall one after another."""
-    if (seen := series.trend(values)) is not None:
-        way = "rises" if seen.change > 0 else "falls"
-        times = words.count(len(values), "trial")
-        text = f"it {way} by {abs(seen.change):.1%} over {times}, p = {seen.p:.2g}"
-        yield Problem("TREND", text)
+    if (change := series.trend(values)) is not None:
+        way = "rises" if change > 0 else "falls"
+        yield Problem("TREND", f"it {way} by {abs(change):.1%} over {len(values)} trials")
 
 
 def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:

@@ -98,11 +98,16 @@ def width(statistics: Statistics) -> float | None:
 
 
 def words_of(statistics: Statistics) -> str:
-    """How narrow a settled case's interval is, and with which probability it holds the median."""
-    interval, share = statistics.interval, width(statistics)
-    held = "" if interval is None else f", {interval.coverage:.1%} sure"
-    times = words.count(statistics.n, "trial")
-    return f"settled after {times}: its interval is {share or 0:.2%} of the median wide{held}"
+    """Return how narrow a settled case's interval is, and what such intervals cover.
+
+    That holds on average over all cases: of those that settle early more lie beside the median.
+    """
+    covered = statistics.interval.coverage if statistics.interval else 0.0
+    return (
+        f"settled after {words.count(statistics.n, 'trial')}: its interval is"
+        f" {width(statistics) or 0:.2%} of the median wide; on average over all cases {covered:.1%}"
+        " of such intervals hold the median"
+    )
 
 
 def marked(result: Result, method: Method) -> Result:

@@ -1,146 +1,290 @@
-"""How often `compare` is wrong, and what it finds, at the spreads of DLPerf's own trials.
+"""How often `compare` and its gate are right, and what the intervals of quotients cover.
 
-``python -m tests.benchmarks.comparisons`` prints both; the same numbers whenever it runs.
+    python -m tests.benchmarks.comparisons
+
+By simulation, with fixed seeds: it prints the same numbers whenever it runs, in about two minutes.
+The spreads of cases are those of DLPerf's own trials (tests/seeds.py), from 0.3 to 1.9 %.
 """
 
 import math
 import random
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 
-from orchestrator.comparing import sizes, verdicts
+from orchestrator.comparing import bounds, verdicts
+from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
 from orchestrator.comparing.verdicts import Samples, Verdict
+from orchestrator.measuring import intervals
+from orchestrator.model.result import Interval
 from tests.seeds import RN50_AMP
 
-PAIRS = 200
-EQUAL = {"normal": 1000, "skewed": 1000, "resampled": 200}  # ties are counted one by one
-SIZES = (5, 7, 10)
-SLOWER = 0.97
-BOUND = 0.01
-NORMAL = statistics.NormalDist()
-Noise = Callable[[random.Random, tuple[float, ...]], float]
+RUNS = 200
+DRAWS = 1000
+BOUND, GATE = 0.01, 0.03
+SIZES = (3, 5, 7)
+COUNTS = (1, 5, 20)
+SLOWER = (0.0, 0.01, 0.02, 0.025, 0.03, 0.05)
+DEVIATIONS = tuple(statistics.stdev(map(math.log, trials)) for trials in RN50_AMP.values())
+SPREADS = {"equal": (0.01, 0.01), "1 to 3": (0.003, 0.01), "1 to 9": (0.002, 0.0185)}
+Noise = Callable[[random.Random], float]
 
 
-def normal(chance: random.Random, trials: tuple[float, ...]) -> float:
-    """A trial whose logarithm is normal, with the standard deviation of the case's own."""
-    middle, deviation = _logarithms(trials)
-    return math.exp(chance.gauss(middle, deviation))
+def normal(chance: random.Random) -> float:
+    """A normal deviate."""
+    return chance.gauss(0, 1)
 
 
-def skewed(chance: random.Random, trials: tuple[float, ...]) -> float:
-    """The same, but one trial in ten is slow by up to 5 % more, as 1x1's second is."""
-    slow = chance.uniform(0, 0.05) if chance.random() < 0.1 else 0.0
-    return normal(chance, trials) * (1 - slow)
+def heavy(chance: random.Random) -> float:
+    """Student's t with 3 degrees of freedom."""
+    return chance.gauss(0, 1) / math.sqrt(sum(chance.gauss(0, 1) ** 2 for _ in range(3)) / 3)
 
 
-def resampled(chance: random.Random, trials: tuple[float, ...]) -> float:
-    """One of the case's own five trials: ties everywhere."""
-    return chance.choice(trials)
+def skewed(chance: random.Random) -> float:
+    """An exponential tail on the slow side, with a median of 0."""
+    return math.log(2) - chance.expovariate(1)
 
 
-NOISES: dict[str, Noise] = {"normal": normal, "skewed": skewed, "resampled": resampled}
+def outlier(chance: random.Random) -> float:
+    """Normal, but one trial in ten is slow by ten standard deviations; with a median of 0."""
+    value = chance.gauss(0, 1) + 0.1397  # the median of what is drawn here is 0
+    return value - 10 if chance.random() < 0.1 else value
 
 
-def simulated(
-    noise: Noise, size: int, factors: Mapping[str, float], bound: float, pairs: int = PAIRS
-) -> Iterator[tuple[Verdict, ...]]:
-    """The verdicts on pairs of sweeps of all five cases.
+def wide(chance: random.Random) -> float:
+    """Normal, with three times the spread."""
+    return 3 * normal(chance)
+
+
+NOISES: dict[str, Noise] = {"normal": normal, "t3": heavy, "skewed": skewed, "outlier": outlier}
+
+
+def draw(
+    chance: random.Random, noise: Noise, deviation: float, size: int, factor: float = 1.0
+) -> tuple[float, ...]:
+    """Trials around ``factor``, whose logarithms have the noise times the deviation."""
+    return tuple(factor * math.exp(deviation * noise(chance)) for _ in range(size))
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Of simulated comparisons, by what was found.
 
     Args:
-        factors: by which a case is faster in the second sweep; others are equal.
+        any_different: those with a case that is called different.
+        different, same: of all cases.
+        passed, failed: comparisons that the gate passes and fails; it cannot tell of the others.
+        plain: comparisons that would fail if the gate took each case's own interval.
+        one_failed, one_plain: cases that fail, and would.
     """
-    chance = random.Random(f"{noise.__name__} {size} {[*factors.values()]}")
-    for _ in range(pairs):
+
+    any_different: float
+    different: float
+    same: float
+    passed: float
+    failed: float
+    one_failed: float
+    plain: float
+    one_plain: float
+
+
+def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUNS) -> Shares:
+    """Compare pairs of sweeps of ``count`` cases, all slower by a true difference in the second.
+
+    Args:
+        size: trials of each case in each sweep.
+    """
+    chance = random.Random(f"{noise.__name__} {size} {count} {slower}")
+    found = []
+    for _ in range(runs):
         cases = []
-        for case, trials in RN50_AMP.items():
-            first = tuple(noise(chance, trials) for _ in range(size))
-            factor = factors.get(case, 1.0)
-            second = tuple(noise(chance, trials) * factor for _ in range(size))
-            cases.append(Samples(first, second, bound))
-        yield verdicts.judged(cases, 1 - SLOWER)
+        for number in range(count):
+            place = number if count > 1 else chance.randrange(len(DEVIATIONS))
+            deviation = DEVIATIONS[place % len(DEVIATIONS)]
+            first = draw(chance, noise, deviation, size)
+            second = draw(chance, noise, deviation, size, 1 - slower)
+            cases.append(Samples(first, second, BOUND))
+        found.append(verdicts.judged(cases, GATE))
+    kinds = [verdict.kind for whole in found for verdict in whole]
+    return Shares(
+        any_different=_share("different" in {one.kind for one in whole} for whole in found),
+        different=_share(kind == "different" for kind in kinds),
+        same=_share(kind == "same" for kind in kinds),
+        passed=_share({one.gate for one in whole} == {"passed"} for whole in found),
+        failed=_share("slower" in {one.gate for one in whole} for whole in found),
+        plain=_share(any(map(_is_slower, whole)) for whole in found),
+        one_failed=_share(one.gate == "slower" for whole in found for one in whole),
+        one_plain=_share(_is_slower(one) for whole in found for one in whole),
+    )
 
 
-def false_alarms(noise: Noise, size: int, bound: float, pairs: int) -> int:
-    """Of pairs of equal sweeps, how many have any case called different."""
-    found = simulated(noise, size, {}, bound, pairs)
-    return sum(any(verdict.kind == "different" for verdict in whole) for whole in found)
+def _is_slower(verdict: Verdict) -> bool:
+    return verdict.interval is not None and verdict.interval.high < -GATE
 
 
-def found(
-    noise: Noise, size: int, pairs: int = PAIRS, slower: Iterable[str] = RN50_AMP
-) -> dict[str, tuple[int, int, int]]:
-    """By case: pairs in which it is called different, the same, unknown.
-
-    Args:
-        slower: the cases that are 3 % slower in the second sweep.
-    """
-    whole = list(simulated(noise, size, dict.fromkeys(slower, SLOWER), BOUND, pairs))
-    kinds = ("different", "same", "unknown")
-    return {
-        case: (counts[0], counts[1], counts[2])
-        for number, case in enumerate(RN50_AMP)
-        for counts in [[sum(v[number].kind == kind for v in whole) for kind in kinds]]
-    }
+def _share(found: Iterator[bool]) -> float:
+    return statistics.fmean(found)
 
 
-def wrong_passes(noise: Noise, size: int, pairs: int = PAIRS) -> int:
-    """Of pairs whose second sweep is just slower than 3 %, how many pass a gate of 3 % anywhere."""
-    whole = simulated(noise, size, dict.fromkeys(RN50_AMP, SLOWER - 1e-6), BOUND, pairs)
-    return sum(any(verdict.gate == "passed" for verdict in judged) for judged in whole)
-
-
-@cache
-def _logarithms(trials: tuple[float, ...]) -> tuple[float, float]:
-    """Mean and standard deviation."""
-    values = [math.log(value) for value in trials]
-    return statistics.fmean(values), statistics.stdev(values)
-
-
-def _alarms() -> Iterator[str]:
-    yield f"False alarms: equal sweeps of {len(RN50_AMP)} cases, any of them called different"
-    yield f"{'noise':<11}{'trials':>7}{'pairs':>7}{'no bound':>10}{'bound 1 %':>11}"
+def cover(
+    rule: Callable[[Sequence[float], Sequence[float]], Interval | None],
+    sizes: tuple[int, int],
+    *,
+    draws: int = DRAWS,
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """By noise and spreads: what an interval of a quotient of 1 claims on average, and covers."""
+    found = {}
     for name, noise in NOISES.items():
-        for size in SIZES:
-            pairs = EQUAL[name]
-            alone, bounded = (
-                false_alarms(noise, size, bound, pairs) / pairs for bound in (0.0, BOUND)
-            )
-            yield f"{name:<11}{size:>7}{pairs:>7}{alone:>10.1%}{bounded:>11.1%}"
+        for spreads, (mine, theirs) in SPREADS.items():
+            chance = random.Random(f"{name} {spreads} {sizes}")
+            given = []
+            for _ in range(draws):
+                ours = draw(chance, noise, mine, sizes[0])
+                given.append(rule(ours, draw(chance, noise, theirs, sizes[1])))
+            known = [interval for interval in given if interval is not None]
+            held = [interval.low <= 1 <= interval.high for interval in known]
+            claims = statistics.fmean(interval.coverage for interval in known)
+            found[name, spreads] = claims, _share(iter(held))
+    return found
 
 
-def ideal(trials: tuple[float, ...], size: int) -> float:
-    """How often the best test of a case finds it 3 % slower: a normal one that is told the spread.
+def of_comparison(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """The interval that `compare` prints, as one of the quotient."""
+    (verdict,) = verdicts.judged([Samples(tuple(theirs), tuple(ours), BOUND)])
+    found = verdict.interval
+    return found and Interval(1 + found.low, 1 + found.high, found.coverage)
 
-    No test can do better at its level of 5 %: others have to learn the spread from the trials.
+
+def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
+    """For 3 to 9 trials: what the interval of a median claims, and covers over all noises."""
+    for size in range(3, 10):
+        held = []
+        for name, noise in NOISES.items():
+            chance = random.Random(f"{name} {size}")
+            for _ in range(draws):
+                interval = intervals.of_median(draw(chance, noise, 0.01, size))
+                assert interval is not None
+                claims = interval.coverage
+                held.append(interval.low <= 1 <= interval.high)
+        yield size, claims, _share(iter(held))
+
+
+def learn(sweeps: int, chance: random.Random, deviation: float = 0.005) -> float:
+    """The bound that so many earlier sweeps teach, whose medians scatter by ``deviation``."""
+    history = [_sweep(math.exp(chance.gauss(0, deviation)), number) for number in range(sweeps)]
+    return bounds.learnt(history[0].cases[0], history).share
+
+
+def _sweep(median: float, number: int) -> Side:
+    trials = tuple(
+        WrittenTrial(trial=str(repeat), state="valid", throughput=median, nodes=("n1",))
+        for repeat in range(2)
+    )
+    return Side("", str(number), "", (SideCase(case={}, trials=trials),))
+
+
+def tell(
+    size: int, deviation: float, slower: float, *, runs: int = RUNS
+) -> tuple[float, float, float]:
+    """Of cases that are unknown after ``size`` trials: how many name a number of further ones,
+    and how many of these are told with the lowest and with the highest of the named numbers.
     """
-    shift = -math.log(SLOWER) / (_logarithms(trials)[1] * math.sqrt(2 / size))
-    quantile = NORMAL.inv_cdf(1 - 0.05 / 2)
-    return NORMAL.cdf(shift - quantile) + NORMAL.cdf(-shift - quantile)
+    chance = random.Random(f"{size} {deviation} {slower}")
+    unknown = named = 0
+    told = [0, 0]
+    for _ in range(runs):
+        first = draw(chance, normal, deviation, size)
+        second = draw(chance, normal, deviation, size, 1 - slower)
+        verdict = _judge(first, second)
+        unknown += verdict.kind == "unknown"
+        if verdict.more is None:
+            continue
+        named += 1
+        for place, more in enumerate(verdict.more):
+            further = draw(chance, normal, deviation, more)
+            others = draw(chance, normal, deviation, more, 1 - slower)
+            told[place] += _judge(first + further, second + others).kind != "unknown"
+    return named / max(unknown, 1), told[0] / max(named, 1), told[1] / max(named, 1)
 
 
-def _detection() -> Iterator[str]:
-    count = len(RN50_AMP)
-    yield f"A case 3 % slower, of {count} compared together, bound 1 %: how often it is found"
-    yield f"{'':<14}{'all are slower':^30}{'it alone':>12}{'best':>9}{'foreseen':>11}"
-    heads = "".join(f"{f'{size} trials':>10}" for size in SIZES)
-    yield f"{'case':<6}{'spread':>8}{heads}{'7 trials':>12}{'7':>9}{'for 80 %':>11}"
-    by_size = {size: found(normal, size) for size in SIZES}
-    for case, trials in RN50_AMP.items():
-        spread = (max(trials) - min(trials)) / statistics.median(trials)
-        shares = "".join(f"{by_size[size][case][0] / PAIRS:>10.1%}" for size in SIZES)
-        alone = found(normal, 7, slower=[case])[case][0] / PAIRS
-        foreseen = sizes.telling(_logarithms(trials)[1], -math.log(SLOWER), verdicts.DIFFERENT)
-        best = f"{ideal(trials, 7):>9.1%}{f'{foreseen} trials':>11}"
-        yield f"{case:<6}{spread:>8.1%}{shares}{alone:>12.1%}{best}"
+def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> Verdict:
+    (verdict,) = verdicts.judged([Samples(first, second, BOUND)])
+    return verdict
 
 
-def _gates() -> Iterator[str]:
-    yield f"Wrong passes of --fail-if-slower 3% in {PAIRS} pairs that are slower by just that"
-    for size in SIZES:
-        yield f"{size:>2} trials: {wrong_passes(normal, size) / PAIRS:.1%}"
+def _verdicts() -> Iterator[str]:
+    yield f"All cases slower by a true difference; bound {BOUND:.0%}, gate {GATE:.0%}"
+    yield f"{'':<24}{'different':>23}{'same':>9}{'the gate':>18}{'plain interval: fails':>27}"
+    head = ("any case", "a case", "a case", "passes", "fails", "a case", "any case", "a case")
+    yield f"{'noise':<8}{'trials':>6}{'cases':>6}" + "".join(f"{one:>9}" for one in ("true", *head))
+    settings = [("normal", size) for size in SIZES] + [(name, 5) for name in NOISES][1:]
+    for name, size in settings:
+        for count in COUNTS:
+            for slower in SLOWER:
+                found = simulate(NOISES[name], size, count, slower)
+                shown = "".join(f"{share:>9.1%}" for share in astuple(found))
+                yield f"{name:<8}{size:>6}{count:>6}{slower:>9.1%}{shown}"
+
+
+def _wide() -> Iterator[str]:
+    yield "The same with spreads three times as wide, 20 cases of 5 trials: the gate"
+    yield f"{'true':>6}{'passes':>9}{'fails':>9}{'plain':>9}"
+    for slower in SLOWER:
+        found = simulate(wide, 5, 20, slower)
+        yield f"{slower:>6.1%}{found.passed:>9.1%}{found.failed:>9.1%}{found.plain:>9.1%}"
+
+
+def _quotients() -> Iterator[str]:
+    sizes = [(size, size) for size in range(3, 10)] + [(3, 9), (9, 3), (5, 9), (9, 5), (30, 30)]
+    for title, rule in (("compare", of_comparison), ("speedup", intervals.of_quotient)):
+        yield f"What an interval of a quotient covers: {title}"
+        head = ("claims", *NOISES, "least", "where")
+        yield f"{'trials':<8}" + "".join(f"{one:>9}" for one in head)
+        for pair in sizes[:-1] if title == "compare" else sizes:
+            found = cover(rule, pair)
+            by_noise = {
+                name: min(held for (noise, _), (_, held) in found.items() if noise == name)
+                for name in NOISES
+            }
+            worst = min(found, key=lambda one: found[one][1])
+            claims = statistics.fmean(claim for claim, _ in found.values())
+            shares = (claims, *by_noise.values(), found[worst][1])
+            shown = "".join(f"{share:>9.1%}" for share in shares)
+            yield f"{f'{pair[0]}, {pair[1]}':<8}{shown}   {worst[0]}, spreads {worst[1]}"
+        yield ""
+
+
+def _medians() -> Iterator[str]:
+    yield f"What the interval of a median covers\n{'trials':<8}{'claims':>9}{'covers':>9}"
+    for size, claims, held in of_medians():
+        yield f"{size:<8}{claims:>9.1%}{held:>9.1%}"
+
+
+def _bounds() -> Iterator[str]:
+    yield "The bound that earlier sweeps teach whose medians scatter by 0.5 %, and how often two"
+    yield f"equal sweeps are further apart\n{'sweeps':<8}{'bound':>9}{'apart':>9}"
+    for sweeps in (3, 5, 10, 20, 50, 100):
+        chance = random.Random(sweeps)
+        found = [learn(sweeps, chance) for _ in range(RUNS)]
+        apart = [chance.gauss(0, 0.005 * math.sqrt(2)) for _ in found]
+        share = _share(abs(it) > bound for it, bound in zip(apart, found, strict=True))
+        yield f"{sweeps:<8}{statistics.fmean(found):>9.2%}{share:>9.1%}"
+
+
+def _more() -> Iterator[str]:
+    yield "Of unknown cases: how many name a number of further trials, and of these how many are"
+    yield "told by the lowest and by the highest of it"
+    yield f"{'trials':<8}{'spread':>8}{'true':>7}{'named':>9}{'lowest':>9}{'highest':>9}"
+    for size in (3, 5):
+        for deviation in (0.005, 0.01, 0.0185):
+            for slower in (0.0, 0.03, 0.05):
+                named, low, high = tell(size, deviation, slower)
+                shares = f"{named:>9.1%}{low:>9.1%}{high:>9.1%}"
+                yield f"{size:<8}{deviation:>8.2%}{slower:>7.1%}{shares}"
 
 
 if __name__ == "__main__":
-    for part in (_alarms, _detection, _gates):
-        print("\n".join(part()), end="\n\n")
+    for part in (_verdicts, _wide, _quotients, _medians, _bounds, _more):
+        for line in part():
+            print(line, flush=True)
+        print()

@@ -1,4 +1,4 @@
-"""What ``until_interval`` saves, what speedups' intervals cover, what is marked by chance.
+"""What ``until_interval`` saves, and what is marked by chance.
 
     python -m tests.benchmarks.repeats
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev, stdev
 
-from orchestrator.measuring import intervals, medians, series, settling
+from orchestrator.measuring import medians, series, settling
 from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import Interval, Statistics
 from tests import ROOT
@@ -29,7 +29,6 @@ ADAPTIVE = tuple(
     for least, most in ((3, 9), (3, 20), (5, 9), (6, 9), (6, 20))
 )
 Rule = Callable[[Sequence[float]], Statistics]
-Quotients = Callable[[Sequence[float], Sequence[float]], Interval | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,37 +161,6 @@ def print_repeats(scatter: Shape) -> None:
         print(f"{one.line(name)}   as sure and as narrow: {equal(plain, one)}")
 
 
-def print_speedups(scatter: Shape) -> None:
-    """What two intervals of a speedup of 1 cover, on average and in the worst case."""
-    print(f"\n{'speedup: trials':<22}{'bootstrap':>9}{'worst':>9}{'width':>9}", end="")
-    print(f"{'of both medians, says':>24}{'covers':>9}{'worst':>9}{'width':>9}")
-    for count in (3, 4, 5, 6, 7, 8, 9, 15):
-        by_bootstrap = of_speedups(intervals.resampled, scatter, count)
-        of_both = of_speedups(intervals.of_both, scatter, count)
-        says = of_both[0][0].coverage
-        print(f"{count:<22}{columns(by_bootstrap)}{says:>24.1%}{columns(of_both)}", flush=True)
-
-
-def of_speedups(
-    rule: Quotients, scatter: Shape, count: int, runs: int = RUNS
-) -> list[list[Interval]]:
-    """The intervals that a rule gives, by case; every rule sees the same draws."""
-    chance = random.Random(f"speedups {count}")
-    found = []
-    for deviation in scatter.deviations:
-        draws = [[scatter.draws(deviation, chance, count) for _ in range(2)] for _ in range(runs)]
-        given = [rule(ours, theirs) for ours, theirs in draws]
-        found.append([interval for interval in given if interval is not None])
-    return found
-
-
-def columns(cases: Sequence[Sequence[Interval]]) -> str:
-    """Coverage on average and in the worst case, and width."""
-    shares = [fmean(holds(interval, 1.0) for interval in case) for case in cases]
-    width = fmean(interval.high - interval.low for case in cases for interval in case)
-    return f"{fmean(shares):>9.1%}{min(shares):>9.1%}{width:>9.2%}"
-
-
 def print_marks() -> None:
     """How many cases are marked by chance, whose trials are independent and normal."""
     print(f"\n{'by chance: trials':<22}{'TREND':>9}{'OUTLIER':>9}")
@@ -210,7 +178,6 @@ def main() -> None:
     shown = ", ".join(f"{deviation:.2%}" for deviation in scatter.deviations)
     print(f"standard deviations: {shown}; {RUNS} runs of each case\n")
     print_repeats(scatter)
-    print_speedups(scatter)
     print_marks()
 
 

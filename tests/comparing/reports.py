@@ -7,6 +7,7 @@ from orchestrator import report
 from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side
 from orchestrator.model.facts import JSON
+from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Evidence, Result
 from tests.reported import results, sweep
@@ -26,6 +27,7 @@ class Told:
     nodes: tuple[str, ...] = ("vs001", "vs002")
     params: tuple[tuple[str, str], ...] = ()
     published: tuple[PublishedResult, ...] = ()
+    marks: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     report: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -46,7 +48,7 @@ class Told:
             )
             for trial in one.trials
         )
-        return replace(one, trials=trials)
+        return replace(one, trials=trials, marks=self.marks.get(one.case.placement, one.marks))
 
 
 def side(values: Mapping[str, Sequence[float | None]], label: str = "A", **more: object) -> Side:

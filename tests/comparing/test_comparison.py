@@ -12,6 +12,9 @@ from orchestrator.comparing.comparison import Comparison
 from orchestrator.comparing.document import document
 from orchestrator.comparing.junit import junit
 from orchestrator.comparing.markdown import markdown
+from orchestrator.model.experiment import Method
+from orchestrator.model.facts import JSON
+from orchestrator.model.problem import Problem
 from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
 from tests.reported import PUBLISHED
 
@@ -177,7 +180,8 @@ def test_json_has_everything() -> None:
     assert slow["difference"] == pytest.approx(-0.05)
     assert slow["interval"]["low"] < -0.05 < slow["interval"]["high"]
     assert slow["bound"] == {"share": 0.01, "how": "given", "sweeps": []}
-    assert wide["needs_trials"] > 3
+    assert (wide["needs_trials"], wide["more_trials"]) == (None, None)
+    assert wide["gate_interval"]["low"] < wide["interval"]["low"] < wide["interval"]["high"]
     assert (failed["difference"], failed["first"]["median"]) == (None, None)
     assert failed["first"]["not_valid"] == ["4n8g-r50_b256_amp_1"]
     assert (told["first"]["image_digest"], told["first"]["origin"]) == ("sha256:5e", "sweep-A")
@@ -192,11 +196,12 @@ def test_words_for_people() -> None:
     assert [row[0] for row in rows] == [
         f"{place} amp b256" for place in ("1x1", "1x8", "2x8", "4x8")
     ]
-    assert [row[-1] for row in rows] == [
+    assert [row[-2] for row in rows] == [
         *("different: slower", "same within the bound", "unknown", "unknown"),
     ]
+    assert [row[-1] for row in rows] == ["", "", "A: WIDE-SPREAD; B: WIDE-SPREAD", ""]
     assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
-    assert rows[2][5].endswith("(covers 90%)")
+    assert rows[2][5].endswith("(covers 92%)")
     assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
     remarks = list(table.remarks(found))
     assert "only in A: 1x4 amp b256" in remarks
@@ -206,7 +211,7 @@ def test_words_for_people() -> None:
     assert remarks[-1] == "bound 1.00% (given)"
     assert table.sides(found) == ("A: A (sweep-A)", "B: B (sweep-B)")
     faster = compared(side({"1x1": SLOWER}), side({"1x1": TRIALS}, label="B"))
-    assert table.rows(faster)[0][-1] == "different: faster"
+    assert table.rows(faster)[0][-2] == "different: faster"
 
 
 def test_bounds_of_several_kinds_name_their_cases() -> None:
@@ -247,6 +252,133 @@ def test_junit_without_a_gate_fails_nothing() -> None:
     )
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "0", "errors": "0", "skipped": "2"}
+
+
+MARKED = (
+    Problem("THROTTLED", "in 2 trials"),
+    Problem("ALIEN-PROCESS", "in 1 trial"),
+    Problem("TREND", "it falls by 2.0% over 7 trials"),
+)
+
+
+def marked(which: str) -> Comparison:
+    """Two sweeps of equal numbers, of which A, B, or both have marks: of cases and of the whole."""
+    drift = Problem("DRIFT", "4.1% between 100.00 at the start, 104.10 at the end")
+    first, second = (
+        side(
+            {"1x1": TRIALS, "2x8": TRIALS},
+            label=label,
+            marks={"2x8": MARKED} if label in which else {},
+            report={"marks": (drift,)} if label in which else {},
+        )
+        for label in ("A", "B")
+    )
+    return compared(first, second, 0.03)
+
+
+@pytest.mark.parametrize("which", ["A", "B"])
+def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> None:
+    """In the table, in remarks, and as a recorded difference: numbers alone would hide them."""
+    found = marked(which)
+    codes = "ALIEN-PROCESS, THROTTLED, TREND"
+    assert [row[-2:] for row in table.rows(found)] == [
+        *(("same within the bound", ""), ("same within the bound", f"{which}: {codes}")),
+    ]
+    remarks = list(table.remarks(found))
+    details = "; ".join(f"{mark.code}: {mark.message}" for mark in MARKED)
+    assert f"2x8 amp b256: {which}: {details}" in remarks
+    assert any(text.startswith(f"all of {which}: DRIFT: 4.1%") for text in remarks)
+    pair = (codes, "(none)") if which == "A" else ("(none)", codes)
+    assert f"differs: marks: {pair[0]} -> {pair[1]} (2x8 amp b256)" in remarks
+    whole = ("DRIFT", "(none)") if which == "A" else ("(none)", "DRIFT")
+    assert f"differs: marks of the whole: {whole[0]} -> {whole[1]}" in remarks
+    assert not [text for text in remarks if text.startswith("nothing")]
+
+
+def test_marks_stand_in_every_form() -> None:
+    """JSON with their messages, a column of Markdown, and the text of a test of JUnit."""
+    found = marked("B")
+    told = json.loads(json.dumps(document(found)))
+    assert [mark["code"] for mark in told["second"]["marks"]] == ["DRIFT"]
+    (_, wide) = told["cases"]
+    assert wide["first"]["marks"] == []
+    assert wide["second"]["marks"][0] == {"code": "THROTTLED", "message": "in 2 trials"}
+    assert {item["what"] for item in told["differences"]} == {"marks", "marks of the whole"}
+    text = markdown(found)
+    assert "| verdict | marks |" in text
+    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, TREND |" in text
+    assert "all of B: DRIFT: 4.1%" in text
+    suite = ElementTree.fromstring(junit(found))
+    assert "B: THROTTLED: in 2 trials; ALIEN-PROCESS" in str(suite.findall("testcase")[1][0].text)
+    assert "all of B: DRIFT" in str(suite.findtext("system-out"))
+
+
+def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
+    """What both have is said of both; a table without any has no column in Markdown."""
+    found = marked("AB")
+    assert table.rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, TREND") == 2
+    assert found.differences == ()
+    assert "nothing that is recorded differs but the trials themselves" in table.remarks(found)
+    assert "| marks |" not in markdown(marked(""))
+
+
+def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
+    """Where a results.json has it of a trial and not of the case; a hostile one is escaped."""
+    mark: JSON = {"code": "THROTTLED", "message": "\x1b[2J"}
+
+    def measured(label: str, marks: list[JSON]) -> sides.Side:
+        trial: JSON = {"trial": "t", "state": "valid", "throughput": 1.0, "marks": marks}
+        cases: JSON = [{"case": {}, "trials": [trial]}]
+        return sides.measured({**Told({"1x1": TRIALS}).document, "cases": cases}, label)
+
+    found = compared(measured("A", []), measured("B", [mark]))
+    assert table.rows(found)[0][-1] == "B: THROTTLED"
+    assert [text for text in table.remarks(found) if "THROTTLED: " in text] == [
+        "? ? b?: B: THROTTLED: \\x1b[2J"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "words"),
+    [
+        ({"1x1": TRIALS}, {}, "only in A: 2x8 amp b256"),
+        ({"1x1": TRIALS, "2x8": (*TRIALS, None)}, {}, "1 of 8 trials of B not valid"),
+        ({"1x1": TRIALS, "2x8": TRIALS[:6]}, {}, ""),
+        ({"1x1": TRIALS, "2x8": TRIALS}, {"provenance": {"image": "sha256:1"}}, "driver"),
+        ({"1x1": TRIALS, "2x8": TRIALS}, {"report": {"gpus": ("T4",)}}, "differs: GPU models"),
+        (
+            {"1x1": TRIALS, "2x8": TRIALS},
+            {"report": {"topologies": {"vs001": "X"}}},
+            "differs: topology digest",
+        ),
+        (
+            {"1x1": TRIALS, "2x8": TRIALS},
+            {"report": {"shared_machine": True}},
+            "differs: nodes are one machine: no -> yes",
+        ),
+        (
+            {"1x1": TRIALS, "2x8": TRIALS},
+            {"report": {"method": Method(repeats=7, iterations=99, window=(20, 60))}},
+            "differs: method.iterations",
+        ),
+    ],
+)
+def test_nothing_differs_is_said_only_where_it_is_true(
+    values: dict[str, tuple[float | None, ...]], more: dict[str, object], words: str
+) -> None:
+    """Cases, numbers of trials, facts of one side alone, and everything else that is recorded."""
+    report = {
+        "gpus": ("V100",),
+        "topologies": {"vs001": "GPU0"},
+        "method": Method(repeats=7, iterations=151, window=(20, 60)),
+        **(more.pop("report", {}) or {}),  # type: ignore[dict-item] # it is a mapping
+    }
+    own = {"gpus": ("V100",), "topologies": {"vs001": "GPU0"}, "method": report["method"]}
+    own["method"] = Method(repeats=7, iterations=151, window=(20, 60))
+    first = side({"1x1": TRIALS, "2x8": TRIALS}, report=own)
+    remarks = list(table.remarks(compared(first, side(values, label="B", report=report, **more))))
+    assert not [text for text in remarks if text.startswith("nothing")]
+    assert any(words in text for text in remarks)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Collection
-from dataclasses import replace
 
 import pytest
 
@@ -43,9 +42,13 @@ def drawn(
 
 @pytest.mark.parametrize("slow", [("n3",), ("n1", "n4"), ("n2", "n3")])
 def test_slow_nodes_are_named_in_nearly_all_draws(slow: tuple[str, ...]) -> None:
-    """One or two of four that are 5 % slower, at a spread of 0.5 %; by how much, to 1.5 %."""
+    """One or two of four that are 5 % slower, at a spread of 0.5 %; by how much, to 1.5 %.
+
+    Two of four need as many trials on each node: the median of a case lies between them.
+    """
     dice = random.Random(f"{slow}")
-    found = [drawn(dice, slow) for _ in range(DRAWS)]
+    repeats = 7 if len(slow) == 1 else 8
+    found = [drawn(dice, slow, repeats=repeats) for _ in range(DRAWS)]
     named = [speeds for speeds in found if speeds.slow == slow]
     assert len(named) >= 0.99 * DRAWS
     lacks = [float(by) for found in named for by in re.findall(r"([\d.]+)%", told(found))]
@@ -73,7 +76,7 @@ def test_a_difference_below_one_percent_names_nobody() -> None:
     trials = [trial(node, rate) for node, rate in zip(NODES, rates, strict=True)] * 3
     found = node_speeds.speeds([result(1, *trials)])
     assert [speed.trials for speed in found.nodes] == [3, 3, 3, 3]
-    assert found.nodes[2].speed == pytest.approx(99.5 / 99.75, abs=1e-4)
+    assert found.nodes[2].speed == pytest.approx(0.995)
     assert (found.slow, node_speeds.marks(found)) == ((), ())
 
 
@@ -97,28 +100,28 @@ def test_many_slow_nodes_are_folded(last: float, by: str) -> None:
     assert told(found) == f"n[6-9] are {by} slower than the 5 other nodes"
 
 
-def test_one_fast_node_makes_the_others_slow() -> None:
-    """Which of both is not as it should be, no number can tell."""
+def test_one_fast_node_makes_no_other_slow() -> None:
+    """Most nodes are as the others are; half of two are slow."""
     rates = {"n1": 100.0, "n2": 95.0, "n3": 95.0}
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
     found = node_speeds.speeds([result(1, *trials)])
-    (mark,) = node_speeds.marks(found)
-    assert mark.message == "n2 is 5.0%, n3 5.0% slower than the 1 other node"
-    (one,) = node_speeds.marks(replace(found, slow=("n2",)))
-    assert one.message.startswith("n2 is ")
+    assert found.slow == ()
+    assert found.nodes[0].speed == pytest.approx(100 / 95)
+    (mark,) = node_speeds.marks(node_speeds.speeds([result(1, *trials[:4])]))
+    assert mark.message == "n2 is 5.0% slower than the 1 other node"
 
 
-def test_many_trials_find_small_differences() -> None:
-    """With more than ten degrees of freedom too."""
-    dice = random.Random(7)
-    trials = [
-        trial(node, (0.98 if node == "n2" else 1) * dice.gauss(1, 0.005)) for node in NODES * 6
-    ]
+def test_a_node_is_slow_only_if_its_best_trial_is() -> None:
+    """One slow trial of three is chance, or another's doing."""
+    trials = [trial(node, rate) for node in NODES for rate in (100.0, 100.1, 99.9)]
+    trials[3:6] = [trial("n2", rate) for rate in (94.0, 94.1, 99.5)]
+    assert node_speeds.speeds([result(1, *trials)]).slow == ()
+    trials[5] = trial("n2", 94.2)
     assert node_speeds.speeds([result(1, *trials)]).slow == ("n2",)
 
 
 def test_what_cannot_be_compared_is_left_out() -> None:
-    """Nodes without a common case, trials of two nodes, trials that do not count."""
+    """Cases on one node, trials of two nodes, trials that do not count."""
     apart = [result(1, trial("n1", 100.0)), result(2, trial("n2", 50.0))]
     assert node_speeds.speeds(apart) == NodeSpeeds()
     assert node_speeds.speeds([]) == NodeSpeeds()
@@ -126,12 +129,6 @@ def test_what_cannot_be_compared_is_left_out() -> None:
     assert [speed.node for speed in node_speeds.speeds(bridged).nodes] == ["n1", "n2"]
     wide = result(1, trial("n1 n2", 9.0), trial("n3", 9.0, "failed"), trial("n1", None))
     assert node_speeds.speeds([wide]) == NodeSpeeds()
-
-
-def test_a_long_chain_of_comparisons_ends() -> None:
-    """Each case on two of a hundred nodes: the worst that a fit can be given."""
-    pairs = [result(at, trial(f"n{at}", 100.0), trial(f"n{at + 1}", 99.0)) for at in range(1, 100)]
-    assert len(node_speeds.speeds(pairs).nodes) == 100
 
 
 def test_one_trial_a_node_cannot_tell_chance() -> None:

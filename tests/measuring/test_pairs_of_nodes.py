@@ -48,10 +48,10 @@ def speeds(*cases: Iterable[tuple[tuple[str, ...], float]]) -> NodeSpeeds:
     ],
 )
 def test_slow_nodes_are_named_in_nearly_all_draws(count: int, slow: list[str]) -> None:
-    """5 % slower, at a spread of 0.5 %."""
+    """5 % slower, at a spread of 0.5 %; two of four slow nodes leave one pair of six unharmed."""
     dice = random.Random(f"{count}{slow}")
     found = [speeds(drawn(dice, count, slow)) for _ in range(DRAWS // 4)]
-    assert sum(one.slow == tuple(slow) for one in found) >= 0.95 * len(found)
+    assert sum(one.slow == tuple(slow) for one in found) >= 0.9 * len(found)
 
 
 @pytest.mark.parametrize("count", [3, 4, 8])
@@ -69,14 +69,13 @@ def test_a_node_that_met_one_other_only_is_not_compared(gangs: list[str]) -> Non
     assert speeds(rates) == NodeSpeeds()
 
 
-def test_a_node_can_do_what_it_did_in_its_two_best_trials() -> None:
+def test_a_node_can_do_what_it_did_in_its_best_trial() -> None:
     """Of three pairs the two with b are at 36: b is 10 % slower than a and c."""
     once: Rates = [(("a", "b"), 36.0), (("b", "c"), 36.0), (("c", "a"), 40.0)]
     found = speeds([*once, *once])
     assert [speed.speed for speed in found.nodes] == pytest.approx([1, 0.9, 1])
     assert [speed.trials for speed in found.nodes] == [4, 4, 4]
     assert found.slow == ("b",)
-    assert speeds(once).slow == ()  # three trials of three nodes: nothing tells chance
 
 
 def test_trials_of_single_nodes_count_before_those_of_pairs() -> None:

@@ -60,7 +60,8 @@ def test_a_case_settles_once_its_interval_is_narrow_enough() -> None:
     assert settling.width(totals) == pytest.approx((3137.44 - 3119.23) / 3129.63)
     assert series.not_needed(known(whole, 3)) == {one.name for one in quiet[3:]}
     assert settling.words_of(totals) == (
-        "settled after 3 trials: its interval is 0.58% of the median wide, 75.0% sure"
+        "settled after 3 trials: its interval is 0.58% of the median wide;"
+        " on average over all cases 75.0% of such intervals hold the median"
     )
 
 

@@ -25,7 +25,7 @@ def test_a_slow_node_is_named_and_is_not_fit(place: Place) -> None:
     (alone,) = json.loads(done.stdout)["measured"]["speed"]["nodes"]
     speeds = alone["node_speeds"]
     assert {speed["node"]: speed["trials"] for speed in speeds} == {"left": 3, "right": 3}
-    assert speeds[0]["speed"] > 1 > speeds[1]["speed"]
+    assert speeds[0]["speed"] == 1 > speeds[1]["speed"]  # of two nodes the faster is the measure
     assert "SLOW-NODE: right is" in done.stderr
     assert place.pids() == []
     damaged = sorted(place.sweep().glob("logs/1n1g/*.log"))[0]
