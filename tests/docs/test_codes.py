@@ -22,7 +22,7 @@ OTHER_WORDS = {
     "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
     "capabilities and signals": "ALL SETGID SETUID SIGTERM",
     "states of ports": "ACTIVE",
-    "what nvidia-smi prints": "CPU GPU ID NODE NV PHB PIX PXB SOC SYS GB GH SXM P0 VGPU",
+    "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS GB GH SXM P0 VGPU",
     "titles of reports": "CUDA OFED",
     "transports as NCCL calls them": "IB",
     "words of YAML": "FALSE NULL TRUE",

@@ -151,6 +151,8 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "log": "logs/4n8g/r50_b256_amp_3.log",
         "lines": [40, 140],
         "sha256": SHA256,
+        "rule": None,
+        "window": None,
         "provenance": {"driver": "440.33.01"},
         "machines": [],
         "energy_j": None,
