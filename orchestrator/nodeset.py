@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_BETWEEN = re.compile(r",(?![^\[]*\])")  # the comma behind ] in vs[1,3],gpu7
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>[0-9]+)(?P<after>[^0-9]*)")
 
@@ -47,6 +48,18 @@ def unfold(text: str, most: int) -> Sequence[str]:
         "".join(itertools.chain(*zip(parts[::2], (*row, ""), strict=True)))
         for row in itertools.product(*numbers)
     ]
+
+
+def unfold_all(text: str, most: int) -> list[str]:
+    """Return the names of a list such as ``vs[001-002,004],gpu7``, as ``fold`` writes it.
+
+    Args:
+        most: names of one part.
+
+    Raises:
+        ValueError: see ``unfold``.
+    """
+    return [name for part in _BETWEEN.split(text) for name in unfold(part, most)]
 
 
 def _numbers(text: str, most: int) -> list[str]:

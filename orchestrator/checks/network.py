@@ -1,10 +1,10 @@
 """Rules about the network: the interface that is named, and connections between nodes."""
 
 import fnmatch
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.endpoint import ip
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 from orchestrator.probes.reach import Heard
@@ -106,15 +106,8 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
 
 
 def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bool:
-    node_ip = _ip(address)
+    node_ip = ip(address)
     if any_will_do or node_ip is None:  # a name stands for an address that only a resolver knows
         return bool(addresses)
-    held = [_ip(address) for address in addresses]
-    return node_ip in held or (node_ip.is_loopback and any(ip and ip.is_loopback for ip in held))
-
-
-def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(address)
-    except ValueError:
-        return None
+    held = [own for address in addresses if (own := ip(address))]
+    return node_ip in held or (node_ip.is_loopback and any(own.is_loopback for own in held))

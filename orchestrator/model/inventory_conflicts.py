@@ -1,10 +1,11 @@
 """What in an inventory cannot hold together."""
 
-import ipaddress
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.container import Container
+from orchestrator.model.endpoint import ip
 from orchestrator.model.node import MOST_GPUS, SLURM, Node
 from orchestrator.model.text import Conflict, repeated
 
@@ -171,21 +172,14 @@ def _roce(cluster: Cluster) -> Iterator[Conflict]:
             return
 
 
-def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address as a number; None for a name that only a resolver knows."""
-    if address.casefold() == "localhost":
-        return ipaddress.IPv4Address("127.0.0.1")
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return None
-    return ip.ipv4_mapped or ip if isinstance(ip, ipaddress.IPv6Address) else ip
+def _ip(address: str) -> IPv4Address | IPv6Address | None:
+    return ip("127.0.0.1" if address.casefold() == "localhost" else address)
 
 
 def _is_here(address: str) -> bool:
-    """Whether the address means this machine, wherever it is used."""
-    ip = _ip(address)
-    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+    """Return True for an address that means this machine, wherever it is used."""
+    found = _ip(address)
+    return found is not None and (found.is_loopback or found.is_unspecified)
 
 
 def _way(node: Node) -> str:

@@ -24,6 +24,7 @@ class DraftNode:
     Args:
         found: None where it did not answer; ``why`` then says why.
         claimed_gpus: what a list says that it has.
+        ignored: settings of the list that no inventory can hold.
     """
 
     name: str
@@ -36,6 +37,7 @@ class DraftNode:
     why: str = ""
     claimed_gpus: int | None = None
     jump: str | None = None
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Draft:
         agent: whether ssh-agent signs.
         known_hosts: the file of trusted host keys, where it is not the usual one.
         jobs: None where nodes are reached by SSH.
+        left_out: why hosts of a list are not among the nodes.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Draft:
     agent: bool = False
     known_hosts: str | None = None
     jobs: Jobs | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def text(draft: Draft) -> str:
@@ -179,12 +183,13 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _notes(draft: Draft) -> Iterator[str]:
     if draft.jobs:
         yield f"# {draft.nodes[0].name} was asked, and stands for all nodes of the partition."
+    yield from (f"# {words.printable(reason)}" for reason in draft.left_out)
     for node in draft.nodes:
-        notes = (
-            [f"was not asked: {_line(node.why)}"]
-            if node.found is None
-            else _of_node(node.found, draft)
-        )
+        notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
+        if node.found is None:
+            notes.append(f"was not asked: {_line(node.why)}")
+        else:
+            notes += _of_node(node.found, draft)
         yield from (f"# {node.name}: {note}" for note in notes)
 
 

@@ -10,7 +10,6 @@ MOST_NODES = 100_000
 UNNAMED = "allocation"  # what slurmdbd calls a job for a while whose end reached it first
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
-_BETWEEN = re.compile(r",(?![^\[]*\])")
 
 
 def was_preempted(job: str, said: bytes) -> bool:
@@ -36,12 +35,8 @@ def short_of_memory(said: bytes) -> frozenset[str]:
     Args:
         said: what its srun printed, at its end: of tasks by node, however the tasks exited.
     """
-    folded = [
-        part
-        for nodes in _OOM.findall(said.decode(errors="replace"))
-        for part in _BETWEEN.split(nodes)
-    ]
-    return frozenset(name for part in folded for name in nodeset.unfold(part, MOST_NODES))
+    folded = _OOM.findall(said.decode(errors="replace"))
+    return frozenset(name for part in folded for name in nodeset.unfold_all(part, MOST_NODES))
 
 
 def recorded(job: slurm_queue.Job) -> str:

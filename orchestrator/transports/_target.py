@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from orchestrator.model.endpoint import parse_endpoint
 from orchestrator.model.node import Node
 
 
@@ -47,14 +48,13 @@ class SshTarget:
         """The jump host as a target, with the same identity; None without one."""
         if self.jump is None:
             return None
-        user, at, place = self.jump.rpartition("@")
-        address, _, port = place.partition(":")
+        jump = parse_endpoint(self.jump)
         return replace(
             self,
-            name=place,
-            address=address,
-            port=int(port or 22),
-            user=user if at else self.user,
+            name=str(replace(jump, user=None)),
+            address=jump.host,
+            port=jump.port or 22,
+            user=jump.user or self.user,
             host_key=None,
             jump=None,
         )

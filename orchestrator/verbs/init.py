@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -12,7 +12,8 @@ from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
 from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
-from orchestrator.inputs.host_lists import Listed
+from orchestrator.inputs.host_lists import HostList, Listed
+from orchestrator.model.endpoint import ip
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
@@ -75,7 +76,7 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         raise errors.UsageError(
             f"{target.out} is there already", code="EXISTS", fix="give another -o, or --force"
         )
-    jobs = None
+    jobs, refused = None, list[errors.DlperfError]()
     if sources.partition:
         if login != Login():
             raise errors.UsageError(
@@ -85,21 +86,25 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
             )
         nodes, answers, jobs = _by_slurm(sources, sources.partition, voice)
     else:
-        listed = _listed(sources)
+        listed, refused = _listed(sources)
         nodes = tuple(_node(one, login) for one in listed)
         _refuse_mixed(nodes)
         voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
+        for line in _not_taken(listed):
+            voice.line(line)
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
     nodes = _called(tuple(map(_answered, nodes, answers)))
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
-    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
+    left_out = tuple(error.cause for error in refused)
+    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
     kept = _kept(text, target)
     _deliver(text, target, voice)
     if kept:
         voice.result(f"{kept}: what {target.out} was before")
-    return _told(text, nodes, answers, target, voice)
+    failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
+    return _told(text, nodes, failures, target, voice)
 
 
 def _name(target: Target) -> str:
@@ -113,23 +118,31 @@ def _name(target: Target) -> str:
     return name
 
 
-def _listed(sources: Sources) -> tuple[Listed, ...]:
+def _listed(sources: Sources) -> tuple[tuple[Listed, ...], list[errors.DlperfError]]:
+    """Return the hosts to ask, and an error for each that a list has and no inventory can."""
     if sources.account:
         raise errors.UsageError(
             "--account without --slurm; nobody is charged for hosts that are asked by SSH",
             code="HOST",
             fix="name a partition with --slurm, or leave it out",
         )
+    lists = tuple(_lists(sources))
     found = [host_lists.host(text) for text in sources.hosts]
-    if sources.hostfile:
-        found += host_lists.hostfile(sources.hostfile)
-    if sources.ansible:
-        found += ansible_hosts.hosts(sources.ansible)
-    if sources.scontrol:
-        is_input = sources.scontrol == "-"
-        text = sys.stdin.read() if is_input else host_lists.text(Path(sources.scontrol))
-        shown = "standard input" if is_input else sources.scontrol
-        found += host_lists.scontrol(text, shown)
+    imported = [listed for one in lists for listed in one.hosts]
+    reasons = [reason for one in lists for reason in one.refused]
+    if any(one.address not in _HERE for one in (*found, *imported)):
+        here = [one for one in imported if one.address in _HERE]
+        imported = [one for one in imported if one not in here]
+        reasons += [
+            f"{one.name} is this machine; needed its address in the network" for one in here
+        ]
+    found += imported
+    refused: list[errors.DlperfError] = [
+        errors.UsageError(
+            f"left out: {reason}", code="HOST", fix="correct the list, or name the host beside it"
+        )
+        for reason in reasons
+    ]
     if not found:
         raise errors.UsageError(
             "no host is named",
@@ -138,9 +151,28 @@ def _listed(sources: Sources) -> tuple[Listed, ...]:
         )
     hosts = host_lists.distinct(found)
     if sources.pattern is None:
-        return hosts
+        return hosts, refused
     names = sites.chosen([one.name for one in hosts], sources.pattern)
-    return tuple(one for one in hosts if one.name in names)
+    return tuple(one for one in hosts if one.name in names), refused
+
+
+def _lists(sources: Sources) -> Iterator[HostList]:
+    if sources.hostfile:
+        yield host_lists.hostfile(sources.hostfile)
+    if sources.ansible:
+        yield ansible_hosts.hosts(sources.ansible)
+    if sources.scontrol == "-":
+        yield host_lists.scontrol(sys.stdin.read(), "standard input")
+    elif sources.scontrol:
+        yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
+
+
+def _not_taken(listed: Sequence[Listed]) -> Iterator[str]:
+    """Yield a line for each setting of a list that the inventory does not have."""
+    settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
+    for setting in settings:
+        hosts = host_lists.folded(one for one in listed if setting in one.ignored)
+        yield f"{hosts}: not taken from the list: {words.printable(setting)}"
 
 
 def _by_slurm(
@@ -174,6 +206,7 @@ def _node(listed: Listed, login: Login) -> DraftNode:
         found=None,
         claimed_gpus=listed.gpus,
         jump=None if is_here else listed.jump or login.jump,
+        ignored=listed.ignored,
     )
 
 
@@ -207,8 +240,7 @@ def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
 
 def _hostname(node: DraftNode) -> str:
     label = node.found.host.hostname.split(".")[0] if node.found else ""
-    is_number = ":" in node.address or node.address.replace(".", "").isdecimal()
-    is_plain = is_number and node.name == host_lists.named(node.address)
+    is_plain = ip(node.address) and node.name == host_lists.named(node.address)
     return label if is_plain and is_name(label) else node.name
 
 
@@ -240,11 +272,10 @@ def _deliver(text: str, target: Target, voice: Voice) -> None:
 def _told(
     text: str,
     nodes: Sequence[DraftNode],
-    answers: Sequence[Answer[Discovered]],
+    failures: Sequence[errors.DlperfError],
     target: Target,
     voice: Voice,
 ) -> int:
-    failures = folded(answer.error for answer in answers if answer.error)
     for failure in failures:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
