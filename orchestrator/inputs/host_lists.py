@@ -155,7 +155,7 @@ def scontrol(output: str, shown: str) -> HostList:
                 nodes[-1].setdefault(key.casefold(), value.strip('"'))
     reading, default = Reading(shown), dict[str, str]()
     for node in nodes:
-        if node["nodename"] == "DEFAULT":
+        if node["nodename"].casefold() == "default":
             default |= node
         else:
             reading.add(node["nodename"], _of_slurm({**default, **node}))

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.console import Voice
+from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, sites, user_files
 from orchestrator.inputs.user_files import Playbook
@@ -16,6 +17,7 @@ from orchestrator.model.text import Noun
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+MODELS = {**SCHEMAS, "image": Image}
 
 
 def check(paths: list[str], voice: Voice) -> int:
@@ -88,14 +90,32 @@ def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     document = yaml_reader.draft(path)
-    keys = document.data if isinstance(document.data, dict) else {}
-    kinds = list({kind: key for key, kind in KINDS.items() if key in keys})
-    if len(kinds) != 1:
-        text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
-        unclear = document.mistake((), f"{text} (playbook) or base (image)")
-        raise errors.ConfigError(document.problems or [unclear])
-    if kinds[0] == "inventory":
-        return kinds[0], user_files.judged_cluster(document)
-    if kinds[0] == "playbook":
-        return kinds[0], user_files.judged_playbook(document, path.stem)
-    return kinds[0], user_files.judged_image(document)
+    kind = _kind(document)
+    if kind == "inventory":
+        return kind, user_files.judged_cluster(document)
+    if kind == "playbook":
+        return kind, user_files.judged_playbook(document, path.stem)
+    return kind, user_files.judged_image(document)
+
+
+def _kind(document: Document) -> str:
+    """Return what a file is by its keys, or by what a misspelt one of them must mean.
+
+    Raises:
+        ConfigError: it may be nothing, or several.
+    """
+    keys = set(document.data) if isinstance(document.data, dict) else set()
+    kinds = {KINDS[key] for key in keys if key in KINDS}
+    if len(kinds) == 1:
+        return kinds.pop()
+    similar = [
+        (len(keys & fields), kind)
+        for name, kind in KINDS.items()
+        if (fields := set(MODELS[kind].model_fields))
+        and any(words.did_you_mean(key, [name]) for key in keys - fields)
+    ]
+    if similar and not kinds:
+        return max(similar)[1]
+    text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
+    unclear = document.mistake((), f"{text} (playbook) or base (image)")
+    raise errors.ConfigError(document.problems or [unclear])

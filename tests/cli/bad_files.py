@@ -211,6 +211,8 @@ ROWS = (
     ("seed", PLAYBOOK, "[4, 8]", "[4, 8, ▶4]", "4 is there twice; needed each value once"),
     ("seed", INVENTORY, "privileged: false", "privileged: ▶true", "needed `reason:` beside it"),
     ("seed", PLAYBOOK, "workload: reference_rn50\n", "▶", "cannot tell what this file is"),
+    ("X18", INVENTORY, "\nnodes:", "\n▶node:", "unknown key 'node'; did you mean 'nodes'?"),
+    ("X18", INVENTORY, "\nnodes:", "\n▶Nodes:", "unknown key 'Nodes'; did you mean 'nodes'?"),
     ("seed", IMAGE, "name: my-image\n", "▶", "key 'name' is missing; needed: text"),
 )  # fmt: skip
 KINDS = {INVENTORY: "inventory", PLAYBOOK: "playbook", IMAGE: "image"}

@@ -94,6 +94,26 @@ def test_playbook_with_an_unfit_file_name_is_refused(tmp_path: Path, name: str) 
     assert "needed 2 to 63 letters" in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("good", "key", "wrong"),
+    [
+        (INVENTORY, "nodes", "node"),
+        (PLAYBOOK, "workload", "workloads"),
+        (PLAYBOOK, "workload", "worklaod"),
+        (IMAGE, "base", "bsae"),
+    ],
+)
+def test_the_key_that_tells_a_files_kind_may_be_misspelt(
+    tmp_path: Path, good: str, key: str, wrong: str
+) -> None:
+    """X18: what was meant is asked at its line, since the other keys tell what the file is."""
+    bad = f"\n{good}".replace(f"\n{key}:", f"\n{wrong}:", 1).removeprefix("\n")
+    line = next(number for number, text in enumerate(bad.split("\n"), 1) if f"{wrong}:" in text)
+    (tmp_path / "x.yaml").write_text(bad)
+    said = dlperf(tmp_path, "check", "x.yaml").stderr
+    assert f"x.yaml:{line}:1: {wrong}: unknown key {wrong!r}; did you mean {key!r}?" in said
+
+
 SEVEN = """nmae: lab
 defaults:
   port: '22'
