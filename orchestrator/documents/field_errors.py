@@ -79,16 +79,6 @@ def messages(
         yield path, _message((*at, *path), group), about_key
 
 
-def places(
-    error: ValidationError, data: Tree, model: type[BaseModel]
-) -> Iterator[tuple[Where, str]]:
-    """Where each field_error is in the data; what lacks a key, with that key's name."""
-    for detail in error.errors(include_url=False):
-        field_error = _placed(detail, data, model)
-        if not _is_echo(field_error):
-            yield field_error.path, field_error.missing
-
-
 def _placed(error: ErrorDetails, data: Tree, model: type[BaseModel]) -> _FieldError:
     location, kind = error["loc"], error["type"]
     names_key = kind in ("missing", "extra_forbidden")

@@ -1,8 +1,7 @@
 """YAML files that users write: read strictly, with starts, and brought into models."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,11 +78,7 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
         from_fields = mistakes(document, err, model, at)
         reported = {item.path for item in from_fields}
         rest = [item for item in empty if item.path not in reported]
-        field_problems = field_errors.messages(err, document.value(at), model, at)
-        problems = _with_needs(
-            document.problems, ((at + path, text) for path, text, _ in field_problems)
-        )
-        raise errors.ConfigError([*problems, *from_fields, *rest]) from err
+        raise errors.ConfigError([*document.problems, *from_fields, *rest]) from err
     if empty or document.problems:
         raise errors.ConfigError([*document.problems, *empty])
     return instance
@@ -98,21 +93,6 @@ def mistakes(
         for path, text, about_key in field_errors.messages(error, document.value(at), model, at)
         if not any((at + path)[: len(broken)] == broken for broken in document.broken)
     )
-
-
-def _with_needs(
-    problems: Iterable[errors.Mistake], field_problems: Iterable[tuple[Where, str]]
-) -> Iterator[errors.Mistake]:
-    """The problems; one about a YAML 1.1 word such as ``yes`` names the type that the key needs.
-
-    Args:
-        field_problems: what does not fit at paths in the file, in words.
-    """
-    needs = {words.path(path): text.partition("; needed ")[2] for path, text in field_problems}
-    for problem in problems:
-        seen, unsure, rest = problem.text.partition(scalars.TRUE_OR_FALSE)
-        need = needs.get(problem.path) if unsure else ""
-        yield replace(problem, text=f"{seen}{need}{rest}") if need else problem
 
 
 class _GivenUp(Exception):

@@ -1,19 +1,19 @@
-"""Inventories, playbooks and images: found, read and validated, all problems of a file at once."""
+"""Inventories, playbooks and images: found, read and validated."""
 
 import contextlib
 import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors, words, workloads
-from orchestrator.documents import ranges, salvage
-from orchestrator.documents.document import Document, Tree, Where
+from orchestrator.documents import ranges
+from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
@@ -26,25 +26,6 @@ from orchestrator.schedulers import given_nodes
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
-
-# What stands for keys that a file must have, while the rest of a bad one is judged.
-_NODES: Mapping[Where, Tree] = {
-    ("name",): "stand-in",
-    ("slurm", "time"): "04:00:00",
-    ("slurm", "nodes"): 1,
-    ("nodes", "*", "name"): "stand-in-{}",
-    ("nodes", "*", "address"): "stand-in-{}",
-}
-_STAND_INS: Mapping[Where, Tree] = {
-    ("workload",): "none",
-    ("image",): "none",
-    ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
-    ("method", "repeats"): 1,
-    ("method", "iterations"): 10_000_000,
-    ("grid", "placement"): ["1x1"],
-    ("grid", "precision"): ["fp32"],
-    ("grid", "micro_batch_size"): [1],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +65,6 @@ def judged_cluster(document: Document) -> Cluster:
             *environment.refused(inventory.env),
             *_open_keys(inventory),
         ),
-        _NODES,
     )
 
 
@@ -108,7 +88,7 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     Raises:
         ConfigError: all that is wrong with it.
     """
-    experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
+    experiment = _judged(document, Experiment, partial(_impossible, name))
     if other_image is not None:
         experiment = experiment.model_copy(update={"image": other_image})
     workload = workloads.find(experiment.workload)
@@ -140,7 +120,6 @@ def judged_image(document: Document) -> Image:
         document,
         Image,
         lambda definition: (*definition.conflicts(), *_no_workloads(definition)),
-        {},
     )
 
 
@@ -194,28 +173,16 @@ def folder_digest(folder: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _judged(
-    document: Document,
-    model: type[N],
-    wrong: Callable[[N], Iterable[Conflict]],
-    stand_ins: Mapping[Where, Tree],
-) -> N:
-    """The document as a model; if it is not valid, the valid part is judged too.
+def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:
+    """Return the document as a model.
 
     Args:
         wrong: rules over the whole model that pydantic cannot express.
-        stand_ins: values for missing keys, so that the rest can be judged.
 
     Raises:
-        ConfigError: all that is wrong with it.
+        ConfigError: every value that does not fit the model; if all fit, every broken rule.
     """
-    try:
-        noun = yaml_reader.validated(document, model)
-    except errors.ConfigError as error:
-        rest = salvage.salvaged(document, model, stand_ins)
-        also = rest.sure(wrong(rest.model)) if rest else ()
-        more = [document.mistake(conflict.path, conflict.text) for conflict in also]
-        raise errors.ConfigError([*error.mistakes, *more]) from error
+    noun = yaml_reader.validated(document, model)
     refuse(document, wrong(noun))
     return noun
 
