@@ -88,7 +88,7 @@ ROWS = (
     ("B03", PLAYBOOK, "image_size: 64", "image_size: ▶64.5", "needed a whole number"),
     ("B03", IMAGE, "[torch]", "▶torch", "needed a list, such as ['torch']"),
     ("B04", INVENTORY, "port: 22", "port: ▶010", "without leading zeros"),
-    ("B04", INVENTORY, "port: 22", "port: ▶22:22", "about which readers of YAML differ; needed a number"),
+    ("B04", INVENTORY, "port: 22", "port: ▶22:22", "readers of YAML differ; needed a number"),
     ("B04", INVENTORY, "port: 22", "port: ▶0x16", "0 to 9 to base 10"),
     ("B04", INVENTORY, "name: lab", "name: ▶no", "quote it if it is text: 'no'"),
     ("B04", INVENTORY, "name: lab", "name: ▶2020-01-01", "needed text in quotes"),
