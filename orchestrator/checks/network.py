@@ -87,6 +87,16 @@ def _unproven(node: str, seen: str) -> Finding:
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
     if len(cluster.nodes) == 1 or node.is_here:
         return
+    own, means = ip(node.address), ip(facts.own_addresses[0]) if facts.own_addresses else None
+    if means is not None and means.is_loopback and not (own and own.is_loopback):
+        yield Finding(
+            "warning" if node.gpus else "error",
+            "NET-NAME",
+            node.name,
+            f"its own name {facts.hostname} means {means} there, which gloo tells the other ranks",
+            f"{node.address}, or an interface named in the inventory",
+            "set `interface:`, or take that line out of the node's /etc/hosts",
+        )
     held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
     picked = [
         name

@@ -144,15 +144,16 @@ class Node:
             return ()
         return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))
 
-    def seat(self, root: str) -> Seat:
-        """The node as a gang sees it, with all the GPUs that cases may take.
+    def seat(self, root: str, address: str = "") -> Seat:
+        """Return the node as a gang sees it, with all the GPUs that cases may take.
 
         Args:
             root: the folder there in which sweeps have theirs.
+            address: for command lines, where the inventory has a name.
         """
         return Seat(
             node=self.name,
-            address=self.address,
+            address=address or self.address,
             gpus=self.usable_gpus,
             interface=self.interface,
             hcas=tuple(hca.name for hca in self.hcas),

@@ -26,6 +26,7 @@ say open_files "$(ulimit -n)"
 read -r load _ </proc/loadavg && say load "$load"
 say interfaces "$(cd /sys/class/net 2>/dev/null && echo *)"
 say memlock "$(ulimit -l)"
+timeout 5 getent ahosts "$(uname -n)" 2>/dev/null | sed -n 's/^\([^ ]*\) .*/own_address \1/p'
 if command -v ip >/dev/null 2>&1; then
     say told_addresses yes
     ip -o addr show | awk '$3 ~ /^inet6?$/ {sub("/.*", "", $4); print "address", $2, $4}'
@@ -67,7 +68,9 @@ def parse(text: str) -> HostFacts:
         LogError: HOST-FACTS; a fact that every Linux node has is missing or no number.
     """
     facts: dict[str, str] = {}
-    lists: dict[str, list[str]] = {"missing_module": [], "address": [], "proxy": []}
+    lists: dict[str, list[str]] = {
+        key: [] for key in ("missing_module", "address", "own_address", "proxy")
+    }
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key in lists:
@@ -97,6 +100,7 @@ def parse(text: str) -> HostFacts:
         memlock_kib=int(memlock) if memlock.isdecimal() else None,
         addresses=_addresses(lists["address"]) if "told_addresses" in facts else None,
         proxies=tuple(lists["proxy"]),
+        own_addresses=tuple(dict.fromkeys(lists["own_address"])),
     )
 
 

@@ -14,10 +14,11 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
+from orchestrator.planning import matrix
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
-MODELS = {**SCHEMAS, "image": Image}
+MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
 def check(paths: list[str], voice: Voice) -> int:
@@ -41,6 +42,7 @@ def check(paths: list[str], voice: Voice) -> int:
         voice.line(f"{path}: a valid {kind}")
     for line in _unprepared(valid):
         voice.line(line)
+    mistakes += _unmeetable(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
     voice.document({"exit_code": 0, "files": kinds})
@@ -86,6 +88,15 @@ def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str
         if isinstance(noun, Playbook) and noun.image.name not in prepared:
             needed = f"`images:` of {path} with {noun.image.name}"
             yield f"{other}: its image is not prepared there; needed {needed}"
+
+
+def _unmeetable(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
+    """Yield the cases of playbooks whose ranks cannot meet on an inventory beside them."""
+    clusters = [noun for noun in valid.values() if isinstance(noun, Cluster)]
+    for playbook in (noun for noun in valid.values() if isinstance(noun, Playbook)):
+        for cluster in clusters:
+            for conflict in matrix.families(playbook.experiment, playbook.workload, cluster):
+                yield playbook.document.mistake(conflict.path, conflict.text)
 
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:

@@ -284,6 +284,22 @@ def test_experiment_that_the_cluster_cannot_run_is_refused(
     assert [(place.removeprefix("pb.yaml:"), text) for place, _, text in found] == mistakes
 
 
+@pytest.mark.parametrize(
+    ("playbook", "refused"),
+    [("oneflow-rn50-fp32", True), ("tf-rn50-amp", True), ("rn50-amp", False)],
+)
+def test_check_refuses_launchers_on_addresses_that_they_do_not_know(
+    tmp_path: Path, playbook: str, *, refused: bool
+) -> None:
+    """X5: of an IPv6 inventory beside the playbook, before anything is touched."""
+    text = INVENTORY.replace("10.0.0.1}", '"fd00:11::1"}').replace("10.0.0.2}", '"fd00:11::2"}')
+    assert text.count("fd00") == 2
+    (tmp_path / "six.yaml").write_text(text)
+    said = dlperf(tmp_path, "check", playbook, "six.yaml")
+    assert said.returncode == (2 if refused else 0)
+    assert ("takes no IPv6 addresses, as fd00:11::1" in said.stderr) == refused
+
+
 def test_experiment_that_the_cluster_can_run_is_planned(tmp_path: Path) -> None:
     """The same playbook without its faults: six cases of five repeats, and nothing is written."""
     (tmp_path / "lab.yaml").write_text(INVENTORY)
