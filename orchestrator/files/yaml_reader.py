@@ -75,24 +75,17 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
     try:
         instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
-        from_fields = mistakes(document, err, model, at)
+        from_fields = [
+            document.mistake(at + path, text, key=about_key)
+            for path, text, about_key in field_errors.messages(err, document.value(at), model, at)
+            if not any((at + path)[: len(broken)] == broken for broken in document.broken)
+        ]
         reported = {item.path for item in from_fields}
         rest = [item for item in empty if item.path not in reported]
         raise errors.ConfigError([*document.problems, *from_fields, *rest]) from err
     if empty or document.problems:
         raise errors.ConfigError([*document.problems, *empty])
     return instance
-
-
-def mistakes(
-    document: Document, error: ValidationError, model: type[BaseModel], at: Where = ()
-) -> tuple[errors.Mistake, ...]:
-    """Pydantic's errors about the part at ``at``, in plain words; one for each value."""
-    return tuple(
-        document.mistake(at + path, text, key=about_key)
-        for path, text, about_key in field_errors.messages(error, document.value(at), model, at)
-        if not any((at + path)[: len(broken)] == broken for broken in document.broken)
-    )
 
 
 class _GivenUp(Exception):

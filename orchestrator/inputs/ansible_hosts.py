@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from orchestrator import errors, nodeset
 from orchestrator.inputs import host_lists
-from orchestrator.inputs.host_lists import HostList, Listed, Reading
+from orchestrator.inputs.host_lists import HostList, Listed
 from orchestrator.model.endpoint import Endpoint, parse_endpoint, split_port
 
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
@@ -38,19 +38,19 @@ def hosts(path: Path) -> HostList:
     Raises:
         UsageError: NO-FILE, HOST; it cannot be read, or names no host.
     """
-    text, reading = host_lists.text(path), Reading(str(path))
+    text, found = host_lists.text(path), HostList(str(path))
     lines = (line.partition(" #")[0].strip() for line in text.splitlines())
     first = next((line for line in lines if line and line[0] not in "#;"), "")
     if first.startswith("{"):
-        _read_json(text, reading, path)
+        _read_json(text, found)
     elif _YAML.fullmatch(first):
-        raise _unread(path, "an inventory in YAML")
+        raise _unread(found.shown, "an inventory in YAML")
     else:
-        _read_ini(text, reading)
-    return reading.result()
+        _read_ini(text, found)
+    return found.checked()
 
 
-def _unread(path: Path, seen: str) -> errors.UsageError:
+def _unread(path: str, seen: str) -> errors.UsageError:
     return errors.UsageError(
         f"{path}: {seen}; needed INI, or what `ansible-inventory --list` prints",
         code="HOST",
@@ -58,23 +58,23 @@ def _unread(path: Path, seen: str) -> errors.UsageError:
     )
 
 
-def _read_json(text: str, reading: Reading, path: Path) -> None:
+def _read_json(text: str, found: HostList) -> None:
     try:
         tree = _mapping(json.loads(text))
     except ValueError as error:
-        raise _unread(path, f"no JSON ({error})") from error
+        raise _unread(found.shown, f"no JSON ({error})") from error
     variables = _mapping(_mapping(tree.get("_meta")).get("hostvars"))
     listed = (_mapping(group).get("hosts") for group in tree.values())
     names = dict.fromkeys(name for some in listed if isinstance(some, list) for name in some)
     for name in map(str, names):
-        reading.add(name, _of_vars(name, _mapping(variables.get(name))))
+        found.add(name, _of_vars(name, _mapping(variables.get(name))))
 
 
 def _mapping(tree: object) -> Mapping[str, object]:
     return tree if isinstance(tree, Mapping) else {}
 
 
-def _read_ini(text: str, reading: Reading) -> None:
+def _read_ini(text: str, found: HostList) -> None:
     hosts: dict[str, dict[str, object]] = {}
     groups: dict[str, dict[str, object]] = {}
     members: dict[str, set[str]] = {}
@@ -94,13 +94,13 @@ def _read_ini(text: str, reading: Reading) -> None:
                 pattern, *words = shlex.split(line, comments=True)
                 names = list(_expanded(pattern))
             except ValueError as error:
-                reading.refuse(str(number), error)
+                found.refused.append(f"{found.shown}:{number}: {error}")
                 continue
             for name, port in names:
                 hosts.setdefault(name, {}).update({**port, **_variables(words)})
                 members.setdefault(section, set()).add(name)
     for name, own in hosts.items():
-        reading.add(name, _of_vars(name, {**_group_vars(name, groups, members), **own}))
+        found.add(name, _of_vars(name, {**_group_vars(name, groups, members), **own}))
 
 
 def _expanded(pattern: str) -> Iterator[tuple[str, dict[str, object]]]:

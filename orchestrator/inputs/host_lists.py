@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -40,25 +40,17 @@ class Listed:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HostList:
-    """The hosts of a list, in its order, and why others are left out."""
-
-    hosts: tuple[Listed, ...]
-    refused: tuple[str, ...]
-
-
-class Reading:
-    """Collects the hosts of a list, and the reasons why some are left out.
+    """The hosts of a list, in its order, and why others are left out.
 
     Args:
-        shown: where the text comes from, for messages.
+        shown: where the list comes from, for messages.
     """
 
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-        self._hosts: list[Listed] = []
-        self._refused: list[str] = []
+    shown: str
+    hosts: list[Listed] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
     def add(self, where: str, hosts: Iterable[Listed]) -> None:
         """Take the hosts; a ``ValueError`` that comes out of them leaves the others out.
@@ -67,28 +59,23 @@ class Reading:
             where: a line, or a host's name.
         """
         try:
-            for listed in hosts:
-                self._hosts.append(_valid(listed))
+            self.hosts.extend(map(_valid, hosts))
         except ValueError as error:
-            self.refuse(where, error)
+            self.refused.append(f"{self.shown}:{where}: {error}")
 
-    def refuse(self, where: str, error: ValueError) -> None:
-        """Leave out what is at a line, or a host."""
-        self._refused.append(f"{self._shown}:{where}: {error}")
-
-    def result(self) -> HostList:
-        """Return what was read.
+    def checked(self) -> "HostList":
+        """Return itself.
 
         Raises:
             UsageError: HOST; there is no host, or none that can be taken.
         """
-        if not self._hosts:
-            raise errors.UsageError(
-                "; ".join(self._refused) or f"no host in {self._shown}",
-                code="HOST",
-                fix="give a list with at least one host, such as `gpu01` or `10.0.0.11`",
-            )
-        return HostList(tuple(self._hosts), tuple(self._refused))
+        if self.hosts:
+            return self
+        raise errors.UsageError(
+            "; ".join(self.refused) or f"no host in {self.shown}",
+            code="HOST",
+            fix="give a list with at least one host, such as `gpu01` or `10.0.0.11`",
+        )
 
 
 def host(word: str) -> Listed:
@@ -109,11 +96,11 @@ def hostfile(path: Path) -> HostList:
 
     Source: Open MPI, ``man orte_hosts``: one host a line, ``slots=``, comments after ``#``.
     """
-    reading = Reading(str(path))
+    found = HostList(str(path))
     for number, line in enumerate(text(path).splitlines(), 1):
         if words := re.sub(r"\s*=\s*", "=", line.partition("#")[0]).split():
-            reading.add(str(number), _of_line(*words))
-    return reading.result()
+            found.add(str(number), _of_line(*words))
+    return found.checked()
 
 
 def _of_line(word: str, *settings: str) -> Iterator[Listed]:
@@ -153,13 +140,13 @@ def scontrol(output: str, shown: str) -> HostList:
                 nodes.append({})
             if nodes:  # the first of a key counts: a Reason is free text
                 nodes[-1].setdefault(key.casefold(), value.strip('"'))
-    reading, default = Reading(shown), dict[str, str]()
+    found, default = HostList(shown), dict[str, str]()
     for node in nodes:
         if node["nodename"].casefold() == "default":
             default |= node
         else:
-            reading.add(node["nodename"], _of_slurm({**default, **node}))
-    return reading.result()
+            found.add(node["nodename"], _of_slurm({**default, **node}))
+    return found.checked()
 
 
 def _of_slurm(node: dict[str, str]) -> Iterator[Listed]:

@@ -16,7 +16,6 @@ from orchestrator.model.site import Site
 from orchestrator.state.store import Store
 
 VERSION = 2
-LATER = {"agent", "env", "roce", "scheduler", "slurm"}
 OF_JOBS = {"account", "jobs", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
 
 
@@ -61,22 +60,13 @@ def digest(cluster: Cluster) -> str:
     if cluster.slurm is not None:  # whichever nodes it gives, how many and for how long
         asked = {key: value for key, value in tree["slurm"].items() if key not in OF_JOBS}
         tree = {**tree, "nodes": [], "slurm": asked}
-    # A field that came later counts where it says something: what was fit before stays so.
-    content = _without(tree, LATER)
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_prepare(cluster: Cluster) -> frozenset[str]:
     """Names of the images that an inventory has prepared."""
     return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
-
-
-def _without(tree: object, later: Set[str]) -> object:
-    if isinstance(tree, dict):
-        kept = {key: value for key, value in tree.items() if value or key not in later}
-        return {key: _without(value, later) for key, value in kept.items()}
-    return [_without(item, later) for item in tree] if isinstance(tree, list) else tree
 
 
 def inventory(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.logs import tagged
+from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Start
 
 # What sshd needs to let its user in; a container of ours has no capability else.
@@ -39,14 +40,6 @@ _ENTER = """\
 . "${0%enter.sh}env.sh"
 cd "$(dirname "$0")" && exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where an sshd listens, and nowhere else."""
-
-    address: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +126,7 @@ def service_files(
     prefix = f"{folder}/{_named('', node_rank)}"
     settings = (
         f"Port {at.port}",
-        f"ListenAddress {at.address}",
+        f"ListenAddress {at.host}",
         f"HostKey {prefix}host_key",
         f"AuthorizedKeysFile {prefix}authorized_keys",
         f"ForceCommand sh {prefix}enter.sh",

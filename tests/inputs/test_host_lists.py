@@ -29,7 +29,7 @@ def ansible(folder: Path, text: str, name: str = "hosts") -> HostList:
 def one(found: HostList) -> Listed:
     """Return the only host of a list, from which nothing is left out."""
     (listed,) = found.hosts
-    assert found.refused == ()
+    assert found.refused == []
     return listed
 
 
@@ -43,20 +43,20 @@ def test_ansible_inventories_name_hosts_and_how_they_are_reached(name: str) -> N
 
 def test_hostfile_of_openmpi_names_hosts() -> None:
     """In its order; slots are what it claims of GPUs."""
-    assert host_lists.hostfile(SAMPLES / "hostfile").hosts == (
+    assert host_lists.hostfile(SAMPLES / "hostfile").hosts == [
         Listed("foo.example.com", "foo.example.com"),
         Listed("bar.example.com", "bar.example.com", gpus=2),
         Listed("yow.example.com", "yow.example.com", gpus=4),
         Listed("foo.example.com", "foo.example.com", gpus=8),
-    )
+    ]
 
 
 def test_hostfiles_have_ipv6_addresses() -> None:
     """They are parsed, and no colon cuts them."""
-    assert host_lists.hostfile(SAMPLES / "hostfile_ipv6").hosts == (
+    assert host_lists.hostfile(SAMPLES / "hostfile_ipv6").hosts == [
         Listed("fd00-10--11", "fd00:10::11", gpus=8),
         Listed("fd00-10--12", "fd00:10::12", gpus=8),
-    )
+    ]
 
 
 def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
@@ -65,14 +65,13 @@ def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
     path.write_text(
         "me@[fd00::1]:2222 slots = 4 max-slots=8\ngpu02 username=you rank=3\ngpu03.lab.:3322\n"
     )
-    assert host_lists.hostfile(path) == HostList(
-        (
-            Listed("fd00--1", "fd00::1", "me", 2222, gpus=4),
-            Listed("gpu02", "gpu02", "you", ignored=("rank",)),
-            Listed("gpu03.lab", "gpu03.lab", port=3322),
-        ),
-        (),
-    )
+    found = host_lists.hostfile(path)
+    assert found.hosts == [
+        Listed("fd00--1", "fd00::1", "me", 2222, gpus=4),
+        Listed("gpu02", "gpu02", "you", ignored=("rank",)),
+        Listed("gpu03.lab", "gpu03.lab", port=3322),
+    ]
+    assert found.refused == []
 
 
 def test_nodes_of_slurm_come_with_their_gpus() -> None:
@@ -91,7 +90,7 @@ def test_ranges_of_slurm_are_its_nodes() -> None:
     """A commented line is no node; in the notation of slurm.conf."""
     text = (SAMPLES / "slurm_range.conf").read_text()
     names = [f"ip-10-0-1-{number}" for number in range(6, 13)]
-    assert host_lists.scontrol(text, "it").hosts == tuple(Listed(name, name) for name in names)
+    assert host_lists.scontrol(text, "it").hosts == [Listed(name, name) for name in names]
 
 
 SLURM = """\
@@ -114,7 +113,7 @@ def test_slurm_conf_says_addresses_and_defaults() -> None:
         ("b7", "10.0.0.3", 4),
         ("c1", "c1.lab", 8),
     ]
-    assert found.refused == ()
+    assert found.refused == []
 
 
 def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other() -> None:
