@@ -16,7 +16,7 @@ from orchestrator.model.site import Site
 from orchestrator.state.store import Store
 
 VERSION = 2
-OF_JOBS = {"account", "jobs", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
+OF_JOBS = {"account", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
 
 
 def read(content: bytes, fix: str) -> Site:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from orchestrator.model.text import Conflict, Count, Matching, Name, Noun
 
@@ -46,8 +46,6 @@ class Slurm(Noun):
     """How many nodes a job gets; inside an allocation those that it has count."""
     extra: tuple[Argument, ...] = ()
     """Further options of sbatch, one word each."""
-    jobs: Literal["one", "by-nodes"] = "one"
-    """One job for all trials, or one for each number of nodes, one after another."""
 
     @property
     def asks_gpus(self) -> bool:
