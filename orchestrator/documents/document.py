@@ -1,6 +1,6 @@
 """A file's content as plain data, with the line and column of every value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -70,12 +70,6 @@ class Document:
         for step in path:
             value = child(value, step)
         return value
-
-    def empty(self, inside: Where) -> Iterator[Where]:
-        """Paths of keys without a value, at or below a path."""
-        for path in self.starts:
-            if path[: len(inside)] == inside and self.value(path) is None:
-                yield path
 
 
 def child(value: Tree, step: str | int) -> Tree:

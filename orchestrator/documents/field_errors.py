@@ -143,7 +143,13 @@ def _needed(detail: ErrorDetails) -> str:
     if kind in _KINDS:
         return _KINDS[kind]
     if kind in _LIMITS:
-        return _LIMITS[kind].format(**{name: _number(limit) for name, limit in limits})
+        # Limits of a float come as 0.0, and are shown as they were written: 0.
+        return _LIMITS[kind].format(
+            **{
+                name: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+                for name, limit in limits
+            }
+        )
     if options := _options(detail):
         return words.one_of([words.shown(option) for option in options])
     return detail["msg"].partition(" should ")[2].removeprefix("be ") or detail["msg"]
@@ -152,11 +158,6 @@ def _needed(detail: ErrorDetails) -> str:
 def _options(detail: ErrorDetails) -> list[str]:
     """Return the words that pydantic would have taken, where there are only some."""
     return re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
-
-
-def _number(limit: object) -> object:
-    """Return the limit without the ``.0`` that pydantic gives to the limits of a float."""
-    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
 
 
 def _seen(value: Tree, needed: str, *, is_type: bool) -> str:

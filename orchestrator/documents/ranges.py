@@ -1,6 +1,6 @@
 """Ranges in inventories: one entry ``vs[001-128]`` stands for as many nodes or HCAs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import errors, nodeset, words
@@ -13,8 +13,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {"nodes": ("name", "address"), "hcas": ("n
 
 def expanded(document: Document) -> Document:
     """The inventory with an entry per name of a range; messages lead to what was written."""
-    if not any("[" in value for value in _texts(document.data)):
-        return document
     growth = _Growth(document)
     data = growth.grown(document.data, (), ())
     written = growth.written
@@ -30,14 +28,6 @@ def expanded(document: Document) -> Document:
         broken=frozenset(to for to, at in written.items() if at in gone),
         written=written,
     )
-
-
-def _texts(value: Tree) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in inner:
-        yield from _texts(item)
 
 
 class _Growth:

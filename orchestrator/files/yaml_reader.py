@@ -1,7 +1,7 @@
 """YAML files that users write: read strictly, with starts, and brought into models."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,15 +42,20 @@ def draft(path: Path) -> Document:
         ConfigError: there is no mapping, or nothing that could be judged further.
     """
     text, problems = source.read(path)
-    return _drafted(str(path), text, problems)
+    return draft_of(text, str(path), problems)
 
 
-def draft_of(text: str, shown: str) -> Document:
-    """As ``draft``, of a text that lies in no file; ``shown`` stands in its place in messages."""
-    return _drafted(shown, text, [])
+def draft_of(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> Document:
+    """Return the mapping in a text.
 
+    Args:
+        file: what stands in its place in messages.
+        problems: what is wrong with the file already.
 
-def _drafted(file: str, text: str, problems: list[errors.Mistake]) -> Document:
+    Raises:
+        ConfigError: as ``draft``.
+    """
+    problems = list(problems)
     composer = _Composer(file, text, problems)
     data = composer.compose()
     if problems and (data is None or () in composer.broken):
@@ -70,7 +75,9 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.mistake(at[:-1], text)])
     empty = [
-        document.mistake(path, _EMPTY) for path in document.empty(at) if path not in document.broken
+        document.mistake(path, _EMPTY)
+        for path in document.starts
+        if path[: len(at)] == at and document.value(path) is None and path not in document.broken
     ]
     try:
         instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)

@@ -22,7 +22,8 @@ _TAKEN = {
     "identity": ("ansible_ssh_private_key_file", "ansible_private_key_file"),
 }
 _HOST = ("ansible_host", "ansible_ssh_host")
-_UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_connection")
+_UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+_BY_SSH = frozenset({"ssh", "smart", "paramiko", "local"})  # local: such as localhost
 # Options of OpenSSH's ssh; those before the colons have no value. Source: ssh(1).
 _FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:"
 _LONG = {"-J": "ProxyJump", "-p": "Port", "-l": "User", "-i": "IdentityFile"}
@@ -149,10 +150,9 @@ def _of_vars(name: str, said: Mapping[str, object]) -> Iterator[Listed]:
             given[field] = value
     at = parse_endpoint(_value(said, *_HOST) or name)
     port = at.port or split_port(f"port:{given['port']}")[1] if "port" in given else at.port
-    connection = said.get("ansible_connection", "ssh")
     unheld = [key for key in _UNHELD if said.get(key)]
-    if connection in ("ssh", "smart", "paramiko") or at.host == "localhost":
-        unheld = [key for key in unheld if key != "ansible_connection"]
+    if said.get("ansible_connection", "ssh") not in _BY_SSH:
+        unheld.append("ansible_connection")
     yield Listed(
         host_lists.named(name),
         at.host,
@@ -193,41 +193,33 @@ def _ssh_options(said: Mapping[str, object]) -> tuple[dict[str, str], list[str]]
         except (ValueError, getopt.GetoptError):
             ignored.append(variable)
             continue
-        for option, value in (_option(flag, value) for flag, value in flags):
-            try:
-                taken, without = _meaning(option, value)
-            except (ValueError, getopt.GetoptError):
-                taken, without = {}, [option]
+        for flag, value in flags:
+            taken, without = _meaning(flag, value)
             found = {**taken, **found}
             ignored += [f"{variable}: {name}" for name in without]
     return {field: value for field, value in found.items() if value}, ignored
 
 
-def _option(flag: str, value: str) -> tuple[str, str]:
-    """Return the name of an option as ssh_config has it, such as ProxyJump for ``-J``."""
-    if flag != "-o":
-        return _LONG.get(flag, flag), value
-    name, *rest = re.split(r"\s*=\s*|\s+", value.strip(), maxsplit=1)
-    return name, " ".join(rest)
-
-
-def _meaning(option: str, value: str) -> tuple[dict[str, str], list[str]]:
-    """Return the fields that an option gives, and names of what is left out.
-
-    Raises:
-        ValueError, GetoptError: no inventory can hold it.
-    """
-    match option.casefold():
-        case "user" | "port" as field:
-            return {field: value}, []
-        case "identityfile":
-            return {"identity": value}, []
-        case "proxyjump" | "proxycommand" if value == "none":
-            return {"jump": ""}, []
-        case "proxyjump":
-            return {"jump": str(parse_endpoint(value.removeprefix("ssh://")))}, []
-        case "proxycommand":
-            return _through(value)
+def _meaning(flag: str, value: str) -> tuple[dict[str, str], list[str]]:
+    """Return the fields that an option gives, and the names of what no inventory can hold."""
+    option = _LONG.get(flag, flag)
+    if flag == "-o":
+        option, *rest = re.split(r"\s*=\s*|\s+", value.strip(), maxsplit=1)
+        value = " ".join(rest)
+    try:
+        match option.casefold():
+            case "user" | "port" as field:
+                return {field: value}, []
+            case "identityfile":
+                return {"identity": value}, []
+            case "proxyjump" | "proxycommand" if value == "none":
+                return {"jump": ""}, []
+            case "proxyjump":
+                return {"jump": str(parse_endpoint(value.removeprefix("ssh://")))}, []
+            case "proxycommand":
+                return _through(value)
+    except (ValueError, getopt.GetoptError):
+        pass
     return {}, [] if option in _QUIET else [option]
 
 

@@ -105,7 +105,8 @@ def hostfile(path: Path) -> HostList:
 
 def _of_line(word: str, *settings: str) -> Iterator[Listed]:
     """Yield the host of a line such as ``gpu01 slots=8``."""
-    listed, said = _of_endpoint(word), dict(map(_pair, settings))
+    listed = _of_endpoint(word)
+    said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
     if listed.port is not None and listed.port < 1024 and listed.port != 22:
         raise ValueError(
             f"got {word!r}; needed `{listed.address} slots={listed.port}`, or a port above 1023"
@@ -117,11 +118,6 @@ def _of_line(word: str, *settings: str) -> Iterator[Listed]:
         gpus=int(slots) if slots.isdecimal() else None,
         ignored=tuple(key for key in said if key not in {*_SLOTS, *_LIMITS, "username"}),
     )
-
-
-def _pair(word: str) -> tuple[str, str]:
-    key, _, value = word.partition("=")
-    return key, value
 
 
 def scontrol(output: str, shown: str) -> HostList:
@@ -219,8 +215,3 @@ def text(path: Path) -> str:
         raise errors.UsageError(
             f"cannot read {path}: {error.strerror}", code="NO-FILE", fix="give the path of a list"
         ) from error
-
-
-def folded(listed: Iterable[Listed]) -> str:
-    """Return the names, such as ``gpu[01-04]``."""
-    return nodeset.fold(one.name for one in listed)

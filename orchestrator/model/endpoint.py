@@ -46,7 +46,8 @@ def split_port(place: str) -> tuple[str, int | None]:
     if ip(place):
         return place, None
     brackets = _BRACKETS.fullmatch(place)
-    host, rest = brackets.groups() if brackets else _before_colon(place)
+    host = brackets[1] if brackets else place.partition(":")[0]
+    rest = brackets[2] if brackets else place.removeprefix(host)
     if not rest:
         return host, None
     if not re.fullmatch(r":[0-9]{1,5}", rest) or not 1 <= int(rest[1:]) <= 65535:
@@ -87,8 +88,3 @@ def ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found
-
-
-def _before_colon(place: str) -> tuple[str, str]:
-    host, colon, rest = place.partition(":")
-    return host, colon + rest

@@ -61,11 +61,9 @@ def _reached(
     entries = []
     for node in nodes:
         entry: dict[str, object] = {"name": node.name, "address": node.address}
-        if not node.is_here:
-            entry |= {"user": node.user, "port": node.port, "agent": agent}
-            entry |= {"identity": node.identity} if node.identity else {}
-            entry |= {"known_hosts": known_hosts} if known_hosts else {}
-            entry |= {"jump": node.jump} if node.jump else {}
+        login = {"user": node.user, "port": node.port, "identity": node.identity, "agent": agent}
+        login |= {"known_hosts": known_hosts, "jump": node.jump}
+        entry |= {} if node.is_here else {key: value for key, value in login.items() if value}
         entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
     text = json.dumps(document)  # which is YAML, too
@@ -83,7 +81,10 @@ def _told(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str
     for mistake in mistakes:
         entry, _, key = mistake.path.partition(".")
         alike.setdefault((key, mistake.text), []).append(_named(entry, nodes))
-    told = (f"{nodeset.fold(hosts)}: {key}: {text}" for (key, text), hosts in alike.items())
+    told = (
+        ": ".join(filter(None, (nodeset.fold(hosts), key, text)))
+        for (key, text), hosts in alike.items()
+    )
     return _named("; ".join(told), nodes)
 
 

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Mapping
 
-from orchestrator import errors, nodeset
+from orchestrator import errors
 from orchestrator.schedulers import slurm_queue
 
-MOST_NODES = 100_000
 UNNAMED = "allocation"  # what slurmdbd calls a job for a while whose end reached it first
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
@@ -36,7 +35,7 @@ def short_of_memory(said: bytes) -> frozenset[str]:
         said: what its srun printed, at its end: of tasks by node, however the tasks exited.
     """
     folded = _OOM.findall(said.decode(errors="replace"))
-    return frozenset(name for part in folded for name in nodeset.unfold_all(part, MOST_NODES))
+    return frozenset(name for part in folded for name in slurm_queue.names(part))
 
 
 def recorded(job: slurm_queue.Job) -> str:

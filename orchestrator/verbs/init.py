@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from orchestrator import disk, errors, processes, words
+from orchestrator import disk, errors, nodeset, processes, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
@@ -88,8 +88,9 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
     else:
         listed, refused = _listed(sources)
         nodes = tuple(_node(one, login) for one in listed)
-        _refuse_mixed(nodes)
-        voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
+        voice.line(
+            f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
+        )
         for line in _not_taken(listed):
             voice.line(line)
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
@@ -171,7 +172,7 @@ def _not_taken(listed: Sequence[Listed]) -> Iterator[str]:
     """Yield a line for each setting of a list that the inventory does not have."""
     settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
     for setting in settings:
-        hosts = host_lists.folded(one for one in listed if setting in one.ignored)
+        hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
         yield f"{hosts}: not taken from the list: {words.printable(setting)}"
 
 
@@ -214,16 +215,6 @@ def _key(login: Login) -> str | None:
     if login.agent:
         return None
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
-
-
-def _refuse_mixed(nodes: Sequence[DraftNode]) -> None:
-    here = [node.name for node in nodes if node.is_here]
-    if here and len(here) < len(nodes):
-        raise errors.UsageError(
-            f"{here[0]} is this machine, which other nodes cannot reach by that address",
-            code="HOST",
-            fix="name this machine by the address that the other nodes reach",
-        )
 
 
 def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
