@@ -12,7 +12,7 @@ _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>[0-9]+)(?P<after>[^0-9]*)")
 
 
 def fold(names: Iterable[str]) -> str:
-    """The names, each once, those that differ in their last number only as ranges.
+    """Return the names, each once, those that differ in their last number only as ranges.
 
     Groups stand in the order in which they first appear; leading zeros are kept.
 
@@ -27,7 +27,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def unfold(text: str, most: int) -> Sequence[str]:
-    """The names that a text with ranges stands for, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
+    """Return the names of a text with ranges, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
 
     Of several ranges the last varies first. A text without ranges stands for itself.
 
@@ -63,7 +63,7 @@ def unfold_all(text: str, most: int) -> list[str]:
 
 
 def _numbers(text: str, most: int) -> list[str]:
-    """The numbers of ``001-003,007``, each as wide as it is written."""
+    """Return the numbers of ``001-003,007``, each as wide as it is written."""
     found: list[str] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
@@ -92,7 +92,7 @@ def _group(around: tuple[str, ...], numbers: list[str]) -> str:
 
 
 def _ranges(numbers: Iterable[str]) -> list[tuple[str, str]]:
-    """First and last of each run of consecutive numbers, as they are written."""
+    """Return first and last of each run of consecutive numbers, as they are written."""
     runs: list[tuple[str, str]] = []
     for number in numbers:
         first, last = runs[-1] if runs else ("", "")

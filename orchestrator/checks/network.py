@@ -47,7 +47,7 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
 def reachable(
     port: int, listeners: Mapping[str, Heard], calls: Mapping[tuple[str, str], Heard]
 ) -> Iterator[Finding]:
-    """Nodes that cannot connect on the rendezvous port.
+    """Yield nodes that cannot connect on the rendezvous port.
 
     Args:
         listeners: result of listening, by node name.

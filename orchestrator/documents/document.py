@@ -55,13 +55,13 @@ class Document:
         return mistake(self.file, nearest, self._written(path), text)
 
     def _written(self, path: Where) -> Where:
-        """The path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
+        """Return the path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
         known = (path[:length] for length in range(len(path), 0, -1))
         at = next((step for step in known if step in self.written), ())
         return (*self.written.get(at, ()), *path[len(at) :])
 
     def value(self, path: Where) -> Tree:
-        """The value at a path.
+        """Return the value at a path.
 
         Raises:
             KeyError: the file has none there.
@@ -73,7 +73,7 @@ class Document:
 
 
 def child(value: Tree, step: str | int) -> Tree:
-    """What a mapping holds under a key, or a list at an index.
+    """Return what a mapping holds under a key, or a list at an index.
 
     Raises:
         KeyError: nothing there.
@@ -86,7 +86,7 @@ def child(value: Tree, step: str | int) -> Tree:
 
 
 def mistake(file: str, position: Position, path: Where, text: str) -> errors.Mistake:
-    """A problem of a file, its text safe to print."""
+    """Return a problem of a file, its text safe to print."""
     return errors.Mistake(
         file, position.line, position.column, words.path(path), words.printable(text)
     )

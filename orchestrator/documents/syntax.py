@@ -21,7 +21,7 @@ _SYNTAX = (
 
 
 def explained(problem: str) -> tuple[str, bool]:
-    """What a parser's message means, and whether the problem lies where its context began."""
+    """Return what a parser's message means, and whether to point at the start of its context."""
     for pattern, meaning, at_start in _SYNTAX:
         if re.search(pattern, problem):
             return meaning, at_start

@@ -31,7 +31,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 
 def plain(text: str) -> bool | int | float | str | None:
-    """The value of an unquoted scalar.
+    """Return the value of an unquoted scalar.
 
     Raises:
         ValueError: readers of YAML differ about it, or the number is beyond 64 bits.
@@ -48,14 +48,17 @@ def plain(text: str) -> bool | int | float | str | None:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return _whole(text)
+        # Python refuses to convert thousands of digits; twenty hold every 64-bit number.
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+            raise _beyond(text, "a whole number")
+        return int(text)
     if _FLOAT.fullmatch(text):
         return _fraction(text)
     return text
 
 
 def quoted(text: str) -> str:
-    """The text of a quoted scalar, whose escapes may stand for more than its line shows.
+    """Return the text of a quoted scalar, whose escapes may stand for more than its line shows.
 
     Raises:
         ValueError: it has control characters.
@@ -63,13 +66,6 @@ def quoted(text: str) -> str:
     if unfit := _UNFIT.search(text):
         raise ValueError(f"control character U+{ord(unfit.group()):04X} in a text; needed none")
     return text
-
-
-def _whole(text: str) -> int:
-    # Python refuses to convert thousands of digits; twenty characters hold every 64-bit number.
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise _beyond(text, "a whole number")
-    return int(text)
 
 
 def _fraction(text: str) -> float:

@@ -31,7 +31,7 @@ _KINDS = {
 
 
 def read(path: Path) -> tuple[str, list[errors.Mistake]]:
-    """The text, and what is wrong with the file or its lines but leaves them readable.
+    """Return the text, and what is wrong with the file or its lines but leaves them readable.
 
     Raises:
         ConfigError: there is no text to go on with.
@@ -93,7 +93,7 @@ def _unfit(char: str) -> str:
 
 
 def _unfit_lines(file: str, text: str) -> Iterator[errors.Mistake]:
-    """What YAML's readers differ about: tabs outside comments, and directives."""
+    """Yield what YAML's readers differ about: tabs outside comments, and directives."""
     for number, line in enumerate(text.split("\n"), start=1):
         before, tab, _ = line.partition("\t")
         if tab and not re.search(r"(^|\s)#", before):

@@ -23,7 +23,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path) -> Document:
-    """The one mapping that the file holds.
+    """Return the one mapping that the file holds.
 
     Raises:
         ConfigError: not a regular file, not readable, or not the strict YAML of these
@@ -36,7 +36,7 @@ def read(path: Path) -> Document:
 
 
 def draft(path: Path) -> Document:
-    """The one mapping that the file holds, with what is wrong with its text.
+    """Return the one mapping that the file holds, with what is wrong with its text.
 
     Raises:
         ConfigError: there is no mapping, or nothing that could be judged further.
@@ -66,7 +66,7 @@ def draft_of(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> D
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:
-    """The part of the document at ``at`` as ``model``.
+    """Return the part of the document at ``at`` as ``model``.
 
     Raises:
         ConfigError: all that does not fit the model, each with line and column.
@@ -113,7 +113,7 @@ class _Composer:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
 
     def compose(self) -> Tree:
-        """The text's one mapping, as far as its syntax holds."""
+        """Return the text's one mapping, as far as its syntax holds."""
         try:
             return self._document()
         except _GivenUp:
@@ -165,7 +165,7 @@ class _Composer:
         return {key: self._value(inner, (*path, key)) for key, inner in self._pairs(path)}
 
     def _inside(self) -> Iterator[Any]:
-        """The events that begin what is directly inside the list or mapping just begun."""
+        """Yield the events that begin what is directly inside the list or mapping just begun."""
         while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
             yield event
 
@@ -180,7 +180,7 @@ class _Composer:
             yield key, value
 
     def _key(self, event: Any, path: Where) -> str:
-        """The key that the event is; one that is none of ours gets a stand-in."""
+        """Return the key that the event is; one that is none of ours gets a stand-in."""
         self._refuse_properties(event, path)
         if isinstance(event, yaml.AliasEvent):
             return "?"
@@ -233,7 +233,7 @@ def _meaning(event: Any) -> bool | int | float | str | None:
 
 
 def _unfit_as_key(event: Any) -> str:
-    """Why the scalar cannot be a key; empty when it can."""
+    """Return why the scalar cannot be a key; empty when it can."""
     if event.implicit[0] and event.value == "<<":
         return "a merge key; needed the keys written out"
     try:
@@ -246,7 +246,7 @@ def _unfit_as_key(event: Any) -> str:
 
 
 def _syntax(error: Exception, text: str) -> tuple[Position, str]:
-    """Where and how the text breaks YAML's syntax."""
+    """Return where and how the text breaks YAML's syntax."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return START, f"cannot be read as YAML: {error}"
     problem = f"{error.context or ''}; {error.problem or ''}"
@@ -259,7 +259,7 @@ def _syntax(error: Exception, text: str) -> tuple[Position, str]:
 
 
 def _inside(mark: yaml.Mark | None, text: str) -> Position:
-    """The mark, or the end of the last line with text where the parser stood behind it."""
+    """Return the mark, or the end of the last line with text where the parser stood behind it."""
     lines = text.rstrip().split("\n")
     if mark is None or mark.line >= len(lines):
         return Position(len(lines), len(lines[-1]) + 1)

@@ -41,7 +41,7 @@ class Playbook:
 
 
 def cluster(name: str) -> tuple[Cluster, Path]:
-    """The inventory of that name or path, validated, and its file.
+    """Return the inventory of that name or path, validated, and its file.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -52,7 +52,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
 
 
 def judged_cluster(document: Document) -> Cluster:
-    """The inventory in a document.
+    """Return the inventory in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -69,7 +69,7 @@ def judged_cluster(document: Document) -> Cluster:
 
 
 def playbook(name: str, image: str | None = None) -> Playbook:
-    """The playbook of that name or path, validated as far as that needs no inventory.
+    """Return the playbook of that name or path, validated as far as that needs no inventory.
 
     Args:
         image: instead of its own.
@@ -83,7 +83,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
-    """The playbook in a document.
+    """Return the playbook in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -111,7 +111,7 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) ->
 
 
 def judged_image(document: Document) -> Image:
-    """The image definition in a document.
+    """Return the image definition in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -124,7 +124,7 @@ def judged_image(document: Document) -> Image:
 
 
 def image(choice: str) -> tuple[Image, Path]:
-    """The image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
+    """Return the image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
 
     A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
 
@@ -161,7 +161,7 @@ def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
 
 
 def folder_digest(folder: Path) -> str:
-    """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
+    """Return sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()
     paths = (
         Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
@@ -188,7 +188,7 @@ def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Co
 
 
 def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
-    """Everything wrong with a playbook that does not need its image to be seen."""
+    """Yield everything wrong with a playbook that does not need its image to be seen."""
     yield from _unfit_name(name)
     yield from _unknown(experiment)
     workload = workloads.find(experiment.workload)
@@ -201,7 +201,7 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
 
 
 def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
-    """Private SSH keys that other users of this machine may read; of public ones ssh tells."""
+    """Yield private SSH keys that other users may read; ssh itself refuses public ones."""
     entries = [
         (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
     ]
@@ -223,7 +223,7 @@ def _no_workloads(definition: Image) -> Iterator[Conflict]:
 
 
 def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
-    """An image without the workload's program, where another image has it."""
+    """Yield an image without the workload's program, where another image has it."""
     name = experiment.workload
     serving = [] if name in chosen.workloads or not chosen.workloads else _serving(name)
     if serving:
@@ -232,7 +232,7 @@ def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
 
 
 def _serving(workload_name: str) -> list[str]:
-    """Images, here and shipped, that serve a workload; unreadable ones are left out."""
+    """Return images, here and shipped, that serve a workload; unreadable ones are left out."""
     serving = []
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
@@ -242,7 +242,7 @@ def _serving(workload_name: str) -> list[str]:
 
 
 def _built_on(repository: str, tag: str) -> str:
-    """The one image that puts a program of ours into that base.
+    """Return the one image that puts a program of ours into that base.
 
     Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
 
@@ -280,7 +280,7 @@ def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> I
 
 
 def _unfit_name(name: str) -> Iterator[Conflict]:
-    """A playbook's file name becomes part of folders and of names on the nodes."""
+    """Yield an error for a file name that cannot be part of folders and of names on nodes."""
     if not is_name(name):
         needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
         yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")

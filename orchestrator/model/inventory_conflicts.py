@@ -13,7 +13,7 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 
 def conflicts(cluster: Cluster) -> Iterator[Conflict]:
-    """Everything about an inventory that cannot hold together."""
+    """Yield everything about an inventory that cannot hold together."""
     if (cluster.scheduler == SLURM) != (cluster.slurm is not None):
         yield from _schedulers(cluster)
         return
@@ -42,7 +42,7 @@ def _schedulers(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _image_files(cluster: Cluster) -> Iterator[Conflict]:
-    """What says nothing to those who make containers of image files."""
+    """Yield settings that runtimes for image files do not use."""
     if cluster.defaults.runtime not in IMAGE_FILES:
         return
     if cluster.container != Container():
@@ -68,7 +68,7 @@ def _privileged(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _given(cluster: Cluster) -> Iterator[Conflict]:
-    """What an inventory whose nodes Slurm gives may not say."""
+    """Yield what an inventory whose nodes Slurm gives may not say."""
     if cluster.nodes:
         yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
     for field in ("user", "port", "transport", "identity", "known_hosts"):
@@ -118,7 +118,7 @@ def _addresses(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _ways(cluster: Cluster) -> Iterator[Conflict]:
-    """A gang runs one program: in one kind of place, at one path."""
+    """Yield differences between nodes that a gang of one program cannot have."""
     first, *others = members = cluster.members
     if first.runtime in IMAGE_FILES:
         yield Conflict(

@@ -119,22 +119,22 @@ class Node:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the machine that this program runs on."""
+        """Return True if it is the machine that this program runs on."""
         return self.transport == "local"
 
     @property
     def shares_files(self) -> bool:
-        """Whether it sees this machine's files at the same paths: itself, or Slurm's nodes."""
+        """Return True for this machine and Slurm's nodes, which see its files at the same paths."""
         return self.transport in ("local", SLURM)
 
     @property
     def in_container(self) -> bool:
-        """Whether its tasks run in containers."""
+        """Return True if its tasks run in containers."""
         return self.runtime != "process"
 
     @property
     def has_engine(self) -> bool:
-        """Whether Docker's engine is there, and starts its containers."""
+        """Return True if Docker's engine is there, and starts its containers."""
         return self.runtime == "docker"
 
     @property

@@ -49,19 +49,19 @@ class Slurm(Noun):
 
     @property
     def asks_gpus(self) -> bool:
-        """Whether the further options ask for GPUs."""
+        """Return True if the further options ask for GPUs."""
         return any(argument.partition("=")[0].lstrip("-") in OF_GPUS for argument in self.extra)
 
     @property
     def time_s(self) -> int:
-        """The time limit in seconds."""
+        """Return the time limit in seconds."""
         match = _TIME.fullmatch(self.time)
         assert match is not None
         hours = 24 * int(match["days"] or 0) + int(match["hours"])
         return (60 * hours + int(match["minutes"])) * 60 + int(match["seconds"])
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about these settings that cannot hold together."""
+        """Yield everything about these settings that cannot hold together."""
         if self.time_s < LEAST_S:
             yield Conflict(
                 ("slurm", "time"),
@@ -86,5 +86,5 @@ LEAST_S = 300
 
 
 def gpus(gres: str) -> int:
-    """How many GPUs of all types a node has, by what Slurm says of its generic resources."""
+    """Return how many GPUs of all types a node has, by what Slurm says of its generic resources."""
     return sum(map(int, _GPUS.findall(gres)))

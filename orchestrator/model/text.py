@@ -174,7 +174,7 @@ Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as
 
 
 def size_bytes(size: Size) -> int:
-    """How many bytes a size is: 1k is 1024."""
+    """Return how many bytes a size is: 1k is 1024."""
     power = "kmgt".find(size[-1]) + 1
     return int(size.rstrip("kmgt")) << 10 * power
 
@@ -190,12 +190,12 @@ Scalar = bool | int | float | str
 
 
 def is_name(text: str) -> bool:
-    """Whether the text could be a ``Name``."""
+    """Return True if the text could be a ``Name``."""
     return _NAME.fullmatch(text) is not None
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    """The numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
+    """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
 

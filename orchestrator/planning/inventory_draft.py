@@ -77,7 +77,7 @@ class Draft:
 
 
 def text(draft: Draft) -> str:
-    """The inventory, valid for ``check`` as it is; what is worth a look stands in comments."""
+    """Return an inventory that ``check`` accepts; comments name what needs a look."""
     settings = [_settings(node, draft) for node in draft.nodes]
     common = _common([said for said, node in zip(settings, draft.nodes, strict=True) if node.found])
     common = common or _common(settings)
@@ -127,7 +127,7 @@ def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
 
 
 def _runtime(draft: Draft) -> str:
-    """The one of all nodes: containers where any node has Docker."""
+    """Return the runtime of all nodes: containers where any node has Docker."""
     if draft.jobs and draft.jobs.has_pyxis:
         return "pyxis"
     found = [node.found for node in draft.nodes if node.found]
@@ -163,7 +163,7 @@ def _login(node: DraftNode, draft: Draft) -> dict[str, str]:
 
 
 def _interface(node: DraftNode, found: Discovered) -> str:
-    """The one that carries the address by which the node was reached; else the default route's."""
+    """Return the interface with the address that was reached, else that of the default route."""
     for name, addresses in (found.host.addresses or {}).items():
         if not node.is_here and {node.address, found.server} & set(addresses):
             return name
@@ -171,7 +171,7 @@ def _interface(node: DraftNode, found: Discovered) -> str:
 
 
 def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What most nodes say, key by key, where it is said by all of them."""
+    """Return what most nodes say, key by key, where it is said by all of them."""
     keys = dict.fromkeys(key for said in settings for key in said if key not in _OF_A_NODE)
     return {
         key: Counter(said[key] for said in settings).most_common(1)[0][0]
@@ -207,7 +207,7 @@ def _of_node(found: Discovered, draft: Draft) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """The text as one line of a comment."""
+    """Return the text as one line of a comment."""
     return words.cut(words.printable(" ".join(text.split())))
 
 

@@ -60,7 +60,7 @@ def conflicts(
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
-        conflicts += _families(running, workload, cluster)
+        conflicts += families(experiment, workload, cluster, chosen)
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -311,17 +311,18 @@ def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
         )
 
 
-def families(experiment: Experiment, workload: Workload, cluster: Cluster) -> tuple[Conflict, ...]:
-    """Return an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
-    return tuple(_families(tuple(_points(experiment)), workload, cluster))
-
-
-def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
+def families(
+    experiment: Experiment,
+    workload: Workload,
+    cluster: Cluster,
+    chosen: Collection[Case] | None = None,
+) -> Iterator[Conflict]:
+    """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
     far = [node for node in cluster.members if ":" in node.address]
     # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
     takes = workload.ipv6 and workload.launcher is not mpirun.launch
-    for point in points:
-        if far and not takes and point.case.nodes > 1:
+    for point in _points(experiment) if far and not takes else ():
+        if point.case.nodes > 1 and (chosen is None or point.case in chosen):
             yield Conflict(
                 point.path,
                 f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"

@@ -51,7 +51,7 @@ exit 0
 
 
 def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts]:
-    """The script that prints a machine's facts.
+    """Return the script that prints a machine's facts.
 
     Args:
         python: the interpreter that must import the modules.
@@ -62,7 +62,7 @@ def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts
 
 
 def parse(text: str) -> HostFacts:
-    """The facts in the script's output.
+    """Return the facts in the script's output.
 
     Raises:
         LogError: HOST-FACTS; a fact that every Linux node has is missing or no number.
@@ -105,7 +105,7 @@ def parse(text: str) -> HostFacts:
 
 
 def _addresses(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
+    """Return the addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
     by_interface: dict[str, tuple[str, ...]] = {}
     for line in lines:
         interface, _, address = line.partition(" ")

@@ -23,7 +23,7 @@ ELSEWHERE = "/var/tmp"  # where attempts would lie
 def hosts(
     name: str, nodes: Sequence[DraftNode], *, agent: bool, known_hosts: str | None
 ) -> list[Answer[Discovered]]:
-    """The answer of each host, or the error in its place.
+    """Return the answer of each host, or the error in its place.
 
     Args:
         name: of the cluster that they are going to be.
@@ -36,7 +36,7 @@ def hosts(
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:
-    """The answer of one node that Slurm chose.
+    """Return the answer of one node that Slurm chose.
 
     Raises:
         UnfitError: it gave no step, or an answer that cannot be parsed.
@@ -53,7 +53,7 @@ def _probe(folder: str) -> Probe[Discovered]:
 def _reached(
     name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
 ) -> Cluster:
-    """The least that reaching the nodes needs; what they have is what they are asked.
+    """Return an inventory with the least that reaching the nodes needs.
 
     Raises:
         UsageError: HOST; an address, a user or a jump host that cannot be one.
@@ -76,7 +76,7 @@ def _reached(
 
 
 def _told(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
-    """The mistakes by the names of the hosts, not by their places in a document nobody wrote."""
+    """Return the mistakes by the names of hosts: nobody wrote the document with their places."""
     alike: dict[tuple[str, str], list[str]] = {}
     for mistake in mistakes:
         entry, _, key = mistake.path.partition(".")

@@ -12,7 +12,7 @@ _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILIN
 
 
 def was_preempted(job: str, said: bytes) -> bool:
-    """Whether a step of a job was ended to make room for another job.
+    """Return True if a step of a job was ended to make room for another job.
 
     Args:
         said: what its srun printed: the one place that tells of a job that was queued again.
@@ -29,7 +29,7 @@ def was_preempted(job: str, said: bytes) -> bool:
 
 
 def short_of_memory(said: bytes) -> frozenset[str]:
-    """The nodes where Slurm's limit of memory ended a process of a step that is over.
+    """Return the nodes where Slurm's limit of memory ended a process of a step that is over.
 
     Args:
         said: what its srun printed, at its end: of tasks by node, however the tasks exited.
@@ -39,7 +39,7 @@ def short_of_memory(said: bytes) -> frozenset[str]:
 
 
 def recorded(job: slurm_queue.Job) -> str:
-    """The state in which a job ended, by the site's accounting: ``CANCELLED by 1000``, ``TIMEOUT``.
+    """Return how a job ended, by the site's accounting, such as ``CANCELLED by 1000``.
 
     Empty where it does not say: a site may have none, and what it has comes late.
     """
@@ -55,7 +55,7 @@ def recorded(job: slurm_queue.Job) -> str:
 
 
 def is_preempted(job: Mapping[str, str]) -> bool:
-    """Whether a job, by its fields, has to make room for another: it runs on while its grace lasts.
+    """Return True if a job, by its fields, must make room for another when its grace ends.
 
     Its steps are told at once, its script and its time limit are not.
     """

@@ -33,7 +33,7 @@ class JobOptions:
 
 
 def is_needed(cluster: Cluster) -> bool:
-    """Whether a command on this cluster must be submitted: outside of a job of Slurm's."""
+    """Return True if a command on this cluster must be submitted: outside of a job of Slurm's."""
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
@@ -55,7 +55,7 @@ def submission(
 
 
 def is_again() -> bool:
-    """Whether this is a job that Slurm has started before."""
+    """Return True if this is a job that Slurm has started before."""
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
@@ -96,7 +96,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
 
 
 def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
-    """How many GPUs of a node a job asks for: what the inventory says, if Slurm gives any."""
+    """Return how many GPUs of a node a job asks for: the inventory's, if Slurm gives any."""
     slurm, said = _settings(cluster), cluster.defaults.gpus
     if said is None or slurm.asks_gpus:
         return 0

@@ -30,7 +30,7 @@ class SshTarget:
 
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
-        """The target for a node of the inventory."""
+        """Return the target for a node of the inventory."""
         return cls(
             name=node.name,
             address=node.address,
@@ -45,7 +45,7 @@ class SshTarget:
 
     @property
     def gate(self) -> "SshTarget | None":
-        """The jump host as a target, with the same identity; None without one."""
+        """Return the jump host as a target, with the same identity; None without one."""
         if self.jump is None:
             return None
         jump = parse_endpoint(self.jump)

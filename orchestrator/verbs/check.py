@@ -50,7 +50,7 @@ def check(paths: list[str], voice: Voice) -> int:
 
 
 def schema(kind: str) -> str:
-    """The JSON Schema of a kind of file, as text.
+    """Return the JSON Schema of a kind of file, as text.
 
     Raises:
         UsageError: there is no such kind.
@@ -66,7 +66,7 @@ def schema(kind: str) -> str:
 
 
 def _meant(word: str) -> list[Path]:
-    """The file, or every inventory, playbook and image of that name, here or shipped."""
+    """Return the file, or every inventory, playbook and image of that name, here or shipped."""
     if Path(word).exists():
         return [Path(word)]
     kinds: tuple[shipped.Kind, ...] = ("inventory", "playbooks", "images")

@@ -179,7 +179,7 @@ def _not_taken(listed: Sequence[Listed]) -> Iterator[str]:
 def _by_slurm(
     sources: Sources, name: str, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
-    """One node of a partition, and its answer to a step of Slurm's."""
+    """Return one node of a partition, and its answer to a step of Slurm's."""
     lists = (sources.hosts, sources.hostfile, sources.ansible, sources.scontrol, sources.pattern)
     if any(lists):
         raise errors.UsageError(
@@ -222,7 +222,7 @@ def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
 
 
 def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
-    """The nodes, those listed by IP address under their own hostnames, where each has another."""
+    """Return the nodes; those listed by IP address under their hostnames if these differ."""
     names = tuple(map(_hostname, nodes))
     if len({name.casefold() for name in names}) < len(nodes):
         return nodes
@@ -236,7 +236,7 @@ def _hostname(node: DraftNode) -> str:
 
 
 def _kept(text: str, target: Target) -> Path | None:
-    """Where the file is kept that is replaced, with whatever was edited in it; None without one."""
+    """Keep the file that is replaced, with all edits, and return where; None without one."""
     out = target.out
     if out is None or not out.is_file():
         return None
@@ -287,7 +287,7 @@ def _told(
 
 
 def _next(codes: Set[str], out: Path) -> str:
-    """What to do after hosts failed with these codes, or with none."""
+    """Return what to do after hosts failed with these codes, or with none."""
     if not codes:
         return f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
     if "SSH-HOSTKEY-UNKNOWN" in codes:
