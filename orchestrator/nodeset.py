@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_BETWEEN = re.compile(r",(?![^\[]*\])")  # the comma behind ] in vs[1,3],gpu7
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>[0-9]+)(?P<after>[^0-9]*)")
 
 
 def fold(names: Iterable[str]) -> str:
-    """The names, each once, those that differ in their last number only as ranges.
+    """Return the names, each once, those that differ in their last number only as ranges.
 
     Groups stand in the order in which they first appear; leading zeros are kept.
 
@@ -26,7 +27,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def unfold(text: str, most: int) -> Sequence[str]:
-    """The names that a text with ranges stands for, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
+    """Return the names of a text with ranges, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
 
     Of several ranges the last varies first. A text without ranges stands for itself.
 
@@ -49,8 +50,20 @@ def unfold(text: str, most: int) -> Sequence[str]:
     ]
 
 
+def unfold_all(text: str, most: int) -> list[str]:
+    """Return the names of a list such as ``vs[001-002,004],gpu7``, as ``fold`` writes it.
+
+    Args:
+        most: names of one part.
+
+    Raises:
+        ValueError: see ``unfold``.
+    """
+    return [name for part in _BETWEEN.split(text) for name in unfold(part, most)]
+
+
 def _numbers(text: str, most: int) -> list[str]:
-    """The numbers of ``001-003,007``, each as wide as it is written."""
+    """Return the numbers of ``001-003,007``, each as wide as it is written."""
     found: list[str] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
@@ -79,7 +92,7 @@ def _group(around: tuple[str, ...], numbers: list[str]) -> str:
 
 
 def _ranges(numbers: Iterable[str]) -> list[tuple[str, str]]:
-    """First and last of each run of consecutive numbers, as they are written."""
+    """Return first and last of each run of consecutive numbers, as they are written."""
     runs: list[tuple[str, str]] = []
     for number in numbers:
         first, last = runs[-1] if runs else ("", "")

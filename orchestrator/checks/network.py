@@ -1,10 +1,10 @@
 """Rules about the network: the interface that is named, and connections between nodes."""
 
 import fnmatch
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.endpoint import ip
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 from orchestrator.probes.reach import Heard
@@ -47,7 +47,7 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
 def reachable(
     port: int, listeners: Mapping[str, Heard], calls: Mapping[tuple[str, str], Heard]
 ) -> Iterator[Finding]:
-    """Nodes that cannot connect on the rendezvous port.
+    """Yield nodes that cannot connect on the rendezvous port.
 
     Args:
         listeners: result of listening, by node name.
@@ -87,6 +87,16 @@ def _unproven(node: str, seen: str) -> Finding:
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
     if len(cluster.nodes) == 1 or node.is_here:
         return
+    own, means = ip(node.address), ip(facts.own_addresses[0]) if facts.own_addresses else None
+    if means is not None and means.is_loopback and not (own and own.is_loopback):
+        yield Finding(
+            "warning" if node.gpus else "error",
+            "NET-NAME",
+            node.name,
+            f"its own name {facts.hostname} means {means} there, which gloo tells the other ranks",
+            f"{node.address}, or an interface named in the inventory",
+            "set `interface:`, or take that line out of the node's /etc/hosts",
+        )
     held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
     picked = [
         name
@@ -106,15 +116,8 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
 
 
 def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bool:
-    node_ip = _ip(address)
+    node_ip = ip(address)
     if any_will_do or node_ip is None:  # a name stands for an address that only a resolver knows
         return bool(addresses)
-    held = [_ip(address) for address in addresses]
-    return node_ip in held or (node_ip.is_loopback and any(ip and ip.is_loopback for ip in held))
-
-
-def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(address)
-    except ValueError:
-        return None
+    held = [own for address in addresses if (own := ip(address))]
+    return node_ip in held or (node_ip.is_loopback and any(own.is_loopback for own in held))

@@ -19,7 +19,9 @@ def init(
         list[str] | None, typer.Argument(metavar="[USER@]HOST...", help="Or localhost.")
     ] = None,
     hostfile: Annotated[Path | None, typer.Option(help="A hostfile of OpenMPI.")] = None,
-    ansible: Annotated[Path | None, typer.Option(help="An Ansible inventory, INI or YAML.")] = None,
+    ansible: Annotated[
+        Path | None, typer.Option(help="Output of `ansible-inventory --list`, or INI.")
+    ] = None,
     scontrol: Annotated[
         str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
     ] = None,

@@ -1,6 +1,6 @@
 """A file's content as plain data, with the line and column of every value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -55,13 +55,13 @@ class Document:
         return mistake(self.file, nearest, self._written(path), text)
 
     def _written(self, path: Where) -> Where:
-        """The path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
+        """Return the path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
         known = (path[:length] for length in range(len(path), 0, -1))
         at = next((step for step in known if step in self.written), ())
         return (*self.written.get(at, ()), *path[len(at) :])
 
     def value(self, path: Where) -> Tree:
-        """The value at a path.
+        """Return the value at a path.
 
         Raises:
             KeyError: the file has none there.
@@ -71,15 +71,9 @@ class Document:
             value = child(value, step)
         return value
 
-    def empty(self, inside: Where) -> Iterator[Where]:
-        """Paths of keys without a value, at or below a path."""
-        for path in self.starts:
-            if path[: len(inside)] == inside and self.value(path) is None:
-                yield path
-
 
 def child(value: Tree, step: str | int) -> Tree:
-    """What a mapping holds under a key, or a list at an index.
+    """Return what a mapping holds under a key, or a list at an index.
 
     Raises:
         KeyError: nothing there.
@@ -92,7 +86,7 @@ def child(value: Tree, step: str | int) -> Tree:
 
 
 def mistake(file: str, position: Position, path: Where, text: str) -> errors.Mistake:
-    """A problem of a file, its text safe to print."""
+    """Return a problem of a file, its text safe to print."""
     return errors.Mistake(
         file, position.line, position.column, words.path(path), words.printable(text)
     )

@@ -1,19 +1,14 @@
 """Errors of pydantic, traced to values in the file and put into plain messages."""
 
-import itertools
 import re
-import types
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias, Union, get_args, get_origin
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from orchestrator import words
 from orchestrator.documents.document import Tree, Where, child
-
-_Types: TypeAlias = tuple[object, ...]
 
 _KINDS = {
     "string_type": "text",
@@ -37,149 +32,89 @@ _LIMITS = {
     "too_short": "at least {min_length} in it",
     "too_long": "at most {max_length} in it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _FieldError:
-    """One of pydantic's errors, brought to its place in the file.
-
-    Args:
-        path: of the value, or of the mapping that lacks ``missing``.
-        value: what is there.
-        candidates: the types that it may have.
-    """
-
-    path: Where
-    value: Tree
-    candidates: _Types
-    error: ErrorDetails
-    missing: str = ""
-    about_key: bool = False
-
-    @property
-    def kind(self) -> str:
-        return self.error["type"]
+_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def messages(
     error: ValidationError, data: Tree, model: type[BaseModel], at: Where
 ) -> Iterator[tuple[Where, str, bool]]:
-    """For each field_error: its path in the data, words, and whether they are about the key.
+    """Yield for each value its path in the data, words, and whether they are about its key.
 
     Args:
         at: where the data lies in the file; a key on that way may be named like a secret.
     """
-    groups: dict[tuple[Where, str, bool], list[_FieldError]] = {}
+    groups: dict[tuple[Where, str, bool], list[ErrorDetails]] = {}
+    values: dict[Where, Tree] = {}
     for detail in error.errors(include_url=False):
-        field_error = _placed(detail, data, model)
-        if not _is_echo(field_error):
-            subject = (field_error.path, field_error.missing, field_error.about_key)
-            groups.setdefault(subject, []).append(field_error)
-    for (path, _, about_key), group in groups.items():
-        yield path, _message((*at, *path), group), about_key
-
-
-def places(
-    error: ValidationError, data: Tree, model: type[BaseModel]
-) -> Iterator[tuple[Where, str]]:
-    """Where each field_error is in the data; what lacks a key, with that key's name."""
-    for detail in error.errors(include_url=False):
-        field_error = _placed(detail, data, model)
-        if not _is_echo(field_error):
-            yield field_error.path, field_error.missing
-
-
-def _placed(error: ErrorDetails, data: Tree, model: type[BaseModel]) -> _FieldError:
-    location, kind = error["loc"], error["type"]
-    names_key = kind in ("missing", "extra_forbidden")
-    start = _FieldError((), data, (model,), error)
-    field_error = _traced(start, location[:-1] if names_key else location)
-    if kind == "missing" and isinstance(location[-1], str):
-        return replace(field_error, missing=location[-1])
-    if kind == "extra_forbidden":
-        return replace(field_error, path=(*field_error.path, location[-1]), about_key=True)
-    if location[-1:] == ("[key]",):
-        return replace(field_error, value=str(field_error.path[-1]), about_key=True)
-    return field_error
-
-
-def _traced(field_error: _FieldError, location: Where) -> _FieldError:
-    """The field_error at the end of its location, followed through data and types at once.
-
-    A location also has elements that are in no file: the names of union branches and of
-    validators. Data alone cannot tell them from keys; the types can.
-    """
-    in_branch = False
-    for step in location:
-        if len(field_error.candidates) > 1 and not in_branch:
-            in_branch = True
+        path, value = _follow(detail["loc"], data)
+        if _is_echo(detail, value):
             continue
+        last = detail["loc"][-1] if detail["loc"] else ""
+        missing = last if detail["type"] == "missing" and isinstance(last, str) else ""
+        about_key = detail["type"] == "extra_forbidden" or last == "[key]"
+        values[path] = str(path[-1]) if about_key else value
+        groups.setdefault((path, missing, about_key), []).append(detail)
+    for (path, missing, about_key), group in groups.items():
+        if missing:
+            text = _missing(missing, _models_at(model, path))
+        elif group[0]["type"] == "extra_forbidden":
+            text = _unknown(str(path[-1]), _models_at(model, path[:-1]))
+        else:
+            text = _misfit((*at, *path), values[path], group)
+        yield path, text, about_key
+
+
+def _follow(location: Where, data: Tree) -> tuple[Where, Tree]:
+    """Return the path and the value at a location of pydantic's.
+
+    That also has steps that are in no file: the names of union branches and of validators.
+    """
+    path: Where = ()
+    for step in location:
         try:
-            value = child(field_error.value, step)
+            data, path = child(data, step), (*path, step)
         except LookupError:
             continue
-        candidates = _flat(_inside(candidate, step) for candidate in field_error.candidates)
-        field_error = replace(
-            field_error, path=(*field_error.path, step), value=value, candidates=candidates
-        )
-        in_branch = False
-    return field_error
+    return path, data
 
 
-def _is_echo(field_error: _FieldError) -> bool:
-    """Whether a list is only too short for pydantic, which does not count the items it refused."""
-    if field_error.kind != "too_short" or not isinstance(field_error.value, list | dict):
+def _is_echo(detail: ErrorDetails, value: Tree) -> bool:
+    """Return True for a list that is too short only without the items that pydantic refused."""
+    if detail["type"] != "too_short" or not isinstance(value, list | dict):
         return False
-    return len(field_error.value) >= int(field_error.error["ctx"]["min_length"])
+    return len(value) >= int(detail["ctx"]["min_length"])
 
 
-def _choices(annotation: object) -> _Types:
-    """The types that an annotation stands for: unions taken apart, without None."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _choices(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        return _flat(map(_choices, get_args(annotation)))
-    return () if annotation in (None, types.NoneType) else (annotation,)
+def _models_at(model: type[BaseModel], path: Where) -> Sequence[type[BaseModel]]:
+    """Return the models that the value at a path may be."""
+    models = [model]
+    for step in path:
+        fields = [one.model_fields[step] for one in models if step in one.model_fields]
+        if fields:
+            models = [found for field in fields for found in _models(field.annotation)]
+    return models
 
 
-def _inside(candidate: object, step: str | int) -> _Types:
-    """The types of what lies inside a value of the type ``candidate``."""
-    arguments = get_args(candidate)
-    if isinstance(step, str):
-        return _choices(_fields(candidate).get(step)) or _flat(map(_choices, arguments[1:2]))
-    is_fixed = get_origin(candidate) is tuple and arguments[-1:] != (Ellipsis,)
-    return _flat(map(_choices, arguments[step : step + 1] if is_fixed else arguments[:1]))
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for inner in get_args(annotation) for found in _models(inner)]
 
 
-def _fields(candidate: object) -> Mapping[str, object]:
-    """The types of a model's fields; of anything else none."""
-    if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-        return {name: info.annotation for name, info in candidate.model_fields.items()}
-    return {}
+def _missing(key: str, models: Sequence[type[BaseModel]]) -> str:
+    kinds = [_kind(one.model_fields[key].annotation) for one in models if key in one.model_fields]
+    return f"key {words.shown(key)} is missing; needed: {words.any_of(kinds)}"
 
 
-def _flat(groups: Iterable[_Types]) -> _Types:
-    return tuple(itertools.chain.from_iterable(groups))
+def _kind(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return words.one_of([words.shown(option) for option in get_args(annotation)])
+    is_list = get_origin(annotation) in (tuple, list)
+    return _PLAIN.get(annotation, "a list" if is_list else "a mapping")
 
 
-def _message(path: Where, group: list[_FieldError]) -> str:
-    first = group[0]
-    if first.kind == "extra_forbidden":
-        return _unknown(str(path[-1]), _flat(map(tuple, map(_fields, first.candidates))))
-    if first.missing:
-        kinds = _flat(_inside(candidate, first.missing) for candidate in first.candidates)
-        return f"key {words.shown(first.missing)} is missing; needed: {_any_kind(kinds)}"
-    own = next(filter(None, map(_own_words, group)), "")
-    needed = words.any_of(map(_needed, group))
-    if words.is_secret(path):
-        hidden = f"got a value that is not shown; {words.NO_SECRETS}"
-        return hidden if own else f"{hidden}; needed {needed}"
-    return own or f"{_seen(group, needed)}; needed {needed}{_hint(group, needed)}"
-
-
-def _unknown(key: str, fields: _Types) -> str:
-    seen, names = f"unknown key {words.shown(key)}", [str(name) for name in fields]
+def _unknown(key: str, models: Sequence[type[BaseModel]]) -> str:
+    seen, names = f"unknown key {words.shown(key)}", [n for one in models for n in one.model_fields]
     if words.is_secret([key]):
         return f"{seen}; {words.NO_SECRETS}"
     if question := words.did_you_mean(key, names):
@@ -187,65 +122,56 @@ def _unknown(key: str, fields: _Types) -> str:
     return f"{seen}; needed one of {', '.join(names)}" if names else f"{seen}; needed none here"
 
 
-def _any_kind(candidates: _Types) -> str:
-    return words.any_of(map(_kind, candidates))
+def _misfit(path: Where, value: Tree, group: Sequence[ErrorDetails]) -> str:
+    own = [str(detail["ctx"]["error"]) for detail in group if detail["type"] == "value_error"]
+    places = [detail for detail in group if detail["type"] == "missing"]  # of [20] in two
+    needed = words.any_of(map(_needed, places[-1:] or group))
+    if words.is_secret(path):
+        hidden = f"got a value that is not shown; {words.NO_SECRETS}"
+        return hidden if own else f"{hidden}; needed {needed}"
+    if own:
+        return own[0]
+    is_type = any(detail["type"] in _KINDS for detail in group)
+    hint = _hint(value, needed, [option for detail in group for option in _options(detail)])
+    return f"{_seen(value, needed, is_type=is_type)}; needed {needed}{hint}"
 
 
-def _kind(candidate: object) -> str:
-    plain = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    if get_origin(candidate) is Literal:
-        return words.one_of([words.shown(option) for option in get_args(candidate)])
-    if _fields(candidate) or get_origin(candidate) in (dict, Mapping):
-        return "a mapping"
-    return next((word for kind, word in plain.items() if kind is candidate), "a list")
-
-
-def _own_words(field_error: _FieldError) -> str:
-    """The message of a validator of ours; empty for pydantic's own messages."""
-    return str(field_error.error["ctx"]["error"]) if field_error.kind == "value_error" else ""
-
-
-def _needed(field_error: _FieldError) -> str:
-    error, kind = field_error.error, field_error.kind
-    if kind == "missing":  # of a list with a fixed number of places
-        return f"{len(get_args(field_error.candidates[0]))} in it"
+def _needed(detail: ErrorDetails) -> str:
+    kind, limits = detail["type"], detail.get("ctx", {}).items()
+    if kind == "missing":
+        return f"{int(detail['loc'][-1]) + 1} in it"
     if kind in _KINDS:
         return _KINDS[kind]
     if kind in _LIMITS:
-        limits = error.get("ctx", {}).items()
-        return _LIMITS[kind].format(**{name: _number(limit) for name, limit in limits})
-    if options := _options(field_error):
+        # Limits of a float come as 0.0, and are shown as they were written: 0.
+        return _LIMITS[kind].format(
+            **{
+                name: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+                for name, limit in limits
+            }
+        )
+    if options := _options(detail):
         return words.one_of([words.shown(option) for option in options])
-    return error["msg"].partition(" should ")[2].removeprefix("be ") or error["msg"]
+    return detail["msg"].partition(" should ")[2].removeprefix("be ") or detail["msg"]
 
 
-def _options(field_error: _FieldError) -> list[str]:
-    """The words that pydantic would have taken, where there are only some."""
-    return re.findall(r"'([^']*)'", str(field_error.error.get("ctx", {}).get("expected", "")))
+def _options(detail: ErrorDetails) -> list[str]:
+    """Return the words that pydantic would have taken, where there are only some."""
+    return re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
 
 
-def _number(limit: object) -> object:
-    """The limit without the ``.0`` that pydantic gives to the limits of a float."""
-    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
-
-
-def _seen(group: list[_FieldError], needed: str) -> str:
-    value = group[0].value
-    kinds = {str: "text", int: "a whole number", float: "a number"}
+def _seen(value: Tree, needed: str, *, is_type: bool) -> str:
     if needed == "a list" and not isinstance(value, dict | None):
         return "got a single value"
-    if type(value) in kinds and any(field_error.kind in _KINDS for field_error in group):
-        return f"got {words.shown(value)} ({kinds[type(value)]})"
-    return f"got {words.shown(value)}"
+    kind = "" if isinstance(value, bool) else _PLAIN.get(type(value), "")
+    return f"got {words.shown(value)}" + (f" ({kind})" if kind and is_type else "")
 
 
-def _hint(group: list[_FieldError], needed: str) -> str:
-    """What may have been meant, where it can be guessed."""
-    value = group[0].value
+def _hint(value: Tree, needed: str, options: Iterable[str]) -> str:
+    """Return what may have been meant, where it can be guessed."""
     if needed == "a list" and not isinstance(value, dict | list | None):
         return f", such as [{words.shown(value)}]"
     if needed == "text" and isinstance(value, int | float):
         return "; quote it"
-    options = itertools.chain.from_iterable(map(_options, group))
     question = words.did_you_mean(value, options) if isinstance(value, str) else ""
     return f"; {question}" if question else ""

@@ -1,6 +1,6 @@
 """Ranges in inventories: one entry ``vs[001-128]`` stands for as many nodes or HCAs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import errors, nodeset, words
@@ -12,9 +12,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {"nodes": ("name", "address"), "hcas": ("n
 
 
 def expanded(document: Document) -> Document:
-    """The inventory with an entry per name of a range; messages lead to what was written."""
-    if not any("[" in value for value in _texts(document.data)):
-        return document
+    """Return the inventory with an entry per name of a range; messages lead to what was written."""
     growth = _Growth(document)
     data = growth.grown(document.data, (), ())
     written = growth.written
@@ -32,14 +30,6 @@ def expanded(document: Document) -> Document:
     )
 
 
-def _texts(value: Tree) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in inner:
-        yield from _texts(item)
-
-
 class _Growth:
     """Builds the data with all entries.
 
@@ -54,7 +44,7 @@ class _Growth:
         self._document = document
 
     def grown(self, value: Tree, at: Where, to: Where) -> Tree:
-        """The value that is written at ``at``, to stand at ``to``."""
+        """Return the value that is written at ``at``, to stand at ``to``."""
         self.written[to] = at
         if isinstance(value, dict):
             return {key: self.grown(item, (*at, key), (*to, key)) for key, item in value.items()}
@@ -67,7 +57,7 @@ class _Growth:
         return items
 
     def _copies(self, item: Tree, at: Where) -> Sequence[Tree]:
-        """The entries that one stands for; itself where there is no range or a bad one."""
+        """Return the entries that one stands for; itself where there is no range or a bad one."""
         keys = KEYS.get(str(at[-2]), ()) if at[0] in ("nodes", "defaults") else ()
         if not isinstance(item, dict):
             return (item,)
@@ -90,7 +80,7 @@ class _Growth:
         return [{**item, **dict(zip(several, row, strict=True))} for row in rows]
 
     def _names(self, text: str, at: Where) -> Sequence[str]:
-        """What a text with or without ranges stands for.
+        """Return what a text with or without ranges stands for.
 
         Raises:
             ValueError: it is no range; the reason is among the problems.

@@ -7,8 +7,7 @@ _SIGN = "a text that begins with a sign of YAML's; needed quotes around it"
 _SYNTAX = (
     (r"expected ',' or '\]'", "a list that begins here; needed ',' between items and ']'", True),
     (r"expected ',' or '}'", "a mapping that begins here; needed ',' between keys and '}'", True),
-    (r"unexpected end of stream", "a quote that is never closed; needed its other end", True),
-    (r"unexpected document", "a quote that is never closed; needed its other end", True),
+    (r"unexpected (end|doc)", "a quote that is never closed; needed its other end", True),
     (r"expected ':'", "a line that is neither `key: value` nor `- item`", True),
     (r"mapping values are not", "a colon that ends no key; needed quotes around ': '", False),
     (r"sequence entries are not", "a list on its key's line; needed it below, or [ ]", False),
@@ -22,7 +21,7 @@ _SYNTAX = (
 
 
 def explained(problem: str) -> tuple[str, bool]:
-    """What a parser's message means, and whether the problem lies where its context began."""
+    """Return what a parser's message means, and whether to point at the start of its context."""
     for pattern, meaning, at_start in _SYNTAX:
         if re.search(pattern, problem):
             return meaning, at_start

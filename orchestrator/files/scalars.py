@@ -6,32 +6,19 @@ from collections.abc import Mapping
 from orchestrator import words
 from orchestrator.files.source import INVISIBLE
 
-_OF_BASE_TEN = "a number to base 10"
-_NO_ZEROS = "a number without leading zeros"
-_NO_NODES = re.compile(r"0x[0-9]+")  # a placement of no node, which YAML takes for hexadecimal
-# The need that is shown for a YAML 1.1 word, unless the model knows the type of the key.
-TRUE_OR_FALSE = "true or false where that is meant"
+# What YAML 1.1, YAML 1.2 and people read differently, and what is needed in its place.
 _SURPRISES = (
-    (r"(?i:yes|no|on|off|y|n)", "which YAML 1.1 takes for true or false", TRUE_OR_FALSE),
-    (r"[-+]?0[0-9][0-9_]*", "which YAML 1.1 takes for an octal number", _NO_ZEROS),
-    (r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?", "which begins with zeros", _NO_ZEROS),
-    (r"[-+]?[0-9][0-9_]*(:[0-9_]+)+(\.[0-9_]*)?", "a number to base 60 in YAML 1.1", _OF_BASE_TEN),
-    (_NO_NODES.pattern, "not a number to base 10", f"{_OF_BASE_TEN}, or nodes x GPUs from 1x1 on"),
-    (r"[-+]?0[xXoObB][0-9a-fA-F_]+", "not a number to base 10", _OF_BASE_TEN),
+    (r"(?i:yes|no|on|off|y|n)", "true or false where that is meant"),
     (
-        r"(?=.*_)[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?",
-        "which YAML 1.1 takes for a number",
-        "a number without '_'",
+        r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 010, 05.5
+        r"|[-+]?[0-9][0-9_]*(:[0-9_]+)+(\.[0-9_]*)?"  # 22:22, which is a number to base 60
+        r"|[-+]?0[xXoObB][0-9a-fA-F_]+"  # 0x16
+        r"|(?=.*_)[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?"  # 1_000
+        r"|(?=.*[^\x00-\x7f])[-+]?\d[\d.,:_]*",  # digits of another script
+        "a number in the digits 0 to 9 to base 10, without leading zeros or '_'",
     ),
-    (
-        r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(([Tt]|[ \n]+)[0-9].*)?",
-        "which YAML 1.1 takes for a date",
-        "text in quotes",
-    ),
-    (r"[-+]?\.(?i:inf|nan)", "which is not finite", "a finite number"),
-    (r"(?=.*[^\x00-\x7f])[-+]?\d[\d.,:_]*", "which has foreign digits", "the digits 0 to 9"),
-    (r"=", "which YAML 1.1 takes for a default value", "text in quotes"),
-    (r"<<", "which is YAML 1.1's merge key", "the keys written out"),
+    (r"[-+]?\.(?i:inf|nan)", "a finite number"),
+    (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(([Tt]|[ \n]+)[0-9].*)?|=|<<", "text in quotes"),
 )
 _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -44,7 +31,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 
 def plain(text: str) -> bool | int | float | str | None:
-    """The value of an unquoted scalar.
+    """Return the value of an unquoted scalar.
 
     Raises:
         ValueError: readers of YAML differ about it, or the number is beyond 64 bits.
@@ -52,22 +39,26 @@ def plain(text: str) -> bool | int | float | str | None:
     Source:
         YAML 1.2.2, 10.3.2, core schema; YAML 1.1's type repository for what to refuse.
     """
-    for pattern, why, instead in _SURPRISES:
+    for pattern, needed in _SURPRISES:
         if re.fullmatch(pattern, text):
-            but = ", and no placement" if _NO_NODES.fullmatch(text) else ""
-            quote = f"quote it if it is text{but}: {words.shown(text)}"
-            raise ValueError(f"got {words.cut(text)}, {why}; needed {instead}; {quote}")
+            seen = f"got {words.cut(text)}, about which readers of YAML differ"
+            raise ValueError(
+                f"{seen}; needed {needed}; quote it if it is text: {words.shown(text)}"
+            )
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return _whole(text)
+        # Python refuses to convert thousands of digits; twenty hold every 64-bit number.
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+            raise _beyond(text, "a whole number")
+        return int(text)
     if _FLOAT.fullmatch(text):
         return _fraction(text)
     return text
 
 
 def quoted(text: str) -> str:
-    """The text of a quoted scalar, whose escapes may stand for more than its line shows.
+    """Return the text of a quoted scalar, whose escapes may stand for more than its line shows.
 
     Raises:
         ValueError: it has control characters.
@@ -75,13 +66,6 @@ def quoted(text: str) -> str:
     if unfit := _UNFIT.search(text):
         raise ValueError(f"control character U+{ord(unfit.group()):04X} in a text; needed none")
     return text
-
-
-def _whole(text: str) -> int:
-    # Python refuses to convert thousands of digits; twenty characters hold every 64-bit number.
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise _beyond(text, "a whole number")
-    return int(text)
 
 
 def _fraction(text: str) -> float:

@@ -31,7 +31,7 @@ _KINDS = {
 
 
 def read(path: Path) -> tuple[str, list[errors.Mistake]]:
-    """The text, and what is wrong with the file or its lines but leaves them readable.
+    """Return the text, and what is wrong with the file or its lines but leaves them readable.
 
     Raises:
         ConfigError: there is no text to go on with.
@@ -75,10 +75,6 @@ def _open_to_all(file: str, mode: int) -> Iterator[errors.Mistake]:
 
 
 def _decoded(file: str, content: bytes) -> str:
-    if content.startswith(b"\xef\xbb\xbf"):
-        raise _unusable(file, "a byte order mark at the beginning; needed UTF-8 without one")
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _unusable(file, "UTF-16 or UTF-32; needed UTF-8")
     text = content.decode("utf-8", "surrogateescape")
     problems = [
         mistake(file, Position(number, match.start() + 1), (), _unfit(match.group()))
@@ -93,13 +89,11 @@ def _decoded(file: str, content: bytes) -> str:
 def _unfit(char: str) -> str:
     if "\ud800" <= char <= "\udfff":
         return f"byte 0x{ord(char) - 0xDC00:02x} is not UTF-8 here; needed text in UTF-8"
-    if char == "\0":
-        return "a NUL character; needed text in UTF-8 (UTF-16 has many of them)"
-    return f"control character U+{ord(char):04X}; needed text that can be seen"
+    return f"control character U+{ord(char):04X}; needed text in UTF-8 that can be seen"
 
 
 def _unfit_lines(file: str, text: str) -> Iterator[errors.Mistake]:
-    """What YAML's readers differ about: tabs outside comments, and directives."""
+    """Yield what YAML's readers differ about: tabs outside comments, and directives."""
     for number, line in enumerate(text.split("\n"), start=1):
         before, tab, _ = line.partition("\t")
         if tab and not re.search(r"(^|\s)#", before):

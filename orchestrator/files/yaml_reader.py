@@ -1,8 +1,7 @@
 """YAML files that users write: read strictly, with starts, and brought into models."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +23,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path) -> Document:
-    """The one mapping that the file holds.
+    """Return the one mapping that the file holds.
 
     Raises:
         ConfigError: not a regular file, not readable, or not the strict YAML of these
@@ -37,21 +36,26 @@ def read(path: Path) -> Document:
 
 
 def draft(path: Path) -> Document:
-    """The one mapping that the file holds, with what is wrong with its text.
+    """Return the one mapping that the file holds, with what is wrong with its text.
 
     Raises:
         ConfigError: there is no mapping, or nothing that could be judged further.
     """
     text, problems = source.read(path)
-    return _drafted(str(path), text, problems)
+    return draft_of(text, str(path), problems)
 
 
-def draft_of(text: str, shown: str) -> Document:
-    """As ``draft``, of a text that lies in no file; ``shown`` stands in its place in messages."""
-    return _drafted(shown, text, [])
+def draft_of(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> Document:
+    """Return the mapping in a text.
 
+    Args:
+        file: what stands in its place in messages.
+        problems: what is wrong with the file already.
 
-def _drafted(file: str, text: str, problems: list[errors.Mistake]) -> Document:
+    Raises:
+        ConfigError: as ``draft``.
+    """
+    problems = list(problems)
     composer = _Composer(file, text, problems)
     data = composer.compose()
     if problems and (data is None or () in composer.broken):
@@ -62,7 +66,7 @@ def _drafted(file: str, text: str, problems: list[errors.Mistake]) -> Document:
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:
-    """The part of the document at ``at`` as ``model``.
+    """Return the part of the document at ``at`` as ``model``.
 
     Raises:
         ConfigError: all that does not fit the model, each with line and column.
@@ -71,48 +75,24 @@ def validated(document: Document, model: type[M], at: Where = ()) -> M:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.mistake(at[:-1], text)])
     empty = [
-        document.mistake(path, _EMPTY) for path in document.empty(at) if path not in document.broken
+        document.mistake(path, _EMPTY)
+        for path in document.starts
+        if path[: len(at)] == at and document.value(path) is None and path not in document.broken
     ]
     try:
         instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)
     except ValidationError as err:
-        from_fields = mistakes(document, err, model, at)
+        from_fields = [
+            document.mistake(at + path, text, key=about_key)
+            for path, text, about_key in field_errors.messages(err, document.value(at), model, at)
+            if not any((at + path)[: len(broken)] == broken for broken in document.broken)
+        ]
         reported = {item.path for item in from_fields}
         rest = [item for item in empty if item.path not in reported]
-        field_problems = field_errors.messages(err, document.value(at), model, at)
-        problems = _with_needs(
-            document.problems, ((at + path, text) for path, text, _ in field_problems)
-        )
-        raise errors.ConfigError([*problems, *from_fields, *rest]) from err
+        raise errors.ConfigError([*document.problems, *from_fields, *rest]) from err
     if empty or document.problems:
         raise errors.ConfigError([*document.problems, *empty])
     return instance
-
-
-def mistakes(
-    document: Document, error: ValidationError, model: type[BaseModel], at: Where = ()
-) -> tuple[errors.Mistake, ...]:
-    """Pydantic's errors about the part at ``at``, in plain words; one for each value."""
-    return tuple(
-        document.mistake(at + path, text, key=about_key)
-        for path, text, about_key in field_errors.messages(error, document.value(at), model, at)
-        if not any((at + path)[: len(broken)] == broken for broken in document.broken)
-    )
-
-
-def _with_needs(
-    problems: Iterable[errors.Mistake], field_problems: Iterable[tuple[Where, str]]
-) -> Iterator[errors.Mistake]:
-    """The problems; one about a YAML 1.1 word such as ``yes`` names the type that the key needs.
-
-    Args:
-        field_problems: what does not fit at paths in the file, in words.
-    """
-    needs = {words.path(path): text.partition("; needed ")[2] for path, text in field_problems}
-    for problem in problems:
-        seen, unsure, rest = problem.text.partition(scalars.TRUE_OR_FALSE)
-        need = needs.get(problem.path) if unsure else ""
-        yield replace(problem, text=f"{seen}{need}{rest}") if need else problem
 
 
 class _GivenUp(Exception):
@@ -133,7 +113,7 @@ class _Composer:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
 
     def compose(self) -> Tree:
-        """The text's one mapping, as far as its syntax holds."""
+        """Return the text's one mapping, as far as its syntax holds."""
         try:
             return self._document()
         except _GivenUp:
@@ -185,7 +165,7 @@ class _Composer:
         return {key: self._value(inner, (*path, key)) for key, inner in self._pairs(path)}
 
     def _inside(self) -> Iterator[Any]:
-        """The events that begin what is directly inside the list or mapping just begun."""
+        """Yield the events that begin what is directly inside the list or mapping just begun."""
         while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
             yield event
 
@@ -200,7 +180,7 @@ class _Composer:
             yield key, value
 
     def _key(self, event: Any, path: Where) -> str:
-        """The key that the event is; one that is none of ours gets a stand-in."""
+        """Return the key that the event is; one that is none of ours gets a stand-in."""
         self._refuse_properties(event, path)
         if isinstance(event, yaml.AliasEvent):
             return "?"
@@ -253,7 +233,7 @@ def _meaning(event: Any) -> bool | int | float | str | None:
 
 
 def _unfit_as_key(event: Any) -> str:
-    """Why the scalar cannot be a key; empty when it can."""
+    """Return why the scalar cannot be a key; empty when it can."""
     if event.implicit[0] and event.value == "<<":
         return "a merge key; needed the keys written out"
     try:
@@ -266,7 +246,7 @@ def _unfit_as_key(event: Any) -> str:
 
 
 def _syntax(error: Exception, text: str) -> tuple[Position, str]:
-    """Where and how the text breaks YAML's syntax."""
+    """Return where and how the text breaks YAML's syntax."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return START, f"cannot be read as YAML: {error}"
     problem = f"{error.context or ''}; {error.problem or ''}"
@@ -279,7 +259,7 @@ def _syntax(error: Exception, text: str) -> tuple[Position, str]:
 
 
 def _inside(mark: yaml.Mark | None, text: str) -> Position:
-    """The mark, or the end of the last line with text where the parser stood behind it."""
+    """Return the mark, or the end of the last line with text where the parser stood behind it."""
     lines = text.rstrip().split("\n")
     if mark is None or mark.line >= len(lines):
         return Position(len(lines), len(lines[-1]) + 1)

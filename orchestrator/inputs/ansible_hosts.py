@@ -1,91 +1,134 @@
 """Hosts of an Ansible inventory, with what its variables say of SSH."""
 
+import getopt
+import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
-from orchestrator import errors
-from orchestrator.files import foreign_yaml
+from orchestrator import errors, nodeset
 from orchestrator.inputs import host_lists
-from orchestrator.inputs.host_lists import Listed
+from orchestrator.inputs.host_lists import HostList, Listed
+from orchestrator.model.endpoint import Endpoint, parse_endpoint, split_port
 
-_MOST = 10_000  # hosts of one range
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
-_RANGE = re.compile(r"(.*?)\[(?:(\d+):(\d+)|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::(\d+))?\](.*)")
-_JUMP = re.compile(r"(?:-J\s*|-o\s*ProxyJump[= ])([A-Za-z0-9_.@:-]+)")
-_SSH_OPTIONS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
-_FIX = "correct it, or let Ansible read it: ansible-inventory -i FILE --list --yaml"
+_RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]
+_YAML = re.compile(r"---.*|[\w.-]+:(\s.*)?")  # a first line such as `all:`
+_OPTIONS = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
+_TAKEN = {
+    "user": ("ansible_user", "ansible_ssh_user"),
+    "port": ("ansible_port", "ansible_ssh_port"),
+    "identity": ("ansible_ssh_private_key_file", "ansible_private_key_file"),
+}
+_HOST = ("ansible_host", "ansible_ssh_host")
+_UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+_BY_SSH = frozenset({"ssh", "smart", "paramiko", "local"})  # local: such as localhost
+# Options of OpenSSH's ssh; those before the colons have no value. Source: ssh(1).
+_FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:"
+_LONG = {"-J": "ProxyJump", "-p": "Port", "-l": "User", "-i": "IdentityFile"}
+_QUIET = frozenset({"-q", "-T", "-n"})  # which change nothing of what is reached
+_NETCATS = (["nc", "%h", "%p"], ["netcat", "%h", "%p"])
 
 
-def hosts(path: Path) -> tuple[Listed, ...]:
-    """The hosts of an inventory in INI or YAML, or of what ``ansible-inventory --list`` prints.
+def hosts(path: Path) -> HostList:
+    """Return the hosts of what ``ansible-inventory --list`` prints, or of an inventory in INI.
 
     Source: Ansible documentation, "How to build your inventory".
 
     Raises:
         UsageError: NO-FILE, HOST; it cannot be read, or names no host.
     """
-    text = host_lists.text(path)
-    try:
-        found = _of_tree(foreign_yaml.read(path)) if _is_yaml(path, text) else _of_ini(text)
-    except ValueError as error:
-        raise errors.UsageError(f"{path}: {error}", code="HOST", fix=_FIX) from error
-    return host_lists.some(found, path)
-
-
-def _is_yaml(path: Path, text: str) -> bool:
-    """By its ending, else by its first line: Ansible's own /etc/ansible/hosts has no ending."""
+    text, found = host_lists.text(path), HostList(str(path))
     lines = (line.partition(" #")[0].strip() for line in text.splitlines())
     first = next((line for line in lines if line and line[0] not in "#;"), "")
-    by_first = first == "---" or first[:1] == "{" or first[-1:] == ":"
-    return by_first or path.suffix in (".yaml", ".yml", ".json")
+    if first.startswith("{"):
+        _read_json(text, found)
+    elif _YAML.fullmatch(first):
+        raise _unread(found.shown, "an inventory in YAML")
+    else:
+        _read_ini(text, found)
+    return found.checked()
 
 
-def _of_ini(text: str) -> list[Listed]:
-    """
-    Raises:
-        ValueError: why a line cannot be read.
-    """
-    hosts: dict[str, dict[str, str]] = {}
-    groups: dict[str, dict[str, str]] = {}
+def _unread(path: str, seen: str) -> errors.UsageError:
+    return errors.UsageError(
+        f"{path}: {seen}; needed INI, or what `ansible-inventory --list` prints",
+        code="HOST",
+        fix=f"ansible-inventory -i {path} --list >hosts.json, then --ansible hosts.json",
+    )
+
+
+def _read_json(text: str, found: HostList) -> None:
+    try:
+        tree = _mapping(json.loads(text))
+    except ValueError as error:
+        raise _unread(found.shown, f"no JSON ({error})") from error
+    variables = _mapping(_mapping(tree.get("_meta")).get("hostvars"))
+    listed = (_mapping(group).get("hosts") for group in tree.values())
+    names = dict.fromkeys(name for some in listed if isinstance(some, list) for name in some)
+    for name in map(str, names):
+        found.add(name, _of_vars(name, _mapping(variables.get(name))))
+
+
+def _mapping(tree: object) -> Mapping[str, object]:
+    return tree if isinstance(tree, Mapping) else {}
+
+
+def _read_ini(text: str, found: HostList) -> None:
+    hosts: dict[str, dict[str, object]] = {}
+    groups: dict[str, dict[str, object]] = {}
     members: dict[str, set[str]] = {}
     section, kind = "ungrouped", ""
-    for number, line in enumerate((line.strip() for line in text.splitlines()), 1):
-        if not line or line[0] in "#;":
-            continue
+    lines = enumerate((line.strip() for line in text.splitlines()), 1)
+    for number, line in (
+        (number, line) for number, line in lines if line[:1] not in ("", "#", ";")
+    ):
         if head := _SECTION.fullmatch(line):
             section, kind = head[1], head[2] or ""
         elif kind == "vars":
-            key, _, value = line.partition("=")
-            groups.setdefault(section, {})[key.strip()] = value.strip().strip("'\"")
+            groups.setdefault(section, {}).update(_variables([line]))
         elif kind == "children":
             members.setdefault(section, set()).add(line.split()[0])
         else:
-            name, said = _of_line(line, number)
-            for one in _expanded(name):
-                hosts.setdefault(one, {}).update(said)
-                members.setdefault(section, set()).add(one)
-    return [
-        _of_vars(name, {**_group_vars(name, groups, members), **own}) for name, own in hosts.items()
-    ]
+            try:
+                pattern, *words = shlex.split(line, comments=True)
+                names = list(_expanded(pattern))
+            except ValueError as error:
+                found.refused.append(f"{found.shown}:{number}: {error}")
+                continue
+            for name, port in names:
+                hosts.setdefault(name, {}).update({**port, **_variables(words)})
+                members.setdefault(section, set()).add(name)
+    for name, own in hosts.items():
+        found.add(name, _of_vars(name, {**_group_vars(name, groups, members), **own}))
 
 
-def _of_line(line: str, number: int) -> tuple[str, dict[str, str]]:
-    """The host's name and variables."""
-    try:
-        name, *pairs = shlex.split(line, comments=True)
-    except ValueError as error:
-        raise ValueError(f"line {number}: {error}: {line}") from error
-    return name, dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+def _expanded(pattern: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield each name of ``gpu[01:04]:2222`` or ``[fd00::1]:22``, with its port as a variable."""
+    ranged = _RANGE.sub(r"[\1-\2]", pattern)
+    if re.search(r".\[[^\]]*:", ranged):
+        raise ValueError(f"got {pattern}; needed a range of numbers, or each name written out")
+    for place in [pattern] if pattern.startswith("[") else nodeset.unfold(ranged, host_lists.MOST):
+        name, port = split_port(place)
+        yield name, {"ansible_port": port} if port else {}
+
+
+def _variables(words: Iterable[str]) -> dict[str, object]:
+    """Return the variables of ``key=value``, quotes around a whole value taken off."""
+    found: dict[str, object] = {}
+    for key, equals, value in (word.partition("=") for word in words):
+        quoted = re.fullmatch(r"\s*(['\"])(.*)\1\s*", value)
+        if equals:
+            found[key.strip()] = quoted[2] if quoted else value.partition(" #")[0].strip()
+    return found
 
 
 def _group_vars(
-    host_name: str, groups: Mapping[str, dict[str, str]], members: Mapping[str, set[str]]
-) -> dict[str, str]:
-    """The variables of a host's groups, those of the wider ones first."""
-    own = [group for group, names in members.items() if host_name in names]
-    ways = [own]
+    name: str, groups: Mapping[str, dict[str, object]], members: Mapping[str, set[str]]
+) -> dict[str, object]:
+    """Return the variables of a host's groups; those of nearer groups replace wider ones."""
+    ways = [[group for group, names in members.items() if name in names]]
     while ways[-1] and len(ways) < len(members) + 2:
         ways.append([group for group, names in members.items() if names & set(ways[-1])])
     found = dict(groups.get("all", {}))
@@ -95,75 +138,102 @@ def _group_vars(
     return found
 
 
-def _of_tree(tree: object) -> list[Listed]:
-    if isinstance(tree, Mapping) and "_meta" in tree:
-        said = _mapping(_mapping(tree["_meta"]).get("hostvars"))
-        groups = (group.get("hosts") for group in tree.values() if isinstance(group, Mapping))
-        names = dict.fromkeys(str(name) for hosts in groups for name in hosts or ())
-        return [_of_vars(name, _mapping(said.get(name))) for name in names]
-    return list(_of_group(tree, {}))
+def _of_vars(name: str, said: Mapping[str, object]) -> Iterator[Listed]:
+    """Yield the host of these variables.
 
-
-def _of_group(group: object, above: Mapping[str, object]) -> Iterator[Listed]:
-    """The hosts of one group of a YAML inventory and of those below it."""
-    if not isinstance(group, Mapping):
-        return
-    own = {**above, **_mapping(group.get("vars"))}
-    for pattern, said in _mapping(group.get("hosts")).items():
-        for one in _expanded(str(pattern)):
-            yield _of_vars(one, {**own, **_mapping(said)})
-    is_group = {"hosts", "children", "vars"} & set(group)
-    below_it = _mapping(group.get("children")) if is_group else _mapping(group)
-    for inner in below_it.values():
-        yield from _of_group(inner, own)
-
-
-def _mapping(tree: object) -> Mapping[str, object]:
-    return tree if isinstance(tree, Mapping) else {}
-
-
-def _of_vars(name: str, said: Mapping[str, object]) -> Listed:
-    port = _said(name, said, "ansible_port", "ansible_ssh_port") or ""
-    options = " ".join(_said(name, said, key) or "" for key in _SSH_OPTIONS)
-    jump = _JUMP.search(options)
-    return Listed(
+    Raises:
+        ValueError: what of it cannot be taken.
+    """
+    given, ignored = _ssh_options(said)
+    for field, keys in _TAKEN.items():
+        if value := _value(said, *keys):
+            given[field] = value
+    at = parse_endpoint(_value(said, *_HOST) or name)
+    port = at.port or split_port(f"port:{given['port']}")[1] if "port" in given else at.port
+    unheld = [key for key in _UNHELD if said.get(key)]
+    if said.get("ansible_connection", "ssh") not in _BY_SSH:
+        unheld.append("ansible_connection")
+    yield Listed(
         host_lists.named(name),
-        _said(name, said, "ansible_host", "ansible_ssh_host") or name,
-        _said(name, said, "ansible_user", "ansible_ssh_user"),
-        int(port) if port.isdecimal() else None,
-        _said(name, said, "ansible_ssh_private_key_file", "ansible_private_key_file"),
-        jump=jump[1] if jump else None,
+        at.host,
+        given.get("user") or at.user,
+        port,
+        given.get("identity"),
+        jump=given.get("jump"),
+        ignored=(*unheld, *ignored),
     )
 
 
-def _said(name: str, said: Mapping[str, object], *keys: str) -> str | None:
-    """The value of the first of the keys that is there.
+def _value(said: Mapping[str, object], *keys: str) -> str | None:
+    """Return the value of the first of the keys that is there.
 
     Raises:
-        ValueError: it is a template, which only Ansible can fill in.
+        ValueError: it is a template, or encrypted.
     """
-    value = next((str(said[key]) for key in keys if said.get(key)), None)
-    if value and "{{" in value:
-        raise ValueError(f"{name}: {value} is a template, which only Ansible can fill in")
-    return value
+    key = next((key for key in keys if said.get(key)), None)
+    if key is None:
+        return None
+    value = said[key]
+    if "{{" in str(value) or isinstance(value, Mapping):
+        raise ValueError(f"{key} is a template or encrypted; needed the value itself")
+    return str(value)
 
 
-def _expanded(pattern: str) -> Iterator[str]:
-    """``gpu[01:04]`` or ``gpu[1:9:2]`` as Ansible means it, widths kept; letters too."""
-    match = _RANGE.fullmatch(pattern)
-    if match is None:
-        yield pattern
-        return
-    head, *ends, stride, tail = match.groups()
-    first, last = (end for end in ends if end)
-    step = int(stride or 1) or 1
-    if first.isdecimal():
-        numbers = range(int(first), int(last) + 1, step)
-        words = [str(number).zfill(len(first)) for number in numbers[:_MOST]]
-    else:
-        numbers = range(ord(first), ord(last) + 1, step)
-        words = [chr(number) for number in numbers]
-    if len(numbers) > _MOST:
-        raise ValueError(f"{pattern}: {len(numbers)} hosts; needed at most {_MOST}")
-    for word in words:
-        yield from _expanded(f"{head}{word}{tail}")
+def _ssh_options(said: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+    """Return what options of ssh say of a host, by fields, and the names of other options.
+
+    The first of an option counts, as in ssh; values that are not taken are not repeated, since a
+    command may contain a password.
+    """
+    found: dict[str, str] = {}
+    ignored: list[str] = []
+    for variable in _OPTIONS:
+        try:
+            flags, _ = getopt.gnu_getopt(shlex.split(str(said.get(variable, ""))), _FLAGS)
+        except (ValueError, getopt.GetoptError):
+            ignored.append(variable)
+            continue
+        for flag, value in flags:
+            taken, without = _meaning(flag, value)
+            found = {**taken, **found}
+            ignored += [f"{variable}: {name}" for name in without]
+    return {field: value for field, value in found.items() if value}, ignored
+
+
+def _meaning(flag: str, value: str) -> tuple[dict[str, str], list[str]]:
+    """Return the fields that an option gives, and the names of what no inventory can hold."""
+    option = _LONG.get(flag, flag)
+    if flag == "-o":
+        option, *rest = re.split(r"\s*=\s*|\s+", value.strip(), maxsplit=1)
+        value = " ".join(rest)
+    try:
+        match option.casefold():
+            case "user" | "port" as field:
+                return {field: value}, []
+            case "identityfile":
+                return {"identity": value}, []
+            case "proxyjump" | "proxycommand" if value == "none":
+                return {"jump": ""}, []
+            case "proxyjump":
+                return {"jump": str(parse_endpoint(value.removeprefix("ssh://")))}, []
+            case "proxycommand":
+                return _through(value)
+    except (ValueError, getopt.GetoptError):
+        pass
+    return {}, [] if option in _QUIET else [option]
+
+
+def _through(command: str) -> tuple[dict[str, str], list[str]]:
+    """Return the jump host of a command such as ``ssh -W %h:%p -q user@host``."""
+    program, *words = shlex.split(command.removeprefix("exec "))
+    flags, (place, *remote) = getopt.gnu_getopt(words, _FLAGS)
+    said = dict(flags)
+    forwards = remote in _NETCATS or (said.pop("-W", "") in ("%h:%p", "[%h]:%p") and not remote)
+    if PurePosixPath(program).name != "ssh" or not forwards:
+        raise ValueError("not a way through one machine")
+    at = parse_endpoint(place)
+    port = at.port or split_port(f"port:{said.get('-p', 22)}")[1]
+    jump = Endpoint(at.host, at.user or said.get("-l"), port if port != 22 else None)
+    parse_endpoint(str(jump))
+    left = [f"ProxyCommand's {flag}" for flag in said if flag not in {*_QUIET, "-p", "-l"}]
+    return {"jump": str(jump)}, left

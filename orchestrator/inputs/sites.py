@@ -16,12 +16,11 @@ from orchestrator.model.site import Site
 from orchestrator.state.store import Store
 
 VERSION = 2
-LATER = {"agent", "env", "roce", "scheduler", "slurm"}
-OF_JOBS = {"account", "jobs", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
+OF_JOBS = {"account", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
 
 
 def read(content: bytes, fix: str) -> Site:
-    """The site in a site file's bytes.
+    """Return the site in a site file's bytes.
 
     Args:
         fix: what the user should do about a bad file.
@@ -47,7 +46,7 @@ def read(content: bytes, fix: str) -> Site:
 
 
 def of(store: Store, cluster: Cluster) -> Site | None:
-    """A cluster's site; None if it was never provisioned or its file cannot be read."""
+    """Return a cluster's site; None if it was never provisioned or its file cannot be read."""
     content = store.site(cluster.name)
     try:
         return read(content, "provision again") if content else None
@@ -56,14 +55,12 @@ def of(store: Store, cluster: Cluster) -> Site | None:
 
 
 def digest(cluster: Cluster) -> str:
-    """The sha256 of what an inventory says of its nodes, whatever its formatting."""
+    """Return the sha256 of what an inventory says of its nodes, whatever its formatting."""
     tree = cluster.model_dump(mode="json")
     if cluster.slurm is not None:  # whichever nodes it gives, how many and for how long
         asked = {key: value for key, value in tree["slurm"].items() if key not in OF_JOBS}
         tree = {**tree, "nodes": [], "slurm": asked}
-    # A field that came later counts where it says something: what was fit before stays so.
-    content = _without(tree, LATER)
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -72,17 +69,10 @@ def to_prepare(cluster: Cluster) -> frozenset[str]:
     return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
 
 
-def _without(tree: object, later: Set[str]) -> object:
-    if isinstance(tree, dict):
-        kept = {key: value for key, value in tree.items() if value or key not in later}
-        return {key: _without(value, later) for key, value in kept.items()}
-    return [_without(item, later) for item in tree] if isinstance(tree, list) else tree
-
-
 def inventory(
     store: Store, named: str | None, own: str | None, voice: Voice
 ) -> tuple[Cluster, Path]:
-    """The inventory that is named, else the playbook's own, else the last one found fit.
+    """Return the inventory that is named, else the playbook's own, else the last one found fit.
 
     Where none is named, a line says which one it is and why.
 
@@ -97,7 +87,8 @@ def inventory(
         return user_files.cluster(own)
     unfit: list[str] = []
     for site in _newest_first(store):
-        if _is_fit(site):
+        found = (*site.findings, *site.provisioned)
+        if not any(finding.severity == "error" for finding in found):
             break
         unfit.append(site.inventory)
     else:
@@ -119,12 +110,8 @@ def _newest_first(store: Store) -> Iterator[Site]:
             yield read(content, "provision again")
 
 
-def _is_fit(site: Site) -> bool:
-    return not any(finding.severity == "error" for finding in (*site.findings, *site.provisioned))
-
-
 def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
-    """The cluster with the nodes that a pattern names, in the order of the inventory.
+    """Return the cluster with the nodes that a pattern names, in the order of the inventory.
 
     Args:
         pattern: names or globs with commas; with ``!`` before it, one leaves nodes out.
@@ -141,7 +128,7 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
 
 
 def chosen(names: Sequence[str], pattern: str) -> Set[str]:
-    """Those of the names that a pattern of ``narrowed`` fits.
+    """Return those of the names that a pattern of ``narrowed`` fits.
 
     Raises:
         UsageError: NO-NODE.

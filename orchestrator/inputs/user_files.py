@@ -1,19 +1,19 @@
-"""Inventories, playbooks and images: found, read and validated, all problems of a file at once."""
+"""Inventories, playbooks and images: found, read and validated."""
 
 import contextlib
 import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors, words, workloads
-from orchestrator.documents import ranges, salvage
-from orchestrator.documents.document import Document, Tree, Where
+from orchestrator.documents import ranges
+from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
@@ -26,25 +26,6 @@ from orchestrator.schedulers import given_nodes
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
-
-# What stands for keys that a file must have, while the rest of a bad one is judged.
-_NODES: Mapping[Where, Tree] = {
-    ("name",): "stand-in",
-    ("slurm", "time"): "04:00:00",
-    ("slurm", "nodes"): 1,
-    ("nodes", "*", "name"): "stand-in-{}",
-    ("nodes", "*", "address"): "stand-in-{}",
-}
-_STAND_INS: Mapping[Where, Tree] = {
-    ("workload",): "none",
-    ("image",): "none",
-    ("method",): {"repeats": 1, "iterations": 10_000_000, "rule": "reported"},
-    ("method", "repeats"): 1,
-    ("method", "iterations"): 10_000_000,
-    ("grid", "placement"): ["1x1"],
-    ("grid", "precision"): ["fp32"],
-    ("grid", "micro_batch_size"): [1],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +41,7 @@ class Playbook:
 
 
 def cluster(name: str) -> tuple[Cluster, Path]:
-    """The inventory of that name or path, validated, and its file.
+    """Return the inventory of that name or path, validated, and its file.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -71,7 +52,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
 
 
 def judged_cluster(document: Document) -> Cluster:
-    """The inventory in a document.
+    """Return the inventory in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -84,12 +65,11 @@ def judged_cluster(document: Document) -> Cluster:
             *environment.refused(inventory.env),
             *_open_keys(inventory),
         ),
-        _NODES,
     )
 
 
 def playbook(name: str, image: str | None = None) -> Playbook:
-    """The playbook of that name or path, validated as far as that needs no inventory.
+    """Return the playbook of that name or path, validated as far as that needs no inventory.
 
     Args:
         image: instead of its own.
@@ -103,12 +83,12 @@ def playbook(name: str, image: str | None = None) -> Playbook:
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
-    """The playbook in a document.
+    """Return the playbook in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
     """
-    experiment = _judged(document, Experiment, partial(_impossible, name), _STAND_INS)
+    experiment = _judged(document, Experiment, partial(_impossible, name))
     if other_image is not None:
         experiment = experiment.model_copy(update={"image": other_image})
     workload = workloads.find(experiment.workload)
@@ -131,7 +111,7 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) ->
 
 
 def judged_image(document: Document) -> Image:
-    """The image definition in a document.
+    """Return the image definition in a document.
 
     Raises:
         ConfigError: all that is wrong with it.
@@ -140,12 +120,11 @@ def judged_image(document: Document) -> Image:
         document,
         Image,
         lambda definition: (*definition.conflicts(), *_no_workloads(definition)),
-        {},
     )
 
 
 def image(choice: str) -> tuple[Image, Path]:
-    """The image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
+    """Return the image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
 
     A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
 
@@ -182,7 +161,7 @@ def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
 
 
 def folder_digest(folder: Path) -> str:
-    """sha256 over the names and contents of a folder's files, as ``sha256:...``."""
+    """Return sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()
     paths = (
         Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
@@ -194,34 +173,22 @@ def folder_digest(folder: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _judged(
-    document: Document,
-    model: type[N],
-    wrong: Callable[[N], Iterable[Conflict]],
-    stand_ins: Mapping[Where, Tree],
-) -> N:
-    """The document as a model; if it is not valid, the valid part is judged too.
+def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:
+    """Return the document as a model.
 
     Args:
         wrong: rules over the whole model that pydantic cannot express.
-        stand_ins: values for missing keys, so that the rest can be judged.
 
     Raises:
-        ConfigError: all that is wrong with it.
+        ConfigError: every value that does not fit the model; if all fit, every broken rule.
     """
-    try:
-        noun = yaml_reader.validated(document, model)
-    except errors.ConfigError as error:
-        rest = salvage.salvaged(document, model, stand_ins)
-        also = rest.sure(wrong(rest.model)) if rest else ()
-        more = [document.mistake(conflict.path, conflict.text) for conflict in also]
-        raise errors.ConfigError([*error.mistakes, *more]) from error
+    noun = yaml_reader.validated(document, model)
     refuse(document, wrong(noun))
     return noun
 
 
 def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
-    """Everything wrong with a playbook that does not need its image to be seen."""
+    """Yield everything wrong with a playbook that does not need its image to be seen."""
     yield from _unfit_name(name)
     yield from _unknown(experiment)
     workload = workloads.find(experiment.workload)
@@ -234,7 +201,7 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
 
 
 def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
-    """Private SSH keys that other users of this machine may read; of public ones ssh tells."""
+    """Yield private SSH keys that other users may read; ssh itself refuses public ones."""
     entries = [
         (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
     ]
@@ -256,7 +223,7 @@ def _no_workloads(definition: Image) -> Iterator[Conflict]:
 
 
 def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
-    """An image without the workload's program, where another image has it."""
+    """Yield an image without the workload's program, where another image has it."""
     name = experiment.workload
     serving = [] if name in chosen.workloads or not chosen.workloads else _serving(name)
     if serving:
@@ -265,7 +232,7 @@ def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
 
 
 def _serving(workload_name: str) -> list[str]:
-    """Images, here and shipped, that serve a workload; unreadable ones are left out."""
+    """Return images, here and shipped, that serve a workload; unreadable ones are left out."""
     serving = []
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
@@ -275,7 +242,7 @@ def _serving(workload_name: str) -> list[str]:
 
 
 def _built_on(repository: str, tag: str) -> str:
-    """The one image that puts a program of ours into that base.
+    """Return the one image that puts a program of ours into that base.
 
     Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
 
@@ -313,7 +280,7 @@ def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> I
 
 
 def _unfit_name(name: str) -> Iterator[Conflict]:
-    """A playbook's file name becomes part of folders and of names on the nodes."""
+    """Yield an error for a file name that cannot be part of folders and of names on nodes."""
     if not is_name(name):
         needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
         yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")

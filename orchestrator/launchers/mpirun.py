@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.logs import tagged
+from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Start
 
 # What sshd needs to let its user in; a container of ours has no capability else.
@@ -39,14 +40,6 @@ _ENTER = """\
 . "${0%enter.sh}env.sh"
 cd "$(dirname "$0")" && exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where an sshd listens, and nowhere else."""
-
-    address: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +88,14 @@ def _named(name: str, node_rank: int) -> str:
 
 
 def private(files: Iterable[str]) -> tuple[str, ...]:
-    """The private keys among an attempt's files, which must not outlive it."""
+    """Return the private keys among an attempt's files, which must not outlive it."""
     return tuple(name for name in files if name.rpartition(".")[2] in PRIVATE)
 
 
 def leader_files(
     folder: str, user: Keys, hosts: Mapping[str, Keys], port: int
 ) -> Mapping[str, str]:
-    """What the leader needs in its attempt's folder.
+    """Return what the leader needs in its attempt's folder.
 
     Args:
         hosts: by address, the keys of the other nodes' sshd.
@@ -129,11 +122,11 @@ def leader_files(
 def service_files(
     folder: str, node_rank: int, user: Keys, host: Keys, at: Endpoint
 ) -> Mapping[str, str]:
-    """What a node that is not the leader needs in its attempt's folder, by the names there."""
+    """Return the files, by name, that any node but the leader needs in its attempt's folder."""
     prefix = f"{folder}/{_named('', node_rank)}"
     settings = (
         f"Port {at.port}",
-        f"ListenAddress {at.address}",
+        f"ListenAddress {at.host}",
         f"HostKey {prefix}host_key",
         f"AuthorizedKeysFile {prefix}authorized_keys",
         f"ForceCommand sh {prefix}enter.sh",
@@ -159,7 +152,7 @@ def service_files(
 
 
 def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
-    """The ended lines of an mpirun's log; those of other ranks than these as empty ones.
+    """Yield the ended lines of an mpirun's log; those of other ranks than these as empty ones.
 
     So line numbers stay what they are in the log.
     """
@@ -170,7 +163,7 @@ def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
 
 
 def _rank(line: bytes) -> int | None:
-    """The rank of a line that mpirun tagged, such as ``[1,12]<stdout>:``."""
+    """Return the rank of a line that mpirun tagged, such as ``[1,12]<stdout>:``."""
     tag, mark, _ = line.partition(b"]<std")
     rank = tag.rpartition(b",")[2]
     return int(rank) if mark and rank.isdigit() and len(rank) < 10 else None

@@ -1,10 +1,11 @@
 """What in an inventory cannot hold together."""
 
-import ipaddress
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.container import Container
+from orchestrator.model.endpoint import ip
 from orchestrator.model.node import MOST_GPUS, SLURM, Node
 from orchestrator.model.text import Conflict, repeated
 
@@ -12,7 +13,7 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 
 def conflicts(cluster: Cluster) -> Iterator[Conflict]:
-    """Everything about an inventory that cannot hold together."""
+    """Yield everything about an inventory that cannot hold together."""
     if (cluster.scheduler == SLURM) != (cluster.slurm is not None):
         yield from _schedulers(cluster)
         return
@@ -41,7 +42,7 @@ def _schedulers(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _image_files(cluster: Cluster) -> Iterator[Conflict]:
-    """What says nothing to those who make containers of image files."""
+    """Yield settings that runtimes for image files do not use."""
     if cluster.defaults.runtime not in IMAGE_FILES:
         return
     if cluster.container != Container():
@@ -67,7 +68,7 @@ def _privileged(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _given(cluster: Cluster) -> Iterator[Conflict]:
-    """What an inventory whose nodes Slurm gives may not say."""
+    """Yield what an inventory whose nodes Slurm gives may not say."""
     if cluster.nodes:
         yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
     for field in ("user", "port", "transport", "identity", "known_hosts"):
@@ -117,7 +118,7 @@ def _addresses(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _ways(cluster: Cluster) -> Iterator[Conflict]:
-    """A gang runs one program: in one kind of place, at one path."""
+    """Yield differences between nodes that a gang of one program cannot have."""
     first, *others = members = cluster.members
     if first.runtime in IMAGE_FILES:
         yield Conflict(
@@ -171,21 +172,14 @@ def _roce(cluster: Cluster) -> Iterator[Conflict]:
             return
 
 
-def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address as a number; None for a name that only a resolver knows."""
-    if address.casefold() == "localhost":
-        return ipaddress.IPv4Address("127.0.0.1")
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return None
-    return ip.ipv4_mapped or ip if isinstance(ip, ipaddress.IPv6Address) else ip
+def _ip(address: str) -> IPv4Address | IPv6Address | None:
+    return ip("127.0.0.1" if address.casefold() == "localhost" else address)
 
 
 def _is_here(address: str) -> bool:
-    """Whether the address means this machine, wherever it is used."""
-    ip = _ip(address)
-    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+    """Return True for an address that means this machine, wherever it is used."""
+    found = _ip(address)
+    return found is not None and (found.is_loopback or found.is_unspecified)
 
 
 def _way(node: Node) -> str:

@@ -119,22 +119,22 @@ class Node:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the machine that this program runs on."""
+        """Return True if it is the machine that this program runs on."""
         return self.transport == "local"
 
     @property
     def shares_files(self) -> bool:
-        """Whether it sees this machine's files at the same paths: itself, or Slurm's nodes."""
+        """Return True for this machine and Slurm's nodes, which see its files at the same paths."""
         return self.transport in ("local", SLURM)
 
     @property
     def in_container(self) -> bool:
-        """Whether its tasks run in containers."""
+        """Return True if its tasks run in containers."""
         return self.runtime != "process"
 
     @property
     def has_engine(self) -> bool:
-        """Whether Docker's engine is there, and starts its containers."""
+        """Return True if Docker's engine is there, and starts its containers."""
         return self.runtime == "docker"
 
     @property
@@ -144,15 +144,16 @@ class Node:
             return ()
         return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))
 
-    def seat(self, root: str) -> Seat:
-        """The node as a gang sees it, with all the GPUs that cases may take.
+    def seat(self, root: str, address: str = "") -> Seat:
+        """Return the node as a gang sees it, with all the GPUs that cases may take.
 
         Args:
             root: the folder there in which sweeps have theirs.
+            address: for command lines, where the inventory has a name.
         """
         return Seat(
             node=self.name,
-            address=self.address,
+            address=address or self.address,
             gpus=self.usable_gpus,
             interface=self.interface,
             hcas=tuple(hca.name for hca in self.hcas),

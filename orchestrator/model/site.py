@@ -32,6 +32,7 @@ class HostFacts:
         memlock_kib: how much memory its user may lock; None is all of it.
         addresses: by interface; None where the node has no tool that says so.
         proxies: names of the variables that are set, never their values.
+        own_addresses: what the node's resolver gives for its own name, first the one that counts.
     """
 
     hostname: str
@@ -52,6 +53,7 @@ class HostFacts:
     memlock_kib: int | None = None
     addresses: Mapping[str, tuple[str, ...]] | None = None
     proxies: tuple[str, ...] = ()
+    own_addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

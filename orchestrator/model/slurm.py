@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from orchestrator.model.text import Conflict, Count, Matching, Name, Noun
 
@@ -46,24 +46,22 @@ class Slurm(Noun):
     """How many nodes a job gets; inside an allocation those that it has count."""
     extra: tuple[Argument, ...] = ()
     """Further options of sbatch, one word each."""
-    jobs: Literal["one", "by-nodes"] = "one"
-    """One job for all trials, or one for each number of nodes, one after another."""
 
     @property
     def asks_gpus(self) -> bool:
-        """Whether the further options ask for GPUs."""
+        """Return True if the further options ask for GPUs."""
         return any(argument.partition("=")[0].lstrip("-") in OF_GPUS for argument in self.extra)
 
     @property
     def time_s(self) -> int:
-        """The time limit in seconds."""
+        """Return the time limit in seconds."""
         match = _TIME.fullmatch(self.time)
         assert match is not None
         hours = 24 * int(match["days"] or 0) + int(match["hours"])
         return (60 * hours + int(match["minutes"])) * 60 + int(match["seconds"])
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about these settings that cannot hold together."""
+        """Yield everything about these settings that cannot hold together."""
         if self.time_s < LEAST_S:
             yield Conflict(
                 ("slurm", "time"),
@@ -88,5 +86,5 @@ LEAST_S = 300
 
 
 def gpus(gres: str) -> int:
-    """How many GPUs of all types a node has, by what Slurm says of its generic resources."""
+    """Return how many GPUs of all types a node has, by what Slurm says of its generic resources."""
     return sum(map(int, _GPUS.findall(gres)))

@@ -1,6 +1,5 @@
 """Types of text and numbers that files may hold, each with the message for what was needed."""
 
-import ipaddress
 import posixpath
 import re
 from collections.abc import Sequence
@@ -18,12 +17,12 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from orchestrator.model.endpoint import HOST, USER, ip, parse_endpoint, parse_host
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
 _RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_HOST = re.compile(rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*")
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_ENDPOINT = re.compile(rf"{_HOST.pattern}(:{_PORT})?")
+_ENDPOINT = re.compile(rf"{HOST}(:{_PORT})?")
 _PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
 _PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -106,14 +105,19 @@ def _no_folder_of_the_system(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        fits = _HOST.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text)
-    else:
-        fits = not address.is_multicast
-    if not fits:
-        raise ValueError(f"got {_short(text)}; needed an IP address or a host name")
+    host, address = parse_host(text), ip(text)
+    if address is None and host != text:  # a dot at its end, or letters beyond ASCII
+        raise ValueError(f"got {_short(text)}; needed {host}")
+    if address is not None and address.version == 6 and address.is_link_local:
+        raise ValueError(
+            f"got {_short(text)}; needed an IP address or a host name that means the same on every"
+            " machine, which no link-local one does"
+        )
+    return text
+
+
+def _jump(text: str) -> str:
+    parse_endpoint(text)
     return text
 
 
@@ -132,7 +136,7 @@ RangedName = Annotated[
 Address = Annotated[
     str,
     Matching(
-        re.compile(r"[A-Za-z0-9.:-]+"),
+        re.compile(r"[^\s\[\]@/]+"),
         "an IP address or a host name",
         rf"[A-Za-z0-9.:-]*({_RANGE}[A-Za-z0-9.:-]*)+",
     ),
@@ -147,7 +151,11 @@ DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
 ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, without blanks")]
 Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
-    str, Matching(re.compile(rf"({_NAME.pattern}@)?{_ENDPOINT.pattern}"), "[user@]host[:port]")
+    str,
+    Matching(
+        re.compile(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?"), "[user@]host[:port]"
+    ),
+    AfterValidator(_jump),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
 Fingerprint = Annotated[str, Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
@@ -166,7 +174,7 @@ Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as
 
 
 def size_bytes(size: Size) -> int:
-    """How many bytes a size is: 1k is 1024."""
+    """Return how many bytes a size is: 1k is 1024."""
     power = "kmgt".find(size[-1]) + 1
     return int(size.rstrip("kmgt")) << 10 * power
 
@@ -182,12 +190,12 @@ Scalar = bool | int | float | str
 
 
 def is_name(text: str) -> bool:
-    """Whether the text could be a ``Name``."""
+    """Return True if the text could be a ``Name``."""
     return _NAME.fullmatch(text) is not None
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    """The numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
+    """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
 

@@ -24,6 +24,7 @@ class DraftNode:
     Args:
         found: None where it did not answer; ``why`` then says why.
         claimed_gpus: what a list says that it has.
+        ignored: settings of the list that no inventory can hold.
     """
 
     name: str
@@ -36,6 +37,7 @@ class DraftNode:
     why: str = ""
     claimed_gpus: int | None = None
     jump: str | None = None
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Draft:
         agent: whether ssh-agent signs.
         known_hosts: the file of trusted host keys, where it is not the usual one.
         jobs: None where nodes are reached by SSH.
+        left_out: why hosts of a list are not among the nodes.
     """
 
     name: str
@@ -70,10 +73,11 @@ class Draft:
     agent: bool = False
     known_hosts: str | None = None
     jobs: Jobs | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def text(draft: Draft) -> str:
-    """The inventory, valid for ``check`` as it is; what is worth a look stands in comments."""
+    """Return an inventory that ``check`` accepts; comments name what needs a look."""
     settings = [_settings(node, draft) for node in draft.nodes]
     common = _common([said for said, node in zip(settings, draft.nodes, strict=True) if node.found])
     common = common or _common(settings)
@@ -123,7 +127,7 @@ def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
 
 
 def _runtime(draft: Draft) -> str:
-    """The one of all nodes: containers where any node has Docker."""
+    """Return the runtime of all nodes: containers where any node has Docker."""
     if draft.jobs and draft.jobs.has_pyxis:
         return "pyxis"
     found = [node.found for node in draft.nodes if node.found]
@@ -159,7 +163,7 @@ def _login(node: DraftNode, draft: Draft) -> dict[str, str]:
 
 
 def _interface(node: DraftNode, found: Discovered) -> str:
-    """The one that carries the address by which the node was reached; else the default route's."""
+    """Return the interface with the address that was reached, else that of the default route."""
     for name, addresses in (found.host.addresses or {}).items():
         if not node.is_here and {node.address, found.server} & set(addresses):
             return name
@@ -167,7 +171,7 @@ def _interface(node: DraftNode, found: Discovered) -> str:
 
 
 def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What most nodes say, key by key, where it is said by all of them."""
+    """Return what most nodes say, key by key, where it is said by all of them."""
     keys = dict.fromkeys(key for said in settings for key in said if key not in _OF_A_NODE)
     return {
         key: Counter(said[key] for said in settings).most_common(1)[0][0]
@@ -179,12 +183,13 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _notes(draft: Draft) -> Iterator[str]:
     if draft.jobs:
         yield f"# {draft.nodes[0].name} was asked, and stands for all nodes of the partition."
+    yield from (f"# {words.printable(reason)}" for reason in draft.left_out)
     for node in draft.nodes:
-        notes = (
-            [f"was not asked: {_line(node.why)}"]
-            if node.found is None
-            else _of_node(node.found, draft)
-        )
+        notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
+        if node.found is None:
+            notes.append(f"was not asked: {_line(node.why)}")
+        else:
+            notes += _of_node(node.found, draft)
         yield from (f"# {node.name}: {note}" for note in notes)
 
 
@@ -202,7 +207,7 @@ def _of_node(found: Discovered, draft: Draft) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """The text as one line of a comment."""
+    """Return the text as one line of a comment."""
     return words.cut(words.printable(" ".join(text.split())))
 
 

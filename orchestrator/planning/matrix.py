@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator import words
 from orchestrator.documents import field_errors
+from orchestrator.launchers import mpirun
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
@@ -59,6 +60,7 @@ def conflicts(
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
+        conflicts += families(experiment, workload, cluster, chosen)
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -307,6 +309,25 @@ def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
             f"node {local[0]} is local and no device is named; needed `device: cpu`"
             " or `device: cuda`",
         )
+
+
+def families(
+    experiment: Experiment,
+    workload: Workload,
+    cluster: Cluster,
+    chosen: Collection[Case] | None = None,
+) -> Iterator[Conflict]:
+    """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
+    far = [node for node in cluster.members if ":" in node.address]
+    # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
+    takes = workload.ipv6 and workload.launcher is not mpirun.launch
+    for point in _points(experiment) if far and not takes else ():
+        if point.case.nodes > 1 and (chosen is None or point.case in chosen):
+            yield Conflict(
+                point.path,
+                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
+                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
+            )
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:

@@ -26,6 +26,7 @@ say open_files "$(ulimit -n)"
 read -r load _ </proc/loadavg && say load "$load"
 say interfaces "$(cd /sys/class/net 2>/dev/null && echo *)"
 say memlock "$(ulimit -l)"
+timeout 5 getent ahosts "$(uname -n)" 2>/dev/null | sed -n 's/^\([^ ]*\) .*/own_address \1/p'
 if command -v ip >/dev/null 2>&1; then
     say told_addresses yes
     ip -o addr show | awk '$3 ~ /^inet6?$/ {sub("/.*", "", $4); print "address", $2, $4}'
@@ -50,7 +51,7 @@ exit 0
 
 
 def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts]:
-    """The script that prints a machine's facts.
+    """Return the script that prints a machine's facts.
 
     Args:
         python: the interpreter that must import the modules.
@@ -61,13 +62,15 @@ def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts
 
 
 def parse(text: str) -> HostFacts:
-    """The facts in the script's output.
+    """Return the facts in the script's output.
 
     Raises:
         LogError: HOST-FACTS; a fact that every Linux node has is missing or no number.
     """
     facts: dict[str, str] = {}
-    lists: dict[str, list[str]] = {"missing_module": [], "address": [], "proxy": []}
+    lists: dict[str, list[str]] = {
+        key: [] for key in ("missing_module", "address", "own_address", "proxy")
+    }
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key in lists:
@@ -97,11 +100,12 @@ def parse(text: str) -> HostFacts:
         memlock_kib=int(memlock) if memlock.isdecimal() else None,
         addresses=_addresses(lists["address"]) if "told_addresses" in facts else None,
         proxies=tuple(lists["proxy"]),
+        own_addresses=tuple(dict.fromkeys(lists["own_address"])),
     )
 
 
 def _addresses(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
+    """Return the addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
     by_interface: dict[str, tuple[str, ...]] = {}
     for line in lines:
         interface, _, address = line.partition(" ")

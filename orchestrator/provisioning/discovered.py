@@ -23,7 +23,7 @@ ELSEWHERE = "/var/tmp"  # where attempts would lie
 def hosts(
     name: str, nodes: Sequence[DraftNode], *, agent: bool, known_hosts: str | None
 ) -> list[Answer[Discovered]]:
-    """The answer of each host, or the error in its place.
+    """Return the answer of each host, or the error in its place.
 
     Args:
         name: of the cluster that they are going to be.
@@ -36,7 +36,7 @@ def hosts(
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:
-    """The answer of one node that Slurm chose.
+    """Return the answer of one node that Slurm chose.
 
     Raises:
         UnfitError: it gave no step, or an answer that cannot be parsed.
@@ -53,7 +53,7 @@ def _probe(folder: str) -> Probe[Discovered]:
 def _reached(
     name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
 ) -> Cluster:
-    """The least that reaching the nodes needs; what they have is what they are asked.
+    """Return an inventory with the least that reaching the nodes needs.
 
     Raises:
         UsageError: HOST; an address, a user or a jump host that cannot be one.
@@ -61,11 +61,9 @@ def _reached(
     entries = []
     for node in nodes:
         entry: dict[str, object] = {"name": node.name, "address": node.address}
-        if not node.is_here:
-            entry |= {"user": node.user, "port": node.port, "agent": agent}
-            entry |= {"identity": node.identity} if node.identity else {}
-            entry |= {"known_hosts": known_hosts} if known_hosts else {}
-            entry |= {"jump": node.jump} if node.jump else {}
+        login = {"user": node.user, "port": node.port, "identity": node.identity, "agent": agent}
+        login |= {"known_hosts": known_hosts, "jump": node.jump}
+        entry |= {} if node.is_here else {key: value for key, value in login.items() if value}
         entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
     text = json.dumps(document)  # which is YAML, too
@@ -78,12 +76,15 @@ def _reached(
 
 
 def _told(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
-    """The mistakes by the names of the hosts, not by their places in a document nobody wrote."""
+    """Return the mistakes by the names of hosts: nobody wrote the document with their places."""
     alike: dict[tuple[str, str], list[str]] = {}
     for mistake in mistakes:
         entry, _, key = mistake.path.partition(".")
         alike.setdefault((key, mistake.text), []).append(_named(entry, nodes))
-    told = (f"{nodeset.fold(hosts)}: {key}: {text}" for (key, text), hosts in alike.items())
+    told = (
+        ": ".join(filter(None, (nodeset.fold(hosts), key, text)))
+        for (key, text), hosts in alike.items()
+    )
     return _named("; ".join(told), nodes)
 
 

@@ -16,7 +16,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.retries import REPEATABLE
-from orchestrator.schedulers import Seen, Watch, _preflight, locks, strays
+from orchestrator.schedulers import Seen, Watch, _preflight, addresses, locks, strays
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 
@@ -117,9 +117,9 @@ class Fanout:
 
     def reclaim(self, attempt: Attempt) -> Attempt:
         """The attempt without tasks on nodes that the inventory or --nodes leaves out."""
-        addresses = {seat.node: seat.address for seat in self._seats}
+        known = {seat.node: seat.address for seat in self._seats}
         for seat in attempt.seats:
-            now = addresses.get(seat.node, seat.address)
+            now = known.get(seat.node, seat.address)
             if now != seat.address:
                 raise errors.UnfitError(
                     f"it was started on node {seat.node} at {seat.address}; the inventory gives"
@@ -130,8 +130,8 @@ class Fanout:
                     fix="restore the node's name or address until `dlperf-orch stop` has ended what"
                     " it runs",
                 )
-        tasks = tuple(task for task in attempt.tasks if task.node in addresses)
-        kept = tuple(seat for seat in attempt.seats if seat.node in addresses)
+        tasks = tuple(task for task in attempt.tasks if task.node in known)
+        kept = tuple(seat for seat in attempt.seats if seat.node in known)
         self._take(kept, attempt.port)
         return replace(attempt, tasks=tasks, seats=kept)
 
@@ -274,9 +274,11 @@ class Fanout:
 
 
 def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The nodes of an inventory as seats, with the folder that sweeps have there."""
-    here = str((state / "sweeps").resolve())
-    return tuple(node.seat(here if node.is_here else node.folder) for node in cluster.members)
+    """Return the nodes of an inventory as seats, with the folder that sweeps have there."""
+    here, at = str((state / "sweeps").resolve()), addresses.numbers(cluster.members)
+    return tuple(
+        node.seat(here if node.is_here else node.folder, at[node.name]) for node in cluster.members
+    )
 
 
 def _listens(table: bytes, port: int) -> bool:

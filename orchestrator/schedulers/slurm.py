@@ -8,7 +8,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
@@ -22,6 +21,7 @@ from orchestrator.schedulers import (
     Seen,
     Watch,
     _preflight,
+    addresses,
     slurm_ends,
     slurm_nodes,
     slurm_queue,
@@ -271,6 +271,7 @@ class Slurm:
 
 
 def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The nodes as seats; sweeps have their folders in the state folder, which all see."""
+    """Return the nodes as seats; sweeps have their folders in the state folder, which all see."""
     root = str((state / "sweeps").resolve())
-    return tuple(replace(node.seat(root), root=root) for node in cluster.members)
+    at = addresses.numbers(cluster.members) if slurm_queue.job_id() else {}  # else stand-ins
+    return tuple(node.seat(root, at.get(node.name, "")) for node in cluster.members)

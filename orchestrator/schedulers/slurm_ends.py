@@ -3,18 +3,16 @@
 import re
 from collections.abc import Mapping
 
-from orchestrator import errors, nodeset
+from orchestrator import errors
 from orchestrator.schedulers import slurm_queue
 
-MOST_NODES = 100_000
 UNNAMED = "allocation"  # what slurmdbd calls a job for a while whose end reached it first
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
-_BETWEEN = re.compile(r",(?![^\[]*\])")
 
 
 def was_preempted(job: str, said: bytes) -> bool:
-    """Whether a step of a job was ended to make room for another job.
+    """Return True if a step of a job was ended to make room for another job.
 
     Args:
         said: what its srun printed: the one place that tells of a job that was queued again.
@@ -31,21 +29,17 @@ def was_preempted(job: str, said: bytes) -> bool:
 
 
 def short_of_memory(said: bytes) -> frozenset[str]:
-    """The nodes where Slurm's limit of memory ended a process of a step that is over.
+    """Return the nodes where Slurm's limit of memory ended a process of a step that is over.
 
     Args:
         said: what its srun printed, at its end: of tasks by node, however the tasks exited.
     """
-    folded = [
-        part
-        for nodes in _OOM.findall(said.decode(errors="replace"))
-        for part in _BETWEEN.split(nodes)
-    ]
-    return frozenset(name for part in folded for name in nodeset.unfold(part, MOST_NODES))
+    folded = _OOM.findall(said.decode(errors="replace"))
+    return frozenset(name for part in folded for name in slurm_queue.names(part))
 
 
 def recorded(job: slurm_queue.Job) -> str:
-    """The state in which a job ended, by the site's accounting: ``CANCELLED by 1000``, ``TIMEOUT``.
+    """Return how a job ended, by the site's accounting, such as ``CANCELLED by 1000``.
 
     Empty where it does not say: a site may have none, and what it has comes late.
     """
@@ -61,7 +55,7 @@ def recorded(job: slurm_queue.Job) -> str:
 
 
 def is_preempted(job: Mapping[str, str]) -> bool:
-    """Whether a job, by its fields, has to make room for another: it runs on while its grace lasts.
+    """Return True if a job, by its fields, must make room for another when its grace ends.
 
     Its steps are told at once, its script and its time limit are not.
     """

@@ -6,9 +6,8 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
 
 AGAIN_S = 1.0
@@ -28,6 +27,7 @@ ENDED = frozenset(
     ]
 )
 UNKNOWN_JOB = "nvalid job id"
+MOST_NODES = 100_000
 _PASSING = (
     "Unable to contact slurm",
     "Socket timed out",
@@ -183,10 +183,9 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: found.get(name, name) for name in names(nodes)}
 
 
-@lru_cache
 def names(listed: str) -> tuple[str, ...]:
-    """The nodes of a list as Slurm writes it, such as ``gpu[01-04],login``."""
-    return tuple(call("scontrol", "show", "hostnames", listed, patience_s=0.0).split())
+    """Return the nodes of a list as Slurm writes it, such as ``gpu[01-04],login``."""
+    return tuple(nodeset.unfold_all(listed, MOST_NODES)) if listed else ()
 
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:

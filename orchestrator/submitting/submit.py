@@ -26,78 +26,49 @@ class JobOptions:
     Args:
         detach: return once it is submitted.
         requeue: queue it again when its time is over.
-        widths: how many nodes each of its jobs gets, with options that choose what it runs.
     """
 
     detach: bool = False
     requeue: bool = False
-    widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 def is_needed(cluster: Cluster) -> bool:
-    """Whether a command on this cluster must be submitted: outside of a job of Slurm's."""
+    """Return True if a command on this cluster must be submitted: outside of a job of Slurm's."""
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submissions(
+def submission(
     store: Store, cluster: Cluster, job_options: JobOptions, gpus: int
-) -> list[script.Submission]:
-    """The jobs of this very command line, with so many GPUs of every node."""
-    settings = _settings(cluster)
+) -> script.Submission:
+    """Return the job of this very command line, with so many GPUs of every node."""
     state = store.root.resolve()
-    widths = job_options.widths or ((settings.nodes, ()),)
-    return [
-        script.Submission(
-            words=(sys.executable, "-m", "orchestrator", *_own(bool(more), number), *more),
-            name=script.job_name(cluster.name, str(state)),
-            folder=str(state / jobs.FOLDER),
-            cwd=str(Path.cwd()),
-            nodes=nodes,
-            requeue=job_options.requeue,
-            gpus=gpus,
-        )
-        for number, (nodes, more) in enumerate(widths)
-    ]
+    own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
+    return script.Submission(
+        words=(sys.executable, "-m", "orchestrator", *own),
+        name=script.job_name(cluster.name, str(state)),
+        folder=str(state / jobs.FOLDER),
+        cwd=str(Path.cwd()),
+        nodes=_settings(cluster).nodes,
+        requeue=job_options.requeue,
+        gpus=gpus,
+    )
 
 
 def is_again() -> bool:
-    """Whether this is a job that Slurm has started before."""
+    """Return True if this is a job that Slurm has started before."""
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
-def _own(chosen: bool, number: int) -> list[str]:
-    """The words of this command line that a job is given too.
-
-    Args:
-        chosen: the job is told its cases otherwise.
-        number: of the job; only the first one begins a new sweep.
-    """
-    kept: list[str] = []
-    words = iter(sys.argv[1:])
-    for word in words:
-        if chosen and word == "--case":
-            next(words, "")
-        elif word in NOT_FOR_JOBS or (chosen and word.startswith("--case=")):
-            continue
-        elif word != "--new" or not number:
-            kept.append(word)
-    return kept
-
-
 def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
-    """Print the scripts that would be submitted; also for programs."""
+    """Print the script that would be submitted; also for programs."""
     try:
         gpus = _gpus(cluster, patience_s=0.0)
     except errors.DlperfError as error:
         gpus = 0
         voice.line(f"not known whether Slurm gives GPUs: {error}")
-    texts = [
-        script.batch(_settings(cluster), submission)
-        for submission in submissions(store, cluster, job_options, gpus)
-    ]
-    for text in texts:
-        voice.result(f"would be submitted by sbatch:\n{text}")
-    return texts
+    text = script.batch(_settings(cluster), submission(store, cluster, job_options, gpus))
+    voice.result(f"would be submitted by sbatch:\n{text}")
+    return [text]
 
 
 def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
@@ -106,34 +77,26 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    followed: list[slurm_queue.Job] = []
-    gpus = _gpus(cluster)
-    for submission in submissions(store, cluster, job_options, gpus):
-        before = _alive(submission)
-        if before is not None:
-            voice.line(f"job {before.id} runs this command already: {before.state}")
-            followed.append(before)
-        else:
-            _suffices(_settings(cluster), submission)
-            job = _submitted(_settings(cluster), submission)
-            nodes = words.count(submission.nodes, "node")
-            said = f"job {job.id} is submitted as {job.name}, for {nodes}"
-            voice.line(f"{said}; its messages: {submission.folder}/{job.id}.log")
-            followed.append(job)
-    folder = store.root.resolve() / jobs.FOLDER
+    new = submission(store, cluster, job_options, _gpus(cluster))
+    job = _alive(new)
+    if job is not None:
+        voice.line(f"job {job.id} runs this command already: {job.state}")
+    else:
+        _suffices(_settings(cluster), new)
+        job = _submitted(_settings(cluster), new)
+        said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
+        voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
     if job_options.detach:
-        for job in followed:
-            voice.result(waits.told(job))
+        voice.result(waits.told(job))
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
-        voice.document({"exit_code": 0, "jobs": [job.id for job in followed]})
+        voice.document({"exit_code": 0, "jobs": [job.id]})
         return 0
-    codes = [follow.follow(job, folder, voice) for job in followed]
-    known = [code for code in codes if code in errors.PRECEDENCE]
-    return errors.joined([*known, *(1 for code in codes if code not in known)])
+    code = follow.follow(job, Path(new.folder), voice)
+    return code if code in errors.PRECEDENCE else 1
 
 
 def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
-    """How many GPUs of a node a job asks for: what the inventory says, if Slurm gives any."""
+    """Return how many GPUs of a node a job asks for: the inventory's, if Slurm gives any."""
     slurm, said = _settings(cluster), cluster.defaults.gpus
     if said is None or slurm.asks_gpus:
         return 0

@@ -11,7 +11,8 @@ def show(store: Store, request: Requested, voice: Voice) -> dict[str, list[str]]
     """Print the scripts that would be submitted; by their name in documents, if there are some."""
     if not submit.is_needed(request.cluster):
         return {}
-    return {"scripts": submit.show(store, request.cluster, _options(request), voice)}
+    options = submit.JobOptions(request.options.detach, request.options.requeue)
+    return {"scripts": submit.show(store, request.cluster, options, voice)}
 
 
 def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
@@ -27,20 +28,5 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
     except errors.UnfitError:
         if not jobs.alive(store, request.cluster):
             raise
-    return submit.run(store, request.cluster, _options(request), voice)
-
-
-def _options(request: Requested) -> submit.JobOptions:
-    """How the sweep wants its jobs: one, or one for each number of nodes that its cases have."""
-    options, slurm = request.options, request.cluster.slurm
-    widths: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    if slurm is not None and slurm.jobs == "by-nodes":
-        names: dict[int, list[str]] = {}
-        for trial in request.plan.trials:
-            of_case = f"{trial.name.rpartition('_')[0]}_*"
-            names.setdefault(trial.case.nodes, []).append(of_case)
-        widths = tuple(
-            (nodes, ("--case", ",".join(dict.fromkeys(named))))
-            for nodes, named in sorted(names.items())
-        )
-    return submit.JobOptions(options.detach, options.requeue, widths)
+    options = submit.JobOptions(request.options.detach, request.options.requeue)
+    return submit.run(store, request.cluster, options, voice)

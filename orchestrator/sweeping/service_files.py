@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.launchers import mpirun
-from orchestrator.launchers.mpirun import Endpoint, Keys
+from orchestrator.launchers.mpirun import Keys
 from orchestrator.model.attempt import Attempt
+from orchestrator.model.endpoint import Endpoint
 from orchestrator.schedulers import Scheduler
 from orchestrator.transports import keys
 
@@ -39,7 +40,7 @@ def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
         0: mpirun.leader_files(attempt.folder(leader), user, keys_at, attempt.port)
     }
     for task in others:
-        rank, at = task.node_rank, Endpoint(addresses[task.node_rank], attempt.port)
+        rank, at = task.node_rank, Endpoint(addresses[task.node_rank], port=attempt.port)
         files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
     return {
         task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}

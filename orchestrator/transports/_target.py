@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from orchestrator.model.endpoint import parse_endpoint
 from orchestrator.model.node import Node
 
 
@@ -29,7 +30,7 @@ class SshTarget:
 
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
-        """The target for a node of the inventory."""
+        """Return the target for a node of the inventory."""
         return cls(
             name=node.name,
             address=node.address,
@@ -44,17 +45,16 @@ class SshTarget:
 
     @property
     def gate(self) -> "SshTarget | None":
-        """The jump host as a target, with the same identity; None without one."""
+        """Return the jump host as a target, with the same identity; None without one."""
         if self.jump is None:
             return None
-        user, at, place = self.jump.rpartition("@")
-        address, _, port = place.partition(":")
+        jump = parse_endpoint(self.jump)
         return replace(
             self,
-            name=place,
-            address=address,
-            port=int(port or 22),
-            user=user if at else self.user,
+            name=str(replace(jump, user=None)),
+            address=jump.host,
+            port=jump.port or 22,
+            user=jump.user or self.user,
             host_key=None,
             jump=None,
         )

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.console import Voice
+from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, sites, user_files
 from orchestrator.inputs.user_files import Playbook
@@ -13,9 +14,11 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
+from orchestrator.planning import matrix
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
 def check(paths: list[str], voice: Voice) -> int:
@@ -39,6 +42,7 @@ def check(paths: list[str], voice: Voice) -> int:
         voice.line(f"{path}: a valid {kind}")
     for line in _unprepared(valid):
         voice.line(line)
+    mistakes += _unmeetable(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
     voice.document({"exit_code": 0, "files": kinds})
@@ -46,7 +50,7 @@ def check(paths: list[str], voice: Voice) -> int:
 
 
 def schema(kind: str) -> str:
-    """The JSON Schema of a kind of file, as text.
+    """Return the JSON Schema of a kind of file, as text.
 
     Raises:
         UsageError: there is no such kind.
@@ -62,7 +66,7 @@ def schema(kind: str) -> str:
 
 
 def _meant(word: str) -> list[Path]:
-    """The file, or every inventory, playbook and image of that name, here or shipped."""
+    """Return the file, or every inventory, playbook and image of that name, here or shipped."""
     if Path(word).exists():
         return [Path(word)]
     kinds: tuple[shipped.Kind, ...] = ("inventory", "playbooks", "images")
@@ -86,16 +90,43 @@ def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str
             yield f"{other}: its image is not prepared there; needed {needed}"
 
 
+def _unmeetable(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
+    """Yield the cases of playbooks whose ranks cannot meet on an inventory beside them."""
+    clusters = [noun for noun in valid.values() if isinstance(noun, Cluster)]
+    for playbook in (noun for noun in valid.values() if isinstance(noun, Playbook)):
+        for cluster in clusters:
+            for conflict in matrix.families(playbook.experiment, playbook.workload, cluster):
+                yield playbook.document.mistake(conflict.path, conflict.text)
+
+
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     document = yaml_reader.draft(path)
-    keys = document.data if isinstance(document.data, dict) else {}
-    kinds = list({kind: key for key, kind in KINDS.items() if key in keys})
-    if len(kinds) != 1:
-        text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
-        unclear = document.mistake((), f"{text} (playbook) or base (image)")
-        raise errors.ConfigError(document.problems or [unclear])
-    if kinds[0] == "inventory":
-        return kinds[0], user_files.judged_cluster(document)
-    if kinds[0] == "playbook":
-        return kinds[0], user_files.judged_playbook(document, path.stem)
-    return kinds[0], user_files.judged_image(document)
+    kind = _kind(document)
+    if kind == "inventory":
+        return kind, user_files.judged_cluster(document)
+    if kind == "playbook":
+        return kind, user_files.judged_playbook(document, path.stem)
+    return kind, user_files.judged_image(document)
+
+
+def _kind(document: Document) -> str:
+    """Return what a file is by its keys, or by what a misspelt one of them must mean.
+
+    Raises:
+        ConfigError: it may be nothing, or several.
+    """
+    keys = set(document.data) if isinstance(document.data, dict) else set()
+    kinds = {KINDS[key] for key in keys if key in KINDS}
+    if len(kinds) == 1:
+        return kinds.pop()
+    similar = [
+        (len(keys & fields), kind)
+        for name, kind in KINDS.items()
+        if (fields := set(MODELS[kind].model_fields))
+        and any(words.did_you_mean(key, [name]) for key in keys - fields)
+    ]
+    if similar and not kinds:
+        return max(similar)[1]
+    text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
+    unclear = document.mistake((), f"{text} (playbook) or base (image)")
+    raise errors.ConfigError(document.problems or [unclear])

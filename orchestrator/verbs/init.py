@@ -2,17 +2,18 @@
 
 import os
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from orchestrator import disk, errors, processes, words
+from orchestrator import disk, errors, nodeset, processes, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
 from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
-from orchestrator.inputs.host_lists import Listed
+from orchestrator.inputs.host_lists import HostList, Listed
+from orchestrator.model.endpoint import ip
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
@@ -75,7 +76,7 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         raise errors.UsageError(
             f"{target.out} is there already", code="EXISTS", fix="give another -o, or --force"
         )
-    jobs = None
+    jobs, refused = None, list[errors.DlperfError]()
     if sources.partition:
         if login != Login():
             raise errors.UsageError(
@@ -85,21 +86,26 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
             )
         nodes, answers, jobs = _by_slurm(sources, sources.partition, voice)
     else:
-        listed = _listed(sources)
+        listed, refused = _listed(sources)
         nodes = tuple(_node(one, login) for one in listed)
-        _refuse_mixed(nodes)
-        voice.line(f"asking {words.count(len(nodes), 'host')}: {host_lists.folded(listed)}")
+        voice.line(
+            f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
+        )
+        for line in _not_taken(listed):
+            voice.line(line)
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
     nodes = _called(tuple(map(_answered, nodes, answers)))
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
-    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs)
+    left_out = tuple(error.cause for error in refused)
+    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
     kept = _kept(text, target)
     _deliver(text, target, voice)
     if kept:
         voice.result(f"{kept}: what {target.out} was before")
-    return _told(text, nodes, answers, target, voice)
+    failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
+    return _told(text, nodes, failures, target, voice)
 
 
 def _name(target: Target) -> str:
@@ -113,23 +119,31 @@ def _name(target: Target) -> str:
     return name
 
 
-def _listed(sources: Sources) -> tuple[Listed, ...]:
+def _listed(sources: Sources) -> tuple[tuple[Listed, ...], list[errors.DlperfError]]:
+    """Return the hosts to ask, and an error for each that a list has and no inventory can."""
     if sources.account:
         raise errors.UsageError(
             "--account without --slurm; nobody is charged for hosts that are asked by SSH",
             code="HOST",
             fix="name a partition with --slurm, or leave it out",
         )
+    lists = tuple(_lists(sources))
     found = [host_lists.host(text) for text in sources.hosts]
-    if sources.hostfile:
-        found += host_lists.hostfile(sources.hostfile)
-    if sources.ansible:
-        found += ansible_hosts.hosts(sources.ansible)
-    if sources.scontrol:
-        is_input = sources.scontrol == "-"
-        text = sys.stdin.read() if is_input else host_lists.text(Path(sources.scontrol))
-        shown = "standard input" if is_input else sources.scontrol
-        found += host_lists.scontrol(text, shown)
+    imported = [listed for one in lists for listed in one.hosts]
+    reasons = [reason for one in lists for reason in one.refused]
+    if any(one.address not in _HERE for one in (*found, *imported)):
+        here = [one for one in imported if one.address in _HERE]
+        imported = [one for one in imported if one not in here]
+        reasons += [
+            f"{one.name} is this machine; needed its address in the network" for one in here
+        ]
+    found += imported
+    refused: list[errors.DlperfError] = [
+        errors.UsageError(
+            f"left out: {reason}", code="HOST", fix="correct the list, or name the host beside it"
+        )
+        for reason in reasons
+    ]
     if not found:
         raise errors.UsageError(
             "no host is named",
@@ -138,15 +152,34 @@ def _listed(sources: Sources) -> tuple[Listed, ...]:
         )
     hosts = host_lists.distinct(found)
     if sources.pattern is None:
-        return hosts
+        return hosts, refused
     names = sites.chosen([one.name for one in hosts], sources.pattern)
-    return tuple(one for one in hosts if one.name in names)
+    return tuple(one for one in hosts if one.name in names), refused
+
+
+def _lists(sources: Sources) -> Iterator[HostList]:
+    if sources.hostfile:
+        yield host_lists.hostfile(sources.hostfile)
+    if sources.ansible:
+        yield ansible_hosts.hosts(sources.ansible)
+    if sources.scontrol == "-":
+        yield host_lists.scontrol(sys.stdin.read(), "standard input")
+    elif sources.scontrol:
+        yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
+
+
+def _not_taken(listed: Sequence[Listed]) -> Iterator[str]:
+    """Yield a line for each setting of a list that the inventory does not have."""
+    settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
+    for setting in settings:
+        hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
+        yield f"{hosts}: not taken from the list: {words.printable(setting)}"
 
 
 def _by_slurm(
     sources: Sources, name: str, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
-    """One node of a partition, and its answer to a step of Slurm's."""
+    """Return one node of a partition, and its answer to a step of Slurm's."""
     lists = (sources.hosts, sources.hostfile, sources.ansible, sources.scontrol, sources.pattern)
     if any(lists):
         raise errors.UsageError(
@@ -174,6 +207,7 @@ def _node(listed: Listed, login: Login) -> DraftNode:
         found=None,
         claimed_gpus=listed.gpus,
         jump=None if is_here else listed.jump or login.jump,
+        ignored=listed.ignored,
     )
 
 
@@ -183,22 +217,12 @@ def _key(login: Login) -> str | None:
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
 
-def _refuse_mixed(nodes: Sequence[DraftNode]) -> None:
-    here = [node.name for node in nodes if node.is_here]
-    if here and len(here) < len(nodes):
-        raise errors.UsageError(
-            f"{here[0]} is this machine, which other nodes cannot reach by that address",
-            code="HOST",
-            fix="name this machine by the address that the other nodes reach",
-        )
-
-
 def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
     return replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
 
 
 def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
-    """The nodes, those listed by IP address under their own hostnames, where each has another."""
+    """Return the nodes; those listed by IP address under their hostnames if these differ."""
     names = tuple(map(_hostname, nodes))
     if len({name.casefold() for name in names}) < len(nodes):
         return nodes
@@ -207,13 +231,12 @@ def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
 
 def _hostname(node: DraftNode) -> str:
     label = node.found.host.hostname.split(".")[0] if node.found else ""
-    is_number = ":" in node.address or node.address.replace(".", "").isdecimal()
-    is_plain = is_number and node.name == host_lists.named(node.address)
+    is_plain = ip(node.address) and node.name == host_lists.named(node.address)
     return label if is_plain and is_name(label) else node.name
 
 
 def _kept(text: str, target: Target) -> Path | None:
-    """Where the file is kept that is replaced, with whatever was edited in it; None without one."""
+    """Keep the file that is replaced, with all edits, and return where; None without one."""
     out = target.out
     if out is None or not out.is_file():
         return None
@@ -240,11 +263,10 @@ def _deliver(text: str, target: Target, voice: Voice) -> None:
 def _told(
     text: str,
     nodes: Sequence[DraftNode],
-    answers: Sequence[Answer[Discovered]],
+    failures: Sequence[errors.DlperfError],
     target: Target,
     voice: Voice,
 ) -> int:
-    failures = folded(answer.error for answer in answers if answer.error)
     for failure in failures:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
@@ -265,7 +287,7 @@ def _told(
 
 
 def _next(codes: Set[str], out: Path) -> str:
-    """What to do after hosts failed with these codes, or with none."""
+    """Return what to do after hosts failed with these codes, or with none."""
     if not codes:
         return f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
     if "SSH-HOSTKEY-UNKNOWN" in codes:

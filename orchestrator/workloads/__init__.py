@@ -56,6 +56,7 @@ class Workload:
         mounts: folders of a seat that its task sees; none unless a program reads any.
         data: names of the data sets that a case reads, none likewise.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
+        ipv6: whether its program takes IPv6 addresses of several nodes.
         devices: where it can compute: cuda, cpu.
         precisions: in which it can compute.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
@@ -90,6 +91,7 @@ class Workload:
     mounts: Callable[[Case, Seat], tuple[Mount, ...]] = lambda _case, _seat: ()
     data: Callable[[Case], tuple[str, ...]] = lambda _case: ()
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
+    ipv6: bool = True
     devices: frozenset[str]
     precisions: frozenset[str] = frozenset({"fp32", "amp"})
     axes: frozenset[str]

@@ -85,6 +85,7 @@ WORKLOAD = Workload(
     unit="sentences/s",
     last_iteration=lambda asked: asked - 1,  # it counts from 0
     launcher=replicate.launch,
+    ipv6=False,
     port=port,
     fixed_port=lambda case: Params.model_validate(case.given).release == "0.1.9",
     command=command,

@@ -108,6 +108,7 @@ WORKLOAD = Workload(
     unit="images/s",
     last_iteration=lambda asked: asked,
     launcher=replicate.launch,
+    ipv6=False,
     port=port,
     fixed_port=lambda case: Params.model_validate(case.given).release == "0.1.9",
     command=command,

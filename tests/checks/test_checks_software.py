@@ -296,6 +296,28 @@ def test_virtual_interfaces_matter_between_machines_only() -> None:
     assert codes(checks.interfaces(both, both.members[0], facts)) == ["warning NET-VIRTUAL"]
 
 
+@pytest.mark.parametrize(
+    ("own", "settings", "found"),
+    [
+        (("127.0.1.1",), {}, ["error NET-NAME"]),
+        (("127.0.1.1", "10.0.0.1"), {"gpus": {"count": 8}}, ["warning NET-NAME"]),
+        (("::1",), {}, ["error NET-NAME"]),
+        (("10.0.0.1", "127.0.1.1"), {}, []),
+        ((), {}, []),
+        (("127.0.1.1",), {"interface": "eth0"}, []),
+    ],
+)
+def test_a_node_whose_own_name_means_loopback_is_told_where_that_matters(
+    own: tuple[str, ...], settings: dict[str, object], found: list[str]
+) -> None:
+    """Gloo tells other ranks what the node's name means, unless an interface is named."""
+    facts = replace(HOST, addresses={"eth0": ("10.0.0.1",)}, own_addresses=own)
+    here = cluster({}, {}, **settings)
+    assert codes(checks.interfaces(here, here.members[0], facts)) == found
+    near = cluster({"address": "127.0.0.1"}, {"address": "127.0.0.2"}, **settings)
+    assert "NET-NAME" not in "".join(codes(checks.interfaces(near, near.members[0], facts)))
+
+
 def test_nodes_that_cannot_meet_are_named_as_a_pair() -> None:
     """In the direction that was tried, on the port that was tried."""
     listeners = {"n1": Heard("open"), "n2": Heard("busy", "in use"), "n3": Heard("unproven", "no")}

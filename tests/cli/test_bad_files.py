@@ -94,6 +94,26 @@ def test_playbook_with_an_unfit_file_name_is_refused(tmp_path: Path, name: str) 
     assert "needed 2 to 63 letters" in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("good", "key", "wrong"),
+    [
+        (INVENTORY, "nodes", "node"),
+        (PLAYBOOK, "workload", "workloads"),
+        (PLAYBOOK, "workload", "worklaod"),
+        (IMAGE, "base", "bsae"),
+    ],
+)
+def test_the_key_that_tells_a_files_kind_may_be_misspelt(
+    tmp_path: Path, good: str, key: str, wrong: str
+) -> None:
+    """X18: what was meant is asked at its line, since the other keys tell what the file is."""
+    bad = f"\n{good}".replace(f"\n{key}:", f"\n{wrong}:", 1).removeprefix("\n")
+    line = next(number for number, text in enumerate(bad.split("\n"), 1) if f"{wrong}:" in text)
+    (tmp_path / "x.yaml").write_text(bad)
+    said = dlperf(tmp_path, "check", "x.yaml").stderr
+    assert f"x.yaml:{line}:1: {wrong}: unknown key {wrong!r}; did you mean {key!r}?" in said
+
+
 SEVEN = """nmae: lab
 defaults:
   port: '22'
@@ -264,6 +284,22 @@ def test_experiment_that_the_cluster_cannot_run_is_refused(
     assert [(place.removeprefix("pb.yaml:"), text) for place, _, text in found] == mistakes
 
 
+@pytest.mark.parametrize(
+    ("playbook", "refused"),
+    [("oneflow-rn50-fp32", True), ("tf-rn50-amp", True), ("rn50-amp", False)],
+)
+def test_check_refuses_launchers_on_addresses_that_they_do_not_know(
+    tmp_path: Path, playbook: str, *, refused: bool
+) -> None:
+    """X5: of an IPv6 inventory beside the playbook, before anything is touched."""
+    text = INVENTORY.replace("10.0.0.1}", '"fd00:11::1"}').replace("10.0.0.2}", '"fd00:11::2"}')
+    assert text.count("fd00") == 2
+    (tmp_path / "six.yaml").write_text(text)
+    said = dlperf(tmp_path, "check", playbook, "six.yaml")
+    assert said.returncode == (2 if refused else 0)
+    assert ("takes no IPv6 addresses, as fd00:11::1" in said.stderr) == refused
+
+
 def test_experiment_that_the_cluster_can_run_is_planned(tmp_path: Path) -> None:
     """The same playbook without its faults: six cases of five repeats, and nothing is written."""
     (tmp_path / "lab.yaml").write_text(INVENTORY)
@@ -274,68 +310,14 @@ def test_experiment_that_the_cluster_can_run_is_planned(tmp_path: Path) -> None:
     assert not (tmp_path / ".dlperf").exists()
 
 
-HIDDEN = """workload: reference_rm50
-image: reference-rm50
-method: {repeats: 5, iterations: 121, window: [120, 20]}
-grid:
-  placement: [1x1, 0x8]
-  precision: [fp23]
-  micro_batch_size: [4, 4]
-"""
-WITHOUT_METHOD = """workload: reference_rn50
-image: reference-rm50
-grid:
-  placement: [0x8, 1x1, 1x1]
-  precision: [fp32]
-  micro_batch_size: [4]
-  tensor_parallel: [2]
-params: {image_sise: 64}
-"""
+TWICE_WRONG = PLAYBOOK.replace(": 5", ": 0").replace("[20, 120]", "[120, 20]")
 
 
-@pytest.mark.parametrize(
-    ("text", "places"),
-    [
-        (HIDDEN, ["1:11", "2:8", "3:47", "5:20", "6:15", "7:25"]),
-        (WITHOUT_METHOD, ["1:1", "2:8", *["4:15"], *["4:20"] * 2, *["4:25"] * 3, "8:22"]),
-        (PLAYBOOK.replace(": 5", ": 0").replace("[20, 120]", "[120, 20]"), ["6:12", "8:11"]),
-    ],
-    ids=["values", "no method", "method"],
-)
-def test_one_problem_hides_no_other(tmp_path: Path, text: str, places: list[str]) -> None:
-    """Neither a missing key nor a value that readers of YAML differ about; nor is either echoed."""
-    (tmp_path / "pb.yaml").write_text(text)
-    said = dlperf(tmp_path, "check", "pb.yaml").stderr
-    assert [line.split(": ")[0] for line in said.splitlines()] == [
-        f"pb.yaml:{place}" for place in places
-    ], said
-
-
-def test_a_placement_of_no_node_says_what_helps(tmp_path: Path) -> None:
-    """YAML takes 0x8 for a number to base 16; in quotes it would still be no placement."""
-    (tmp_path / "pb.yaml").write_text(PLAYBOOK.replace("1x2", "0x8"))
-    said = dlperf(tmp_path, "check", "pb.yaml").stderr
-    assert "needed a number to base 10, or nodes x GPUs from 1x1 on" in said
-    assert "quote it if it is text, and no placement" in said
-
-
-NODES = """\
-name: lab
-defaults: {transport: shh}
-nodes:
-  - {name: node1, address: 10.0.0.1, port: 0}
-  - {name: x, address: 10.0.0.2}
-  - {name: node3}
-  - {name: node4, address: 10.0.0.4}
-  - {name: node4, address: 10.0.0.4}
-container: {privileged: true}
-"""
-
-
-def test_a_bad_node_hides_no_other(tmp_path: Path) -> None:
-    """Names that repeat are found beside nodes that do not hold, at their places in the file."""
-    (tmp_path / "lab.yaml").write_text(NODES)
-    said = dlperf(tmp_path, "check", "lab.yaml").stderr
-    places = [line.split(": ")[0].removeprefix("lab.yaml:") for line in said.splitlines()]
-    assert places == ["2:23", "4:44", "5:12", "6:5", "8:12", "9:25"], said
-    assert "'node4' is also the name of nodes[3]" in said
+def test_values_come_before_the_rules_between_them(tmp_path: Path) -> None:
+    """What does not fit a field is corrected first; then the window that runs backwards is told."""
+    places = []
+    for text in (TWICE_WRONG, TWICE_WRONG.replace(": 0", ": 5")):
+        (tmp_path / "pb.yaml").write_text(text)
+        said = dlperf(tmp_path, "check", "pb.yaml").stderr
+        places.append([line.split(": ")[0] for line in said.splitlines()])
+    assert places == [["pb.yaml:6:12"], ["pb.yaml:8:11"]]

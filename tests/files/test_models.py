@@ -1,7 +1,6 @@
 """Documents that become models: a value that does not fit is told in plain words, at its place."""
 
 import enum
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +10,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
 
@@ -203,16 +201,6 @@ def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
         yaml_reader.validated(document, Gpus, ("a", 1))
     with pytest.raises(errors.ConfigError, match="1:1: key 'b' is missing; needed a mapping"):
         yaml_reader.validated(document, Gpus, ("b",))
-
-
-def test_mistakes_serve_who_calls_pydantic_himself(tmp_path: Path) -> None:
-    """An error from elsewhere about the same data gets the same places and words."""
-    document = read(tmp_path, "count: 0\n")
-    with pytest.raises(ValidationError) as caught:
-        Gpus.model_validate_json(json.dumps(document.data))
-    assert [str(mistake).partition("file.yaml:")[2] for mistake in yaml_reader.mistakes(
-        document, caught.value, Gpus
-    )] == ["1:8: count: got 0; needed at least 1"]  # fmt: skip
 
 
 def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:

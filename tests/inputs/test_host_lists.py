@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.inputs import ansible_hosts, host_lists
-from orchestrator.inputs.host_lists import Listed
+from orchestrator.inputs.host_lists import HostList, Listed
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "hosts"
 KEY = "~/.ssh/cluster"
@@ -19,34 +19,116 @@ ANSIBLE = {
 }
 
 
-@pytest.mark.parametrize("name", ["ansible.ini", "ansible.yaml"])
+def ansible(folder: Path, text: str, name: str = "hosts") -> HostList:
+    """Return what is read of an Ansible inventory with this text."""
+    path = folder / name
+    path.write_text(text)
+    return ansible_hosts.hosts(path)
+
+
+def one(found: HostList) -> Listed:
+    """Return the only host of a list, from which nothing is left out."""
+    (listed,) = found.hosts
+    assert found.refused == []
+    return listed
+
+
+@pytest.mark.parametrize("name", ["ansible.ini", "ansible.json"])
 def test_ansible_inventories_name_hosts_and_how_they_are_reached(name: str) -> None:
-    """Ranges, groups in groups, their variables; what is encrypted is not asked for."""
-    found = ansible_hosts.hosts(SAMPLES / name)
+    """Ranges, groups in groups, their variables, in whichever form."""
+    found = ansible_hosts.hosts(SAMPLES / name).hosts
     said = {one.name: (one.address, one.user, one.port, one.identity) for one in found}
     assert said == ANSIBLE
 
 
 def test_hostfile_of_openmpi_names_hosts() -> None:
     """In its order; slots are what it claims of GPUs."""
-    assert host_lists.hostfile(SAMPLES / "hostfile") == (
+    assert host_lists.hostfile(SAMPLES / "hostfile").hosts == [
         Listed("foo.example.com", "foo.example.com"),
         Listed("bar.example.com", "bar.example.com", gpus=2),
         Listed("yow.example.com", "yow.example.com", gpus=4),
         Listed("foo.example.com", "foo.example.com", gpus=8),
+    ]
+
+
+def test_hostfiles_have_ipv6_addresses() -> None:
+    """They are parsed, and no colon cuts them."""
+    assert host_lists.hostfile(SAMPLES / "hostfile_ipv6").hosts == [
+        Listed("fd00-10--11", "fd00:10::11", gpus=8),
+        Listed("fd00-10--12", "fd00:10::12", gpus=8),
+    ]
+
+
+def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
+    """Blanks around the sign; what no inventory holds is named."""
+    path = tmp_path / "hostfile"
+    path.write_text(
+        "me@[fd00::1]:2222 slots = 4 max-slots=8\ngpu02 username=you rank=3\ngpu03.lab.:3322\n"
     )
+    found = host_lists.hostfile(path)
+    assert found.hosts == [
+        Listed("fd00--1", "fd00::1", "me", 2222, gpus=4),
+        Listed("gpu02", "gpu02", "you", ignored=("rank",)),
+        Listed("gpu03.lab", "gpu03.lab", port=3322),
+    ]
+    assert found.refused == []
 
 
 def test_nodes_of_slurm_come_with_their_gpus() -> None:
     """With a model in the Gres or without; also on one line each, with a Reason in free words."""
-    found = host_lists.scontrol((SAMPLES / "scontrol.txt").read_text(), "it")
+    found = host_lists.scontrol((SAMPLES / "scontrol.txt").read_text(), "it").hosts
     assert [(one.name, one.address, one.gpus) for one in found] == [
         ("gpu010", "gpu010", 4),
         ("gpu01", "gpu01", 8),
         ("gpu02", "gpu02", 4),
     ]
     line = "NodeName=a1 Gres=gpu:h100:8 NodeAddr=10.1.1.11 State=DOWN Reason=was NodeAddr=9.9.9.9"
-    assert host_lists.scontrol(line, "it") == (Listed("a1", "10.1.1.11", gpus=8),)
+    assert one(host_lists.scontrol(line, "it")) == Listed("a1", "10.1.1.11", gpus=8)
+
+
+def test_ranges_of_slurm_are_its_nodes() -> None:
+    """A commented line is no node; in the notation of slurm.conf."""
+    text = (SAMPLES / "slurm_range.conf").read_text()
+    names = [f"ip-10-0-1-{number}" for number in range(6, 13)]
+    assert host_lists.scontrol(text, "it").hosts == [Listed(name, name) for name in names]
+
+
+SLURM = """\
+SlurmctldHost=head(10.0.0.1) # NodeName=no[1-2]
+NodeName=DEFAULT Gres=gpu:a100:4
+nodename=a[01-02],b7 \\
+    NodeAddr=10.0.0.[1-3] State=UNKNOWN Reason="x NodeAddr=9.9.9.9"
+NodeName=c1 NodeHostName=c1.lab Gres=gpu:8
+  # NodeName=old
+PartitionName=all Nodes=a[01-02] Comment=NodeName=zz
+"""
+
+
+def test_slurm_conf_says_addresses_and_defaults() -> None:
+    """NodeAddr and NodeHostName have ranges, too; keys in any case; lines that go on."""
+    found = host_lists.scontrol(SLURM, "it")
+    assert [(one.name, one.address, one.gpus) for one in found.hosts] == [
+        ("a01", "10.0.0.1", 4),
+        ("a02", "10.0.0.2", 4),
+        ("b7", "10.0.0.3", 4),
+        ("c1", "c1.lab", 8),
+    ]
+    assert found.refused == []
+
+
+def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other() -> None:
+    """Ranges that are none or of another length, and names that DNS does not have."""
+    lines = (
+        *("NodeName=a[1-2] NodeAddr=10.0.0.[1-3]", "NodeName=b[x-y]", "NodeName=c_1"),
+        *("NodeName=d_1 NodeAddr=10.0.0.9",),
+    )
+    found = host_lists.scontrol("\n".join(lines), "it")
+    assert [one.name for one in found.hosts] == ["d_1"]
+    assert [text.partition(": ")[2][:35] for text in found.refused] == [
+        "10.0.0.[1-3] stands for 3; needed 2",
+        "[x-y] is no range; needed numbers s",
+        "got 'c_1'; needed an IP address or ",
+    ]
 
 
 def test_words_of_the_command_line_are_hosts() -> None:
@@ -54,8 +136,13 @@ def test_words_of_the_command_line_are_hosts() -> None:
     assert host_lists.host("me@gpu01.lab:2222") == Listed("gpu01.lab", "gpu01.lab", "me", 2222)
     assert host_lists.host("10.0.0.11").name == "10.0.0.11"
     assert host_lists.host("fe80::1") == Listed("fe80--1", "fe80::1")
+    assert host_lists.host("fe80::1%eth0") == Listed("fe80--1-eth0", "fe80::1%eth0")
+    assert host_lists.host("[FD00:0::11]:22") == Listed("fd00--11", "fd00::11", port=22)
+    assert host_lists.host("::1").name == "node---1"
     assert host_lists.host("g") == Listed("node-g", "g")
-    for word in ("@x", "-oProxyCommand=x", "a b", ""):
+    long = f"gpu01.{'x' * 60}.lab"
+    assert host_lists.host(long) == Listed("gpu01", long)
+    for word in ("@x", "-oProxyCommand=x", "a b", "", "gpu01:", "gpu01:99999", "fd00::x", "u@"):
         with pytest.raises(errors.UsageError) as refused:
             host_lists.host(word)
         assert refused.value.code == "HOST"
@@ -78,73 +165,152 @@ def test_hosts_are_called_by_their_first_labels_where_these_differ() -> None:
     assert found[0].user == "me"
 
 
-def test_ansible_is_read_whatever_form_and_ending_the_file_has(tmp_path: Path) -> None:
-    """YAML without an ending, what `ansible-inventory --list` prints, strides, jump hosts."""
-    path = tmp_path / "hosts"
-    path.write_text("# of all\nall: # here\n  hosts:\n    gpu01: {ansible_host: 10.0.0.1}\n")
-    assert ansible_hosts.hosts(path) == (Listed("gpu01", "10.0.0.1"),)
-    path.write_text(
-        '{"_meta": {"hostvars": {"gpu01": {"ansible_user": "me"}}},'
-        ' "all": {"children": ["gpu"]}, "gpu": {"hosts": ["gpu01", "gpu02"]}}'
+def test_the_kind_of_a_list_is_known_by_its_content(tmp_path: Path) -> None:
+    """INI in a file named for YAML, JSON in one named for INI."""
+    text = "# of all\n[gpu] ; all of them\ngpu01 ansible_host=10.0.0.1\n"
+    assert one(ansible(tmp_path, text, "hosts.yml")) == Listed("gpu01", "10.0.0.1")
+    text = '{"_meta": {"hostvars": {"a1": {"ansible_user": "me"}}}, "gpu": {"hosts": ["a1"]}}'
+    assert one(ansible(tmp_path, text, "hosts.ini")) == Listed("a1", "a1", "me")
+
+
+@pytest.mark.parametrize(
+    "text", ["all: # here\n  hosts: {gpu01: {}}\n", "---\nall:\n", '{"all": \n', "# x\ngpu:\n"]
+)
+def test_what_ansible_alone_can_read_is_told_with_the_command(tmp_path: Path, text: str) -> None:
+    """YAML, and JSON that is broken."""
+    with pytest.raises(errors.UsageError) as refused:
+        ansible(tmp_path, text)
+    assert refused.value.code == "HOST"
+    assert f"ansible-inventory -i {tmp_path / 'hosts'} --list" in refused.value.fix
+
+
+def test_ports_stand_behind_names_and_addresses(tmp_path: Path) -> None:
+    """In the variable as in the name, of a range and of IPv6."""
+    assert [(one.name, one.port) for one in ansible_hosts.hosts(SAMPLES / "ansible_port.ini").hosts]
+    text = (
+        "a1 ansible_host=a1.lab:3322\nb[1:2].lab:22\n[fd00::1]:2222\nfd00::2 ansible_port=23\n"
+        "c1 ansible_host=[fd00::3]:24 ansible_ssh_private_key_file='~/.ssh/a'\n"
     )
-    assert ansible_hosts.hosts(path) == (Listed("gpu01", "gpu01", "me"), Listed("gpu02", "gpu02"))
-    path.write_text(
-        "[gpu] ; all of them\ngpu[1:5:2] ansible_ssh_common_args='-o ProxyJump=me@login:22 -4'\n"
-        "n[a:b] ansible_ssh_extra_args='-C -J gate'\n"
+    assert [(one.address, one.port) for one in ansible(tmp_path, text).hosts] == [
+        *(("a1.lab", 3322), ("b1.lab", 22), ("b2.lab", 22)),
+        *(("fd00::1", 2222), ("fd00::2", 23), ("fd00::3", 24)),
+    ]
+
+
+def test_a_bastion_is_the_jump_host() -> None:
+    """As the usual idiom has it, of a whole group."""
+    found = ansible_hosts.hosts(SAMPLES / "ansible_bastion.ini").hosts
+    assert [(one.name, one.address, one.user, one.jump, one.ignored) for one in found] == [
+        ("gpu01", "10.0.0.11", "ubuntu", "ubuntu@203.0.113.101", ()),
+        ("gpu02", "10.0.0.12", "ubuntu", "ubuntu@203.0.113.101", ()),
+    ]
+
+
+COMMON = "ansible_ssh_common_args"
+
+
+@pytest.mark.parametrize(
+    ("options", "jump", "ignored"),
+    [
+        ("-o ProxyJump=me@login:22 -4", "me@login:22", ("-4",)),
+        ("-J gate -C", "gate", ("-C",)),
+        ("-Ju@b", "u@b", ()),
+        ("-o 'proxyjump ssh://u@[fd00::9]:23'", "u@[fd00::9]:23", ()),
+        ("-J a,b", None, ("ProxyJump",)),
+        ("-J none -o ProxyCommand=none", None, ()),
+        ("-J a -J b", "a", ()),
+        ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b", ()),
+        ('-oProxyCommand="ssh u@b -qW [%h]:%p -p 2222"', "u@b:2222", ()),
+        ('-o ProxyCommand="exec /usr/bin/ssh -l u -p 22 b nc %h %p"', "u@b", ()),
+        (
+            '-o ProxyCommand="ssh -i k -o A=b -W %h:%p b"',
+            "b",
+            ("ProxyCommand's -i", "ProxyCommand's -o"),
+        ),
+        ('-o ProxyCommand="nc -x proxy:1080 %h %p"', None, ("ProxyCommand",)),
+        ('-o ProxyCommand="sshpass -p secret ssh -W %h:%p b"', None, ("ProxyCommand",)),
+        ('-o ProxyCommand="ssh -W %h:%p"', None, ("ProxyCommand",)),
+        ('-o ProxyCommand="ssh -W %h:%p %r@b"', None, ("ProxyCommand",)),
+        ('-o ProxyCommand="ssh --what b"', None, ("ProxyCommand",)),
+        ("-o StrictHostKeyChecking=no -F x", None, ("StrictHostKeyChecking", "-F")),
+    ],
+)
+def test_options_of_ssh_are_taken_or_named(
+    tmp_path: Path, options: str, jump: str | None, ignored: tuple[str, ...]
+) -> None:
+    """A jump host however it is written; what is not taken is told by its name, not its value."""
+    found = one(ansible(tmp_path, f"[all:vars]\n{COMMON}='{options}'\n[gpu]\ngpu01\n"))
+    if "'" in options:
+        found = one(ansible(tmp_path, f'gpu01 {COMMON}="{options}"\n'))
+    assert found.jump == jump
+    assert found.ignored == tuple(f"{COMMON}: {name}" for name in ignored)
+
+
+def test_options_of_ssh_say_user_port_and_key(tmp_path: Path) -> None:
+    """Where no variable says it; what cannot be read or held is named."""
+    text = 'gpu01 ansible_ssh_extra_args="-l me -p 23 -i /k -q" ansible_password=hunter2\n'
+    assert one(ansible(tmp_path, text)) == Listed(
+        "gpu01", "gpu01", "me", 23, "/k", ignored=("ansible_password",)
     )
-    found = {one.name: one.jump for one in ansible_hosts.hosts(path)}
-    assert found == {
-        **dict.fromkeys(("gpu1", "gpu3", "gpu5"), "me@login:22"),
-        "na": "gate",
-        "nb": "gate",
-    }
+    text = (
+        "gpu01 ansible_user=you ansible_connection=docker\n"
+        '[all:vars]\nansible_ssh_args = "-l me \'x"\nansible_port = 22 # usual\n'
+    )
+    assert one(ansible(tmp_path, text)) == Listed(
+        "gpu01", "gpu01", "you", 22, ignored=("ansible_connection", "ansible_ssh_args")
+    )
+    here = one(ansible(tmp_path, "localhost ansible_connection=local\n"))
+    assert here == Listed("localhost", "localhost")
 
 
 @pytest.mark.parametrize(
     ("line", "seen"),
     [
-        ("gpu01 note=\"it's", "line 2: No closing quotation"),
-        ("gpu[0:3000000]", "3000001 hosts; needed at most 10000"),
-        ("gpu01 ansible_user='{{ who }}'", "gpu01: {{ who }} is a template"),
+        ("gpu01 note=\"it's", ":2: No closing quotation"),
+        ("gpu[0:3000000]", ":2: 0-3000000 is 3000001 names; needed at most 10000"),
+        ("gpu[1:9:2]", ":2: got gpu[1:9:2]; needed a range of numbers"),
+        ("gpu01 ansible_user='{{ who }}'", ":gpu01: ansible_user is a template or encrypted"),
+        ("gpu01 ansible_port=ssh", ":gpu01: got 'port:ssh'; needed host:port"),
+        ("gpu_01", ":gpu_01: got 'gpu_01'; needed an IP address or a host name, "),
+        ("gpu01 ansible_user=a/b", ":gpu01: user: got 'a/b'; needed 2 to 63 letters"),
+        ("gpu01 ansible_host=fe80::1%eth0", ":gpu01: address: got 'fe80::1%eth0'; needed an IP"),
+        ("gpu01 ansible_host=a:b", ":gpu01: got 'a:b'; needed host:port"),
     ],
 )
-def test_what_only_ansible_understands_is_told_with_its_line(
-    tmp_path: Path, line: str, seen: str
-) -> None:
-    """And how Ansible itself says it plainly; nothing hangs."""
-    path = tmp_path / "hosts.ini"
-    path.write_text(f"[gpu]\n{line}\n")
+def test_a_host_that_cannot_be_taken_hides_no_other(tmp_path: Path, line: str, seen: str) -> None:
+    """Each is named with its place and why; alone, it is the reason why the list is refused."""
+    found = ansible(tmp_path, f"[gpu]\n{line}\ngpu02\n")
+    assert [one.name for one in found.hosts] == ["gpu02"]
+    (reason,) = found.refused
+    assert seen in reason
     with pytest.raises(errors.UsageError) as refused:
-        ansible_hosts.hosts(path)
-    assert seen in refused.value.cause
-    assert "ansible-inventory" in refused.value.fix
+        ansible(tmp_path, f"[gpu]\n{line}\n")
+    assert (refused.value.cause, refused.value.code) == (reason, "HOST")
 
 
-def test_a_line_of_a_hostfile_that_names_no_host_is_told(tmp_path: Path) -> None:
-    """By file and line."""
+def test_a_host_with_an_underscore_is_taken_by_its_address(tmp_path: Path) -> None:
+    """As the refusal of its name alone suggests."""
+    found = one(ansible(tmp_path, "gpu_01 ansible_host=10.0.0.1\n"))
+    assert found == Listed("gpu_01", "10.0.0.1")
+
+
+def test_lines_of_a_hostfile_that_name_no_host_are_told(tmp_path: Path) -> None:
+    """By file and line; a small number behind a colon may be slots of MPICH, or a port."""
     path = tmp_path / "hostfile"
-    path.write_text("gpu01:8\n\ngpu02,gpu03\n")
-    with pytest.raises(errors.UsageError, match="hostfile:3: gpu02,gpu03"):
-        host_lists.hostfile(path)
-
-
-def test_broken_yaml_is_told_by_its_place(tmp_path: Path) -> None:
-    """As in files of ours: the list is there, and a line of it is wrong."""
-    path = tmp_path / "bad.yaml"
-    path.write_text("all:\n  hosts: {gpu01: {}, gpu02\n")
-    with pytest.raises(
-        errors.UsageError, match=r"bad\.yaml:3:1: expected .*; needed YAML"
-    ) as raised:
-        ansible_hosts.hosts(path)
-    assert raised.value.code == "HOST"
+    path.write_text("gpu01:8\n\ngpu02,gpu03\ngpu04\n")
+    found = host_lists.hostfile(path)
+    assert [one.name for one in found.hosts] == ["gpu04"]
+    assert [text.removeprefix(str(path)) for text in found.refused] == [
+        ":1: got 'gpu01:8'; needed `gpu01 slots=8`, or a port above 1023",
+        ":3: got 'gpu02,gpu03'; needed an IP address or a host name",
+    ]
 
 
 def test_lists_without_a_host_are_refused(tmp_path: Path) -> None:
-    """Also files that are not there, and YAML that is none."""
+    """Also files that are not there, and JSON that is none of Ansible's."""
     (tmp_path / "empty").write_text("# nobody\n")
-    (tmp_path / "bad.yaml").write_text("a: [\n")
-    (tmp_path / "list.yaml").write_text("- a\n")
-    for name in ("empty", "bad.yaml", "list.yaml"):
+    (tmp_path / "other.json").write_text('{"hosts": ["a"]}')
+    for name in ("empty", "other.json"):
         with pytest.raises(errors.UsageError):
             ansible_hosts.hosts(tmp_path / name)
     for name in ("empty", "gone"):

@@ -57,9 +57,7 @@ def queue(runtime: str = "docker", **asked: Any) -> Cluster:
     return Cluster.model_validate({**document, "defaults": {"runtime": runtime}})
 
 
-@pytest.mark.parametrize(
-    "asked", [{"time": "00:30:00"}, {"nodes": 2}, {"jobs": "by-nodes"}, {"account": "perf"}]
-)
+@pytest.mark.parametrize("asked", [{"time": "00:30:00"}, {"nodes": 2}, {"account": "perf"}])
 def test_what_a_job_is_asked_for_makes_no_other_nodes(asked: dict[str, Any]) -> None:
     """Nodes found fit in one job are so in a longer or a smaller one."""
     assert sites.digest(queue(**asked)) == sites.digest(queue())

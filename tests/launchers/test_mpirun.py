@@ -5,6 +5,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
+from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Seat
 
 TRAIN = Command(agent=(), program=("python3", "main.py", "--num_iter=120"))
@@ -87,7 +88,7 @@ def test_the_leader_knows_the_other_nodes_host_keys_and_no_others() -> None:
 
 def test_the_service_listens_at_one_address_and_lets_one_key_in() -> None:
     """Whoever has the attempt's key starts what the task's environment is for, and nothing else."""
-    files = mpirun.service_files("/a", 2, USER, HOST, mpirun.Endpoint("10.11.0.3", 12345))
+    files = mpirun.service_files("/a", 2, USER, HOST, Endpoint("10.11.0.3", port=12345))
     assert set(files) == {f"r2.{name}" for name in mpirun.SERVICE_FILES}
     assert files["r2.authorized_keys"] == "restrict ssh-ed25519 USERKEY\n"
     assert files["r2.host_key"] == "HOST PRIVATE\n"

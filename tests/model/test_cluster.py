@@ -123,6 +123,37 @@ def test_one_ipv6_address_in_two_spellings_is_one_address() -> None:
     assert mistakes(cluster(nodes)) == [(("nodes", 1, "address"), needed)]
 
 
+@pytest.mark.parametrize(
+    ("address", "needed"),
+    [
+        ("gpu01.lab.", "needed gpu01.lab"),
+        ("b\u00fccher.example", "needed xn--bcher-kva.example"),
+        ("fe80::1", "means the same on every machine, which no link-local one does"),
+        ("fe80::1%eth0", "means the same on every machine, which no link-local one does"),
+        ("gpu_01", "in whose name is no '_'; give its IP address"),
+        ("[fd00::1]", "needed an IP address or a host name"),
+    ],
+)
+def test_an_address_is_written_as_it_is_used(address: str, needed: str) -> None:
+    """Or what to write in its place is told."""
+    with pytest.raises(ValidationError, match="got '") as refused:
+        cluster([{**A, "address": address}])
+    assert needed in str(refused.value)
+
+
+@pytest.mark.parametrize("jump", ["u@b", "b:22", "fd00::9", "me@[fd00::9]:2222", "10.0.0.9:22"])
+def test_jump_hosts_have_users_and_ports(jump: str) -> None:
+    """Of one letter too, and at an IPv6 address."""
+    assert cluster([{**A, "jump": jump}]).members[0].jump == jump
+
+
+@pytest.mark.parametrize("jump", ["a,b", "b:0", "[fd00::9", "u@", "fd00::9:x", "1.2.3", "b:99999"])
+def test_what_is_no_jump_host_is_refused(jump: str) -> None:
+    """By its form, or because no host can be called so."""
+    with pytest.raises(ValidationError, match="; needed "):
+        cluster([{**A, "jump": jump}])
+
+
 def test_host_names_in_two_cases_are_one_address() -> None:
     """DNS does not tell Gpu1.lab from gpu1.lab."""
     nodes = [{**A, "address": "gpu1.lab"}, {**B, "address": "Gpu1.lab"}]

@@ -1,7 +1,6 @@
 """What takes minutes under a real Slurm: ends of jobs, and how sweeps go on after them."""
 
 import json
-import re
 import shutil
 import subprocess
 
@@ -70,22 +69,6 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     assert "WALLTIME" in said
     login.whole(2)
     assert {event["state"] for event in login.events("outcome")} == {"valid"}
-    login.nothing_left()
-
-
-def test_a_job_for_each_number_of_nodes_adds_to_one_sweep(login: Login) -> None:
-    """One job after another, each as wide as its cases; the same command then has nothing to do."""
-    path = login.folder / "inventory" / "queue.yaml"
-    path.write_text(path.read_text().replace("nodes: 2", "nodes: 2, jobs: by-nodes"))
-    login.playbook(("1x1", "2x1", "1x2", "2x2"), step_s=0.02, iterations=11)
-    done = login.must("sweep", "toy")
-    widths = re.findall(r"job (\d+) is submitted as \S+, for (\d) nodes?", done.stderr)
-    assert sorted(nodes for _, nodes in widths) == ["1", "2"], done.stderr
-    assert len({job for job, _ in widths}) == 2
-    login.whole(4)
-    assert len(list(login.state.glob("sweeps/*/sweep.json"))) == 1
-    login.must("sweep", "toy")
-    login.whole(4)
     login.nothing_left()
 
 

@@ -36,6 +36,9 @@ told_addresses yes
 address lo 127.0.0.1
 address ib0@if3 10.11.0.3
 address ib0@if3 fe80::1
+own_address 127.0.1.1
+own_address 127.0.1.1
+own_address 10.11.0.3
 proxy https_proxy
 module torch 1.5.0a0+8f84ded
 missing_module nvidia.dali
@@ -59,6 +62,7 @@ FACTS = HostFacts(
     memlock_kib=64,
     addresses={"lo": ("127.0.0.1",), "ib0": ("10.11.0.3", "fe80::1")},
     proxies=("https_proxy",),
+    own_addresses=("127.0.1.1", "10.11.0.3"),
 )
 
 

@@ -149,3 +149,23 @@ def test_hosts_are_chosen_from_a_list_and_reached_through_another(place: Place) 
     assert document["nodes"] == {"gpu2": False}
     assert '{name: gpu2, address: gpu2, jump: "me@127.0.0.1:9"}' in str(document["inventory"])
     assert "by the jump host" in str(document["errors"])
+
+
+def test_what_a_list_says_and_no_inventory_holds_is_told(place: Place) -> None:
+    """On the screen and in comments; a host that cannot be one is left out, the others are read."""
+    (place.folder / "hosts.ini").write_text(
+        "localhost ansible_connection=local\ngpu_1\n[gpu]\ngpu[2:3]\n"
+        "[gpu:vars]\nansible_ssh_common_args='-J u@b -o StrictHostKeyChecking=no'\n"
+    )
+    key = keygen(place.folder / "id")
+    words = ("init", "--ansible", "hosts.ini", "--port", "9", "--identity", str(key))
+    done = place.run(*words, "-o", "lab.yaml")
+    option = "ansible_ssh_common_args: StrictHostKeyChecking"
+    assert f"gpu[2-3]: not taken from the list: {option}" in done.stdout + done.stderr
+    assert "ERROR HOST: left out: hosts.ini:gpu_1: got 'gpu_1'; needed" in done.stderr
+    assert "ERROR HOST: left out: localhost is this machine" in done.stderr
+    text = (place.folder / "lab.yaml").read_text()
+    assert f"# gpu2: not taken from the list: {option}" in text
+    assert "# left out: hosts.ini:gpu_1: got 'gpu_1'" in text
+    (two, three) = user_files.cluster(str(place.folder / "lab.yaml"))[0].members
+    assert (two.name, three.name, two.jump) == ("gpu2", "gpu3", "u@b")
