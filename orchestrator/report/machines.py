@@ -9,7 +9,7 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
 from orchestrator.report import rounding
 from orchestrator.report.markdown_page import Page
-from orchestrator.report.tables import Table, case_cell
+from orchestrator.report.tables import Row, Table, case_cell
 
 HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
@@ -28,7 +28,9 @@ def states(page: Page) -> list[Table]:
         first, *others = (HEADS.index(key) for key in keys)
         told = [at for at in others if {row[at] for _, row in seen} != {rounding.NONE}]
         head, places = page.heads("case", *HEADS), (first, *told)
-        rows = [(case_cell(page, result), *(row[at] for at in places)) for result, row in seen]
+        rows: list[Row] = [
+            (case_cell(page, result), *(row[at] for at in places)) for result, row in seen
+        ]
         found.append(Table(page.say("machines"), (head[0], *(head[1 + at] for at in places)), rows))
     return found
 

@@ -59,7 +59,8 @@ def report(
             repeat = int(number(trial.plan.get("repeat")) or 0)
             if trial.state == "valid":
                 traces[labels[0], repeat] = trial.derived.trace
-            if drawn := {node: found for node, found in trial.machines.courses.items() if found}:
+            drawn = {node: found for node, found in trial.machines.courses.items() if found}
+            if drawn and trial.state != "not-needed":
                 courses[labels[0], repeat] = drawn
     values = (number(trial.get("throughput")) for trial in canary)
     first = next(filter(None, values), None)
