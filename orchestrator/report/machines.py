@@ -24,14 +24,16 @@ def states(page: Page) -> list[Table]:
     """Build the tables of GPUs and of processors, a row for each case of which any was seen."""
     seen = [(result, _row(page, result)) for result in page.report.results if _states(result)]
     found = []
-    for keys in (OF_GPUS, OF_HOSTS) if seen else ():
+    for name, keys in (("clocks", OF_GPUS), ("processors", OF_HOSTS)) if seen else ():
         first, *others = (HEADS.index(key) for key in keys)
         told = [at for at in others if {row[at] for _, row in seen} != {rounding.NONE}]
         head, places = page.heads("case", *HEADS), (first, *told)
         rows: list[Row] = [
             (case_cell(page, result), *(row[at] for at in places)) for result, row in seen
         ]
-        found.append(Table(page.say("machines"), (head[0], *(head[1 + at] for at in places)), rows))
+        found.append(
+            Table(page.say(f"machines.{name}"), (head[0], *(head[1 + at] for at in places)), rows)
+        )
     return found
 
 
