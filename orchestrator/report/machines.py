@@ -9,7 +9,7 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
 from orchestrator.report import rounding
 from orchestrator.report.markdown_page import Page
-from orchestrator.report.tables import Table, case_cell
+from orchestrator.report.tables import Row, Table, case_cell
 
 HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
@@ -24,12 +24,16 @@ def states(page: Page) -> list[Table]:
     """Build the tables of GPUs and of processors, a row for each case of which any was seen."""
     seen = [(result, _row(page, result)) for result in page.report.results if _states(result)]
     found = []
-    for keys in (OF_GPUS, OF_HOSTS) if seen else ():
+    for name, keys in (("clocks", OF_GPUS), ("processors", OF_HOSTS)) if seen else ():
         first, *others = (HEADS.index(key) for key in keys)
         told = [at for at in others if {row[at] for _, row in seen} != {rounding.NONE}]
         head, places = page.heads("case", *HEADS), (first, *told)
-        rows = [(case_cell(page, result), *(row[at] for at in places)) for result, row in seen]
-        found.append(Table(page.say("machines"), (head[0], *(head[1 + at] for at in places)), rows))
+        rows: list[Row] = [
+            (case_cell(page, result), *(row[at] for at in places)) for result, row in seen
+        ]
+        found.append(
+            Table(page.say(f"machines.{name}"), (head[0], *(head[1 + at] for at in places)), rows)
+        )
     return found
 
 

@@ -146,6 +146,8 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "Medians over the valid trials and their nodes, within the measured window.",
         "取有效试验及其节点在测量窗口内各采样值的中位数。",
     ),
+    "machines.clocks": ("Clocks, power and limits", "时钟、功率与限制"),
+    "machines.processors": ("Processors", "处理器"),
     "limits.none": ("none seen", "未出现"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "watched": (

@@ -163,14 +163,14 @@ def _printed(published: PublishedResult) -> str:
 
 def lone(page: Page) -> Table:
     """Build the table of logs that belong to no case, by their numbers in a list below it."""
-    rows = [
+    rows: list[Row] = [
         (
             *(
                 str(each.log.config.get(key, "?"))
                 for key in ("world_size", "micro_batch_size", "precision")
             ),
-            Cell(rounding.throughput(page.report, each.throughput), lone_anchor(number)),
-            rounding.throughput(page.report, each.log.rate.mean if each.log.rate else None),
+            Cell(rounding.fixed(each.throughput, 2), lone_anchor(number)),
+            rounding.fixed(each.log.rate.mean if each.log.rate else None, 2),
             page.say(f"rule.{each.log.rule}")
             + (f" {each.log.window[0]}-{each.log.window[1]}" if each.log.window else ""),
             each.log.fabric.label,
@@ -187,7 +187,7 @@ def lone(page: Page) -> Table:
 def canary(page: Page, watched: Watched) -> Table:
     """Build the table of a sweep's canary: one case at its start, middle and end."""
     first = next((trial.throughput for trial in watched.trials if trial.throughput), None)
-    rows = [
+    rows: list[Row] = [
         (
             page.say(f"place.{place}"),
             throughput_cell(page, CANARY, trial),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from orchestrator.model.report import LogSource
+from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, element, link
 from orchestrator.report.tables import Cell, Row, Table, words
@@ -92,4 +93,4 @@ def _is_number(rows: Sequence[Row], column: int) -> bool:
 
 
 def _is_short(rows: Sequence[Row], column: int) -> bool:
-    return all(len(words(row[column])) <= _SHORT for row in rows)
+    return all(width(words(row[column])) <= _SHORT * LETTER * TEXT_PX for row in rows)
