@@ -23,6 +23,7 @@ Behaviour = Literal[
     "mute",
     "deaf",
     "killed",
+    "crashes",
     "noisy",
     "short",
     "detached",
