@@ -168,9 +168,10 @@ def width(case: DerivedCase) -> float | None:
 
 
 def disagreeing(trials: Sequence[CaseTrial]) -> list[CaseTrial]:
-    """Valid trials that ran in other circumstances than the first valid one of their case."""
+    """Return valid trials that ran in other circumstances than most of their case; else all."""
     valid = [trial for trial in trials if trial.state == "valid" and trial.derived.throughput]
-    return [trial for trial in valid if _circumstances(trial) != _circumstances(valid[0])]
+    seen = [_circumstances(trial) for trial in valid]
+    return [trial for trial in valid if 2 * seen.count(_circumstances(trial)) <= len(seen)]
 
 
 def _circumstances(trial: CaseTrial) -> tuple[object, ...]:

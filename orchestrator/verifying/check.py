@@ -63,7 +63,7 @@ def _trials(place: Folder, plan: Mapping[str, object]) -> list[CaseTrial]:
     canary = [trial for trial in found if trial.plan.get("canary")]
     for group in (canary, *(case.trials for case in _by_case(found))):
         for trial in cases.disagreeing(group):
-            trial.exclude(("PROVENANCE", "other circumstances than the first valid trial"))
+            trial.exclude(("PROVENANCE", "other circumstances than most trials"))
     return found
 
 

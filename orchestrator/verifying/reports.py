@@ -183,15 +183,10 @@ def _check_case(
 
 
 def _counted(trials: Sequence[Mapping[str, object]]) -> Iterator[Mark]:
-    """How many trials have each mark that a valid one has."""
-    valid = {
-        code
-        for trial in trials
-        if trial.get("state") == "valid"
-        for code in codes(trial.get("marks"))
-    }
-    times = Counter(code for trial in trials for code in {*codes(trial.get("marks"))})
-    for code in valid & marks.LOOKED_FOR:
+    """How many valid trials have each mark."""
+    valid = [trial for trial in trials if trial.get("state") == "valid"]
+    times = Counter(code for trial in valid for code in {*codes(trial.get("marks"))})
+    for code in times.keys() & marks.LOOKED_FOR:
         yield Mark(code, (f"{times[code]} trial",))
 
 

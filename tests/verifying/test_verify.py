@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,30 @@ def test_marks_that_keep_trials_out_are_derived_too(tmp_path: Path) -> None:
     assert verified(sweep.folder).differences == []
     document = json.loads((sweep.folder / "results.json").read_text())
     assert [case["trials_valid"] for case in document["cases"]] == [4, 4, 7]
+
+
+@pytest.mark.parametrize(("old", "valid"), [((1,), 6), ((1, 2, 3, 4), 4), ((1, 2, 3), 4)])
+def test_what_most_trials_ran_under_is_derived_too(
+    tmp_path: Path, old: tuple[int, ...], valid: int
+) -> None:
+    """The kernel was updated after some of seven trials; the majority's is the case's."""
+    name = "1n1g-r50_b128_fp32_{}"
+    recorded = replace(sweeps.oneflow(), kernels={name.format(it): "4.19" for it in old})
+    sweep = sweeps.collected(Store(tmp_path), recorded)
+    assert verified(sweep.folder).differences == []
+    document = json.loads((sweep.folder / "results.json").read_text())
+    assert document["cases"][0]["trials_valid"] == valid
+
+
+def test_a_median_without_a_majority_is_not_derived(tmp_path: Path) -> None:
+    """Three of seven trials ran under each of two kernels, one under a third: none counts."""
+    kernels = ("4.19", "4.19", "4.19", "5.10", "5.10", "5.10", "6.1")
+    names = (f"1n1g-r50_b128_fp32_{repeat}" for repeat in range(1, 8))
+    recorded = replace(sweeps.oneflow(), kernels=dict(zip(names, kernels, strict=True)))
+    sweep = sweeps.collected(Store(tmp_path), recorded)
+    assert verified(sweep.folder).differences == []
+    document = json.loads((sweep.folder / "results.json").read_text())
+    assert (document["cases"][0]["median"], document["cases"][0]["trials_valid"]) == (None, 0)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
