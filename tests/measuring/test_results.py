@@ -157,7 +157,7 @@ def test_the_majority_of_the_trials_judges_and_not_the_first() -> None:
 
 
 def test_without_a_majority_no_trial_is_right() -> None:
-    """Two against two, or two of four: every one says in what it differs, and there is no median."""
+    """Two against two, or two of four: every trial names its difference, and no median is given."""
     drivers = ("1", "2", "2", "1")
     trials = [
         replace(trial(f"t{place}", 800.0), provenance={"driver": driver})
