@@ -5,20 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.measuring import transport_proof
-from orchestrator.model.attempt import GangEnd, TaskEnd
+from orchestrator.model.attempt import ABORT, CRASHES, GangEnd, TaskEnd
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric
 from orchestrator.model.problem import Problem
 from orchestrator.words import limit
 
 LAST_SIGNAL = 64
-# Signals that a program's own fault raises. ABORT alone may also follow from a lost peer: NCCL's
-# watchdog and a failed CHECK of glog call abort().
-CRASHES = {
-    **{4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV", 31: "SIGSYS"},
-    6: "SIGABRT",
-}
-ABORT = 6
 # What launchers print of their ranks: `exitcode  : -11 (pid: 7)` and `Signal 11 (SIGSEGV) received`
 # (torchrun), `exited on signal 11 (Segmentation fault)` (mpirun), `died with <Signals.SIGSEGV: 11>`
 # (Python's subprocess).

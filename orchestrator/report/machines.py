@@ -1,6 +1,6 @@
 """The state of the machines beside what was measured: a table, and its JSON."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 
@@ -17,27 +17,50 @@ HEADS = (
 OF_HOSTS = ("load", "others", "steal")
 OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
 """Two tables where a page has no room for one."""
+NEEDED = ("moments", "others", "load")
+"""Columns that say so where nothing was observed."""
+Row = tuple[Result, Mapping[str, str]]
 
 
 def states(page: Page) -> Sequence[str]:
-    """What the tables are, and of GPUs and of processors a row per case of which any was seen."""
-    rows = [(labels.of_case(page.report, result), *cells) for result, cells in values(page)]
+    """Say what the tables are; one of GPUs and one of processors have a row per case."""
+    rows = values(page)
     if not rows:
         return ()
-    return (page.say("machines.how"), *(_table(page, rows, keys) for keys in (OF_GPUS, OF_HOSTS)))
+    return (how(page), *(_table(page, rows, keys) for keys in (OF_GPUS, OF_HOSTS)))
 
 
-def _table(page: Page, rows: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
-    """Columns of these keys; those behind the first one without what nobody tells."""
-    first, *others = (1 + HEADS.index(key) for key in keys)
-    told = [place for place in others if {row[place] for row in rows} != {rounding.NONE}]
-    places, head = (0, first, *told), page.heads("case", *HEADS)
-    return table([head[it] for it in places], [[escaped(row[it]) for it in places] for row in rows])
+def _table(page: Page, rows: Sequence[Row], keys: Sequence[str]) -> str:
+    shown = columns(page, rows, keys)
+    cells = [
+        (labels.of_case(page.report, result), *(escaped(row[key]) for key in shown))
+        for result, row in rows
+    ]
+    return table(page.heads("case", *shown), cells)
 
 
-def values(page: Page) -> list[tuple[Result, tuple[str, ...]]]:
-    """The cells of that table behind the case, as they are."""
-    return [(result, _row(page, result)) for result in page.report.results if _states(result)]
+def how(page: Page) -> str:
+    """Say of which time the state is, and of how many trials it is not that of the window."""
+    trials = (trial for result in page.report.results for trial in result.valid)
+    spans = [{state.span for state in trial.machines} for trial in trials]
+    unplaced = sum("run" in span for span in spans)
+    said = page.say("machines.unplaced", count=unplaced) if unplaced else ""
+    return page.say("machines.how") + said
+
+
+def columns(page: Page, rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+    """Return those keys of which anything was observed in any case, and the needed ones."""
+    nothing = page.say("not_observed")
+    return [key for key in keys if key in NEEDED or any(row[key] != nothing for _, row in rows)]
+
+
+def values(page: Page) -> list[Row]:
+    """Return the cells of each case with a valid trial, by ``HEADS``; none if nothing was seen."""
+    counting = [result for result in page.report.results if result.valid]
+    if not any(map(_states, counting)):
+        return []
+    cells = (dict(zip(HEADS, _row(page, result), strict=True)) for result in counting)
+    return list(zip(counting, cells, strict=True))
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
@@ -53,7 +76,8 @@ def document(trial: Measurement) -> dict[str, JSON]:
 
 def _machine(state: MachineState) -> dict[str, JSON]:
     limits = None if state.limits is None else list(state.limits)
-    return {**asdict(state), "limits": limits}
+    values = {**asdict(state), "limits": limits}
+    return {**values, "not_observed": [key for key, value in values.items() if value is None]}
 
 
 def _states(result: Result) -> tuple[MachineState, ...]:
@@ -65,9 +89,11 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
 
     def middle(value: Callable[[MachineState], float | None], decimals: int = 0) -> str:
         values = [number for state in states if (number := value(state)) is not None]
-        return rounding.fixed(median(values) if values else None, decimals)
+        return rounding.fixed(median(values), decimals) if values else nothing
 
+    nothing = page.say("not_observed")
     steals = [state.steal for state in states if state.steal is not None]
+    energy = result.energy_per_sample
     return (
         str(sum(state.moments for state in states)),
         middle(lambda state: state.sm_mhz),
@@ -76,15 +102,14 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
         middle(lambda state: state.temperature_c),
         middle(lambda state: state.utilisation_pct),
         middle(lambda state: state.others_cpus, 1),
-        rounding.share(median(steals) if steals else None),
+        rounding.share(median(steals)) if steals else nothing,
         middle(lambda state: state.load, 1),
         _limits(page, states),
-        rounding.short(result.energy_per_sample, 3),
+        nothing if energy is None else rounding.short(energy, 3),
     )
 
 
 def _limits(page: Page, states: Iterable[MachineState]) -> str:
     told = [state.limits for state in states if state.limits is not None]
     names = sorted({name for limits in told for name in limits})
-    none_seen = page.say("limits.none") if told else rounding.NONE
-    return ", ".join(names) if names else none_seen
+    return ", ".join(names) or page.say("limits.none" if told else "not_observed")

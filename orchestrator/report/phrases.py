@@ -148,7 +148,12 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "Medians over the valid trials and their nodes, within the measured window.",
         "取有效试验及其节点在测量窗口内各采样值的中位数。",
     ),
+    "machines.unplaced": (
+        " Telemetry not placed in the window, so of the whole run: trials {count}.",
+        "有 {count} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
+    ),
     "limits.none": ("none seen", "未出现"),
+    "not_observed": ("not observed", "未观测"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "watched": (
         "One case ({case}), measured now and again in no median. A difference of more than"

@@ -45,7 +45,7 @@ def fits(cell: str, value: Value) -> bool:
         return cell in value
     known = [it for it in value if it is not None]
     if len(known) < len(value):  # not to be told
-        return cell in ("", "-") or cell.startswith("n/a")
+        return cell in ("", "-", "not observed", "未观测") or cell.startswith("n/a")
     shown = _NUMBER.findall(cell)
     return len(shown) == len(known) and all(map(_rounds, known, shown))
 

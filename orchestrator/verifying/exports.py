@@ -3,8 +3,10 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from orchestrator.verifying.cases import DerivedCase
+from orchestrator.verifying.columns import states
 from orchestrator.verifying.differences import at, codes, items, number, text
 from orchestrator.verifying.records import Folder
 
@@ -58,6 +60,7 @@ def _columns(case: Mapping[str, object]) -> dict[str, object]:
         "transport": case.get("transport"),
         "difference": _difference(case, published),
         "name": case.get("name"),
+        "others_cpus": _others_cpus(case),
         "params": _params(own),
         "published_samples_per_s": published.get("throughput"),
         **{f"published_{key}": published.get(key) for key in ("framework", "source", "hardware")},
@@ -67,6 +70,11 @@ def _columns(case: Mapping[str, object]) -> dict[str, object]:
 def _params(case: object) -> str:
     pairs = case.items() if isinstance(case, Mapping) else ()
     return " ".join(f"{key[7:]}={it}" for key, it in pairs if key.startswith("params."))
+
+
+def _others_cpus(case: Mapping[str, object]) -> float | str:
+    known = [it for state in states(case) if (it := number(state.get("others_cpus"))) is not None]
+    return median(known) if known else "not observed"
 
 
 def _difference(case: Mapping[str, object], published: Mapping[str, object]) -> float | None:

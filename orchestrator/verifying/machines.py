@@ -18,9 +18,9 @@ from orchestrator.verifying.trials import DerivedTrial
 
 LEAST_MOMENTS = 3
 LEAST_S = 2
+LEAST_HOST_S = 0.9
 ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS, STEAL_SHARE = 0.1, 0.5, 0.02
-DAY_S, QUARTER_S = 14 * 3600, 900
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Machines:
     energy: tuple[float, float, str] | None = None
     marks: list[Mark] = field(default_factory=list)
     courses: dict[str, list[Piece]] = field(default_factory=dict)
+    unplaced: list[Mark] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
         folder: of the attempt.
     """
     ends, seen, inside = items(outcome.get("tasks")), [], None
+    unplaced: list[Mark] = []
     drawn: dict[str, list[Piece]] = {}
     for place, end in enumerate(ends):
         rank, went_s = end.get("node_rank"), number(end.get("went_at"))
@@ -89,6 +91,8 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
         drawn[node.node] = courses.pieces(node, went_s)
         if place == 0:
             inside = _window(trial, went_s, node.hosts[-1].at_s)
+            if inside is None and trial.begun_ns is not None and trial.span and all(trial.span):
+                unplaced.append(Mark("NOT-PLACED", (node.node,)))
         if inside:
             seen.append(_Seen(node, True, went_s + inside[0], went_s + inside[1]))
         else:
@@ -98,22 +102,20 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
     others = [_others(node, seen) for node in seen]
     marks = [mark for node, cpus in zip(seen, others, strict=True) for mark in _marks(node, cpus)]
     states = [_state(node, cpus) for node, cpus in zip(seen, others, strict=True)]
-    return Machines(states, energy, marks, drawn)
+    return Machines(states, energy, marks, drawn, unplaced)
 
 
 def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, float] | None:
-    """Seconds after the gate opened; of an unknown time zone the one that fits."""
+    """Seconds after the gate opened; None where the log's clock, in UTC, does not fit."""
     first, last = trial.span or (None, None)
     if not (first and last) or trial.begun_ns is None:
         return None
     if first.clock_ns is None or last.clock_ns is None:
         return None
     after_s = trial.begun_ns / NS - went_s
-    if not -DAY_S <= after_s <= DAY_S + ended_s - went_s:
-        return None
     first_s, last_s = ((end - trial.begun_ns) / NS for end in (first.clock_ns, last.clock_ns))
-    if not 0 <= after_s <= ended_s - went_s - last_s + 2:
-        after_s %= QUARTER_S
+    if not -1 < after_s <= ended_s - went_s - last_s + 2:
+        return None
     return after_s + first_s, after_s + last_s
 
 
@@ -122,7 +124,7 @@ def _state(seen: _Seen, others: float | None) -> dict[str, object]:
     gpus = [moment for moments in seen.gpus.values() for moment in moments]
     told = [limits for moment in gpus if (limits := moment.limits) is not None]
     slowed = [_slowed_s(moments) for moments in seen.gpus.values()]
-    return {
+    found = {
         "node": seen.node.node,
         "span": "window" if seen.window else "run",
         "seconds": seen.seconds,
@@ -136,6 +138,7 @@ def _state(seen: _Seen, others: float | None) -> dict[str, object]:
         "steal": _steal(seen),
         "load": _middle([moment.load for moment in seen.hosts]),
     }
+    return {**found, "not_observed": [key for key, value in found.items() if value is None]}
 
 
 def _marks(seen: _Seen, others: float | None) -> Iterator[Mark]:
@@ -212,25 +215,39 @@ def _slowed_s(moments: Sequence[Gpu]) -> float | None:
 
 def _others(seen: _Seen, gang: Sequence[_Seen]) -> float | None:
     """CPUs that neither its task used nor the gang's on other nodes of the same machine."""
-    if (used := _used(seen.hosts)) is None:
+    if (used := _used(seen)) is None:
         return None
     busy, own = used
     here = seen.node
     unseen = (it for it in gang if here.boot and it.node.boot == here.boot)
-    beside = [_used(it.hosts) for it in unseen if it.node.namespace != here.namespace]
+    beside = [_used(it) for it in unseen if it.node.namespace != here.namespace]
     # Its own first: in another order the last digit is another.
     return max(0.0, busy - own - sum(task for _, task in filter(None, beside)))
 
 
-def _used(hosts: Sequence[Host]) -> tuple[float, float] | None:
-    """CPUs of the whole node, and of its task."""
-    counted = [moment for moment in hosts if moment.task_s is not None]
-    if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
+def _used(seen: _Seen) -> tuple[float, float] | None:
+    """CPUs of the whole node, and of its task: between two counts in the window, or around it."""
+    counts = [(it.at_s, it.task_s) for it in seen.node.hosts if it.task_s is not None]
+    span = [it for it in seen.hosts if it.task_s is not None]
+    least_s: float = LEAST_S
+    if len(span) < 2 or span[-1].at_s - span[0].at_s < least_s:
+        least_s = LEAST_HOST_S
+        span = [it for it in seen.hosts if counts and counts[0][0] <= it.at_s <= counts[-1][0]]
+    lasted_s = span[-1].at_s - span[0].at_s if span else 0
+    if len(span) < 2 or lasted_s < least_s:
         return None
-    first, last = counted[0], counted[-1]
-    lasted_s = last.at_s - first.at_s
-    task_s = (last.task_s or 0) - (first.task_s or 0)
-    return (last.busy_s - first.busy_s) / lasted_s, task_s / lasted_s
+    own = [_counted(counts, end.at_s) for end in (span[0], span[-1])]
+    return (span[-1].busy_s - span[0].busy_s) / lasted_s, (own[1] - own[0]) / lasted_s
+
+
+def _counted(counts: Sequence[tuple[float, float]], at_s: float) -> float:
+    """Seconds of the task at a moment, on the line between two counts."""
+    place = next(place for place, (until_s, _) in enumerate(counts) if until_s >= at_s)
+    until_s, after = counts[place]
+    if until_s == at_s:
+        return after
+    since_s, before = counts[place - 1]
+    return before + (after - before) * (at_s - since_s) / (until_s - since_s)
 
 
 def _steal(seen: _Seen) -> float | None:

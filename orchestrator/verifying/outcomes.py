@@ -73,7 +73,7 @@ def _derive(place: Folder, plan: Object, found: CaseTrial, changed_states: Seque
     elif found.outcome.get("observed"):
         folder = place.path / f"attempts/{found.name}/a{found.outcome.get('attempt')}"
         found.machines = machines.derived(folder, found.outcome, found.derived)
-        found.marks += found.machines.marks
+        found.marks += [*found.machines.marks, *found.machines.unplaced]
 
 
 def _changes(place: Folder, found: CaseTrial, *, raw_logs_fit: bool) -> Iterator[Reason]:

@@ -26,7 +26,6 @@ COLUMNS = {
 }
 """As drivers call them."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
-_QUARTER_S = 900
 _HOST_WORDS, _PROCESS_WORDS = 19, 7
 
 
@@ -124,7 +123,7 @@ def read(node: str, state: Path, gpus: Path) -> PlainNode | None:
             found.hosts += _host(line, booted_s, ticks)
         elif line[0] == "process" and len(line) == _PROCESS_WORDS:
             found.processes += _process(line, booted_s)
-    found.gpus += _gpus(_lines(gpus), clock_s)
+    found.gpus += _gpus(_lines(gpus))
     return found
 
 
@@ -155,19 +154,16 @@ def _process(line: Sequence[str], booted_s: float) -> Iterator[Process]:
         yield Process(since_s, at_s, line[3], int(pid or 0), amount or 0, line[6])
 
 
-def _gpus(lines: Sequence[str], begun_s: float) -> Iterator[Gpu]:
-    """The rows of a table; its times are of the time zone that fits when the observer began."""
+def _gpus(lines: Sequence[str]) -> Iterator[Gpu]:
+    """The rows of a table, whose times are in UTC."""
     head = [name.partition("[")[0].strip() for name in lines[0].split(",")] if lines else []
-    zone_s: float | None = None
     for line in lines[1:]:
         words = [word.strip() for word in line.split(",")]
         row = dict(zip(head, words, strict=False))
         at_s, index = _stamp(row.get("timestamp", "")), _number(row.get("index", ""))
         if len(words) != len(head) or at_s is None or index is None:
             continue
-        if zone_s is None:
-            zone_s = round((at_s - begun_s) / _QUARTER_S) * _QUARTER_S
-        yield Gpu(at_s - zone_s, int(index), row)
+        yield Gpu(at_s, int(index), row)
 
 
 def _stamp(text: str) -> float | None:

@@ -90,8 +90,13 @@ def _subjects(kind: str, file: str, rows: Sequence[Row], report: Report) -> list
         pairs = [(case, it) for case in report.cases for it in items(case.get("published"))]
         return [({**case, "published": [it]}, columns.of_published) for case, it in pairs]
     cases = _in_groups(rows, report) if kind == "final" else report.cases
-    seen = [case for case in cases if kind not in ("machines", "hosts") or columns.states(case)]
-    return [(case, columns.of_case) for case in seen]
+    if kind in ("machines", "hosts"):
+        cases = [
+            case
+            for case in cases
+            if case.get("trials_valid") and any(map(columns.states, report.cases))
+        ]
+    return [(case, columns.of_case) for case in cases]
 
 
 def _in_groups(rows: Sequence[Row], report: Report) -> Sequence[Document]:

@@ -65,6 +65,21 @@ def test_what_most_trials_ran_under_is_derived_too(
     assert document["cases"][0]["trials_valid"] == valid
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_telemetry_that_cannot_be_placed_is_marked(tmp_path: Path, language: Language) -> None:
+    """The program of one trial sets a zone of its own, eight hours away: no window is guessed."""
+    recorded = sweeps.marked()
+    name = "1n1g-r50_b256_amp_5"
+    seen = {**recorded.seen, name: replace(recorded.seen[name], went_at=1e9)}
+    sweep = sweeps.collected(Store(tmp_path), replace(recorded, seen=seen), language)
+    assert verified(sweep.folder).differences == []
+    trials = json.loads((sweep.folder / "results.json").read_text())["cases"][0]["trials"]
+    (mark,) = [it for it in trials[4]["marks"] if it["code"] == "NOT-PLACED"]
+    assert "telemetry not placed: the log's clock is not that of node vs1" in mark["message"]
+    assert [state["span"] for state in trials[4]["machines"]] == ["run"]
+    assert trials[4]["energy_j"] is None
+
+
 def test_a_median_without_a_majority_is_not_derived(tmp_path: Path) -> None:
     """Three of seven trials ran under each of two kernels, one under a third: none counts."""
     kernels = ("4.19", "4.19", "4.19", "5.10", "5.10", "5.10", "6.1")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from orchestrator.report import codes, machines, rounding
+from orchestrator.report import codes, machines
 from orchestrator.report.html import tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, element
@@ -12,14 +12,13 @@ def states(page: Page) -> Iterable[Element]:
     """The state of the machines beside what was measured."""
     found = machines.values(page)
     if found:
-        yield element("p", page.say("machines.how"))
-        known = {rounding.NONE: ""}
+        yield element("p", machines.how(page))
+        keys = machines.columns(page, found, machines.HEADS)
         rows: list[tables.Row] = [
-            (tables.case_link(page, result), *(known.get(cell, cell) for cell in cells))
+            (tables.case_link(page, result), *(cells[key] for key in keys))
             for result, cells in found
         ]
-        head = page.heads("case", *machines.HEADS)
-        yield tables.table(page, page.say("machines"), *tables.filled(head, rows))
+        yield tables.table(page, page.say("machines"), page.heads("case", *keys), rows)
 
 
 def node_speeds(page: Page) -> Iterable[Element]:
