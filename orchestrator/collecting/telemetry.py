@@ -14,7 +14,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
 from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.course import course
+from orchestrator.telemetry.held import held
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
@@ -61,14 +61,14 @@ def stated(
             )
             unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
     seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
-    courses = (course(node, went[node.node], inside) for node in nodes)
+    clocks = (held(node, went[node.node], inside) for node in nodes)
     beside = [judge.beside(node, seen) for node, _ in seen]
     marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
     return replace(
         measurement,
         machines=tuple(judge.state(*pair, kin) for pair, kin in zip(seen, beside, strict=True)),
         energy=judge.energy(seen, measurement.throughput) if len(nodes) == len(ends) else None,
-        courses=tuple(found for found in courses if found is not None),
+        held=tuple(found for found in clocks if found is not None),
         marks=(*measurement.marks, *unplaced, *itertools.chain.from_iterable(marks)),
     )
 

@@ -130,47 +130,18 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Values of a stretch of time, over all GPUs of a node."""
-
-    low: float
-    mean: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A node over one of the equal pieces of a trial; None where nothing tells a value.
+class HeldClocks:
+    """When the clocks of a node's GPUs were held down over a trial, in seconds after its gate.
 
     Args:
-        first_s, last_s: after the gate of the node's task opened.
-        limits: those that held a GPU's clocks down and should not.
-        held: whether anything did, by name or by the driver's counters alone.
-        cpus: that were busy, on average, whoever used them.
-        load: of the last minute.
-    """
-
-    first_s: float
-    last_s: float
-    sm_mhz: Reach | None = None
-    power_w: Reach | None = None
-    temperature_c: Reach | None = None
-    utilisation_pct: Reach | None = None
-    limits: tuple[str, ...] = ()
-    held: bool = False
-    cpus: float | None = None
-    load: float | None = None
-    available_mib: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """One node over the time of one trial, in few pieces, as a figure shows it.
-
-    Args:
-        window_s: ends of what was measured, after the gate; None where no clock tells it.
+        limits: what held them; empty where only the driver's counters grew.
+        spans: first and last second of each.
+        window_s: ends of what was measured; None where it is not placed.
+        last_s: when the node's GPUs were seen last.
     """
 
     node: str
+    limits: tuple[str, ...]
+    spans: tuple[tuple[float, float], ...]
     window_s: tuple[float, float] | None
-    stretches: tuple[Stretch, ...]
+    last_s: float

@@ -21,7 +21,7 @@ from orchestrator.report import (
 )
 from orchestrator.report.environment import environment
 from orchestrator.report.figures import FOLDER, Figure, of_page
-from orchestrator.report.figures.machines import NAME
+from orchestrator.report.figures.throttling import NAME
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
 from orchestrator.report.phrases import Language

@@ -117,40 +117,14 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     "figure.trial_out": ("trial that does not count", "不计入的试验"),
     "figure.window": ("window that is measured", "测量窗口"),
     "figure.trial": ("trial {number}", "试验 {number}"),
-    "figure.machines": (
-        "State of the machines over the time of a trial",
-        "试验过程中的机器状态",
+    "figure.throttling": ("When clocks were held down", "时钟被限制的时段"),
+    "figure.throttling.summary": (
+        "Trials and nodes whose clocks heat or brake limits held down: {bars}; drawn: {drawn}.",
+        "时钟因过热或功率制动而被限制的试验与节点共 {bars} 个，画出 {drawn} 个。",
     ),
-    "figure.machines.summary": (
-        "Trials drawn: {trials}, of each case the one nearest to its median, and those that the"
-        " state of their machines marks. {held}",
-        "画出 {trials} 次试验：每个用例中最接近中位数的一次，以及因机器状态而带标记的试验。{held}",
-    ),
-    "figure.machines.more": (
-        " Marked and not drawn: {count}.",
-        "另有 {count} 次带标记的试验未画出。",
-    ),
-    "figure.machines.free": (
-        "Heat or brake limits held no clock down.",
-        "没有时钟因过热或功率制动而被限制。",
-    ),
-    "figure.machines.unknown": (
-        "What held clocks down is not known.",
-        "时钟是否被限制不得而知。",
-    ),
-    "figure.machines.held": (
-        "{node}: clocks held down by {limits}, {seconds} s",
-        "{node}：时钟被 {limits} 限制，{seconds} 秒",
-    ),
-    "figure.machines.counted": ("heat or brakes", "过热或功率制动"),
-    "figure.machines.measured": ("measured from {first} to {last} s", "测量 {first} 至 {last} 秒"),
-    "figure.machines.nodes": ("{shown} of {all} nodes", "{all} 个节点中的 {shown} 个"),
+    "figure.throttling.counted": ("heat or brakes", "过热或功率制动"),
     "figure.held_down": ("clocks held down", "时钟被限制"),
-    "figure.all_gpus": ("lowest to highest GPU", "各 GPU 的最低至最高值"),
-    "figure.seconds": ("{seconds} s", "{seconds} 秒"),
     "head.seconds": ("seconds", "秒"),
-    "head.cpus": ("CPUs in use", "使用中的 CPU 数"),
-    "head.available": ("memory available, GiB", "可用内存，GiB"),
     "figure.topology": ("Topology of {names}", "{names} 的拓扑"),
     "figure.topology.summary": (
         "{devices} devices; links: {links}. Links that are not drawn go over a processor.",

@@ -101,11 +101,9 @@ def of_speed(key: str, node: Document) -> Value | None:
     return [number(node.get(key))] if key in ("trials", "speed") else None
 
 
-def of_piece(key: str, piece: Document) -> Value | None:
-    """What a cell about a node for some seconds must say."""
-    if key in ("node", "seconds", "limits"):
-        return text(piece.get(key))
-    return [number(piece[key])] if key in piece else None
+def of_held(key: str, row: Document) -> Value | None:
+    """What a cell about clocks that were held down must say."""
+    return _names(row) if key == "case" else text(row.get(key))
 
 
 def of_point(key: str, case: Document) -> Value | None:

@@ -1,21 +1,14 @@
 """Numbers behind figures: the tables of their data, and what points say of themselves."""
 
-# ruff: noqa: RUF001 - Chinese has punctuation of its own
-
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from orchestrator.verifying import columns, shown
 from orchestrator.verifying.columns import Document, Value
-from orchestrator.verifying.courses import OF_HOSTS
 from orchestrator.verifying.differences import Findings, at, number, text
 from orchestrator.verifying.pages import Row
 from orchestrator.verifying.shown import Report
 
-NODES = 4
-"""Of a trial, that a figure draws."""
-TOLD = ("sm_mhz", "power_w", "utilisation_pct")
-"""Without these, processors are drawn instead."""
 _POINT = re.compile(r"(?P<name>[^:]+): (?P<values>-?\d+(?:\.\d+)? .*)")
 
 
@@ -59,36 +52,6 @@ def check_traces(findings: Findings, file: str, rows: Sequence[Row], report: Rep
     if left and rows:
         lacking = ", ".join(map(str, min(left)))
         findings.differs(file, "iterations", f"no row of {lacking}", f"{len(left)} rows more")
-
-
-def check_courses(findings: Findings, file: str, rows: Sequence[Row], report: Report) -> None:
-    """What was seen of the nodes of trials, piece by piece; of every case one trial at least."""
-    by_trial: dict[str, list[Row]] = {}
-    for row in rows:
-        by_trial.setdefault(row.cells[0], []).append(row)
-    lacking = {label for label, _ in report.courses}
-    for (label, repeat), nodes in report.courses.items():
-        for name in (f"{label}, trial {repeat}", f"{label}，试验 {repeat}"):
-            if own := by_trial.pop(name, None):
-                lacking.discard(label)
-                _check_course(findings, file, own, nodes)
-    for name in (*by_trial, *lacking):
-        findings.differs(file, name, "rows" if name in by_trial else "no row", "others were seen")
-
-
-def _check_course(
-    findings: Findings, file: str, rows: Sequence[Row], nodes: Mapping[str, Sequence[Document]]
-) -> None:
-    names = dict.fromkeys(row.cells[1] for row in rows)
-    pieces = [(name, piece) for name in names for piece in nodes.get(name, ())]
-    if len(names) != min(NODES, len(nodes)) or len(rows) != len(pieces):
-        seen = f"{len(rows)} rows of {len(names)} nodes"
-        findings.differs(file, rows[0].cells[0], seen, f"{len(pieces)} of {len(nodes)}")
-        return
-    has_gpus = any(piece[key] is not None for _, piece in pieces for key in TOLD)
-    blank = dict.fromkeys(OF_HOSTS if has_gpus else ())
-    for row, (name, piece) in zip(rows, pieces, strict=True):
-        columns.check_row(findings, file, row, {**piece, **blank, "node": name}, columns.of_piece)
 
 
 def check_points(findings: Findings, file: str, titles: Sequence[str], report: Report) -> None:

@@ -5,14 +5,12 @@ import re
 from collections.abc import Mapping
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
-    "available": ("memory available, GiB", "可用内存，GiB"),
     "batch": (
         *("batch", "批大小", "batch per GPU", "单卡批大小", "batch_size_per_device"),
         *("batch per process", "每进程批大小"),
     ),
     "case": ("case", "用例"),
     "codes": ("codes", "代码"),
-    "cpus": ("CPUs in use", "使用中的 CPU 数"),
     "difference": ("difference", "差异"),
     "efficiency": ("efficiency", "效率"),
     "energy": ("J per sample", "每样本能耗，J"),

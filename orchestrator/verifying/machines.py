@@ -5,11 +5,11 @@ Source of every bound: ``docs/state-of-machines.md``.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 
-from orchestrator.verifying import courses, plain_state
-from orchestrator.verifying.courses import Piece
+from orchestrator.verifying import plain_state
 from orchestrator.verifying.damages import NS
 from orchestrator.verifying.differences import items, number, text
 from orchestrator.verifying.marks import Mark
@@ -19,6 +19,7 @@ from orchestrator.verifying.trials import DerivedTrial
 LEAST_MOMENTS = 3
 LEAST_S = 2
 LEAST_HOST_S = 0.9
+APART_S = 2
 ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS, STEAL_SHARE = 0.1, 0.5, 0.02
 
@@ -29,13 +30,13 @@ class Machines:
 
     Args:
         energy: joules, joules per sample, and ``counter`` or ``power``.
-        courses: by node, what a figure draws of it.
+        held: by node, when limits held a clock down, and which.
     """
 
     states: list[dict[str, object]] = field(default_factory=list)
     energy: tuple[float, float, str] | None = None
     marks: list[Mark] = field(default_factory=list)
-    courses: dict[str, list[Piece]] = field(default_factory=dict)
+    held: list[dict[str, str]] = field(default_factory=list)
     unplaced: list[Mark] = field(default_factory=list)
 
 
@@ -81,14 +82,14 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
     """
     ends, seen, inside = items(outcome.get("tasks")), [], None
     unplaced: list[Mark] = []
-    drawn: dict[str, list[Piece]] = {}
+    held: list[dict[str, str]] = []
     for place, end in enumerate(ends):
         rank, went_s = end.get("node_rank"), number(end.get("went_at"))
         files = folder / f"r{rank}.state", folder / f"r{rank}.gpus"
         node = plain_state.read(text(end.get("node")), *files)
         if node is None or not node.hosts or went_s is None:
             continue
-        drawn[node.node] = courses.pieces(node, went_s)
+        held += _held(node, went_s)
         if place == 0:
             inside = _window(trial, went_s, node.hosts[-1].at_s)
             if inside is None and trial.begun_ns is not None and trial.span and all(trial.span):
@@ -102,7 +103,7 @@ def derived(folder: Path, outcome: Mapping[str, object], trial: DerivedTrial) ->
     others = [_others(node, seen) for node in seen]
     marks = [mark for node, cpus in zip(seen, others, strict=True) for mark in _marks(node, cpus)]
     states = [_state(node, cpus) for node, cpus in zip(seen, others, strict=True)]
-    return Machines(states, energy, marks, drawn, unplaced)
+    return Machines(states, energy, marks, held, unplaced)
 
 
 def _window(trial: DerivedTrial, went_s: float, ended_s: float) -> tuple[float, float] | None:
@@ -165,6 +166,25 @@ def _throttled(node: str, index: int, moments: Sequence[Gpu]) -> Iterator[Mark]:
         counted = (f"{slowed_s:.1f} s",) if slowed_s else ()
         times = f"in {len(held)} of {len(moments)}"
         yield Mark("THROTTLED", (node, f"GPU {index}", *names, times, *counted))
+
+
+def _held(node: PlainNode, went_s: float) -> Iterator[dict[str, str]]:
+    """Spans over which a clock was held down, or had been since the look before; which limits."""
+    found = [moment for moment in node.gpus if moment.harmful]
+    for index in {moment.index for moment in node.gpus}:
+        own = [it for it in node.gpus if it.index == index and it.slowed_s is not None]
+        found += [now for then, now in pairwise(own) if (now.slowed_s or 0) > (then.slowed_s or 0)]
+    found = [moment for moment in found if moment.at_s >= went_s]
+    spans: list[list[float]] = []
+    for after_s in sorted(moment.at_s - went_s for moment in found):
+        if not spans or after_s - spans[-1][1] > APART_S:
+            spans.append([after_s, after_s])
+        spans[-1][1] = after_s
+    if spans:
+        seconds = ", ".join(f"{first:.1f}-{last:.1f}" for first, last in spans)
+        names = sorted({name for moment in found for name in moment.harmful})
+        limits = ", ".join(names) or "heat or brakes"
+        yield {"node": node.node, "seconds": seconds, "limits": limits}
 
 
 def _aliens(node: str, processes: Sequence[Process]) -> Iterator[Mark]:

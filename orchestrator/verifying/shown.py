@@ -19,7 +19,7 @@ class Report:
         cases: with ``labels``, what pages may call them.
         series: the same, those together that differ in their placement only.
         traces: by label and repeat, the mean rate from one iteration to another.
-        courses: by label and repeat, of each node what a figure draws of it.
+        held: rows of the figure of throttling.
     """
 
     cases: Sequence[Document]
@@ -27,7 +27,7 @@ class Report:
     canary: Sequence[Document]
     speeds: Sequence[Document]
     traces: Mapping[Key, Mapping[tuple[int, ...], float]]
-    courses: Mapping[Key, Mapping[str, Sequence[Document]]]
+    held: Sequence[Document]
 
 
 def trials(cases: Iterable[Document]) -> Iterator[Document]:
@@ -50,7 +50,8 @@ def report(
     """What follows from cases and their documents."""
     groups: dict[str, list[Document]] = {}
     labelled: list[Document] = []
-    traces, courses, single = {}, {}, len({case.settings for case in derived}) == 1
+    held: list[Document] = []
+    traces, single = {}, len({case.settings for case in derived}) == 1
     for document, case in zip(documents, derived, strict=True):
         labels = _labels(document, documents, single)
         labelled.append({**document, "labels": labels})
@@ -59,12 +60,12 @@ def report(
             repeat = int(number(trial.plan.get("repeat")) or 0)
             if trial.state == "valid":
                 traces[labels[0], repeat] = trial.derived.trace
-            if drawn := {node: found for node, found in trial.machines.courses.items() if found}:
-                courses[labels[0], repeat] = drawn
+            names = [f"{labels[0]}, trial {repeat}", f"{labels[0]}\uff0c试验 {repeat}"]
+            held += [{**row, "labels": names} for row in trial.machines.held]
     values = (number(trial.get("throughput")) for trial in canary)
     first = next(filter(None, values), None)
     with_first = [{**trial, "to_first": _far(trial, first)} for trial in canary]
-    return Report(labelled, list(groups.values()), with_first, speeds, traces, courses)
+    return Report(labelled, list(groups.values()), with_first, speeds, traces, held)
 
 
 def _far(trial: Document, first: float | None) -> float | None:

@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("scaling", frozenset({"ideal"})),
     ("sureness", frozenset({"interval", "spread"})),
     ("machines", frozenset({"moments"})),
-    ("courses", frozenset({"seconds", "node"})),
+    ("throttling", frozenset({"seconds", "node"})),
     ("hosts", frozenset({"case", "load"})),
     ("speeds", frozenset({"speed", "node"})),
     ("published", frozenset({"published", "source"})),
@@ -28,11 +28,10 @@ _KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 """Tables by the columns that they have; the first that fits."""
 
 
-_ONLY_HTML = ("dots", "scaling", "courses")
+_ONLY_HTML = ("dots", "scaling", "throttling")
 _ONLY_MARKDOWN = ("evidence", "hosts")
 _OTHERS = {
     "iterations": figures.check_traces,
-    "courses": figures.check_courses,
     "gpus": figures.check_by_gpus,
 }
 
@@ -73,16 +72,20 @@ def _check_rows(
 
 def _subjects(kind: str, file: str, rows: Sequence[Row], report: Report) -> list[Subject]:
     """What the rows of a kind of table are about, in their order."""
-    if kind == "canary":
-        return [(trial, columns.of_trial) for trial in report.canary]
+    lists: dict[str, tuple[Sequence[Document], Rule]] = {
+        "canary": (report.canary, columns.of_trial),
+        "speeds": (report.speeds, columns.of_speed),
+        "throttling": (report.held, columns.of_held),
+    }
+    if kind in lists:
+        documents, rule = lists[kind]
+        return [(document, rule) for document in documents]
     if kind in ("trials", "evidence"):
         cases = report.cases if file.endswith(".html") else _in_groups(rows, report)
         return [(trial, columns.of_trial) for trial in shown.trials(cases)]
     if kind == "dots":
         points = [trial for trial in shown.trials(report.cases) if trial["from_median"] is not None]
         return [(trial, columns.of_dot) for trial in points]
-    if kind == "speeds":
-        return [(speed, columns.of_speed) for speed in report.speeds]
     if kind == "scaling":
         points = [case for group in report.series for case in figures.scaled(group)]
         return [(case, columns.of_point) for case in points]

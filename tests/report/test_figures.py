@@ -35,8 +35,7 @@ def test_each_is_a_picture_with_title_description_and_data(language: report.Lang
         "iterations",
         "iterations-2",
         "topology",
-        "machines",
-        "machines-2",
+        "throttling",
     ]
     for figure in found.values():
         root = ET.fromstring(figure.file())
@@ -220,11 +219,3 @@ def test_report_md_shows_the_figures_that_are_written() -> None:
     found = whole()
     shown = re.findall(r"\]\((figures/[^)]*)\)", report.markdown(found))
     assert shown == list(report.svg_files(found, "en"))
-
-
-def test_words_that_are_too_wide_take_more_lines() -> None:
-    """Broken at a space, else where the line is full; nothing is lost."""
-    assert scales.wrapped("short", 100) == ["short"]
-    assert scales.wrapped("one two three", 60) == ["one two", "three"]
-    assert scales.wrapped("图" * 5, 40) == ["图图图", "图图"]
-    assert scales.wrapped("x", 1) == ["x"]

@@ -1,16 +1,16 @@
 """Figures of reports as SVG: the same bytes for the same data, with titles and tables beside them.
 
-``scaling``, ``dots``, ``traces``, ``wiring`` and ``machines`` each draw one sort; ``figure`` has
+``scaling``, ``dots``, ``traces``, ``wiring`` and ``throttling`` each draw one sort; ``figure`` has
 the shapes, ``scales`` the arithmetic, ``style`` the colours. No two things differ by colour alone.
 A new figure is a module with ``figures(page)``, and its name in ``FIGURES``.
 """
 
-from orchestrator.report.figures import dots, machines, scaling, traces, wiring
+from orchestrator.report.figures import dots, scaling, throttling, traces, wiring
 from orchestrator.report.figures.figure import Figure, Table
 from orchestrator.report.figures.style import CSS
 from orchestrator.report.markdown_page import Page
 
-FIGURES = (scaling, dots, traces, wiring, machines)
+FIGURES = (scaling, dots, traces, wiring, throttling)
 FOLDER = "figures"
 """Beside report.md."""
 

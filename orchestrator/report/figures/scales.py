@@ -57,18 +57,6 @@ def fitted(text: str, pixels: float) -> str:
     return kept + "…"
 
 
-def wrapped(text: str, pixels: float) -> list[str]:
-    """The text in lines that are not wider, broken at a space where there is one."""
-    lines, rest = [], text
-    while len(rest) > 1 and width(rest) > pixels:
-        fits = max(1, sum(width(rest[:end]) <= pixels for end in range(1, len(rest))))
-        end = rest.rfind(" ", 1, fits + 1)
-        end = end if end > 0 else fits
-        lines.append(rest[:end])
-        rest = rest[end:].lstrip()
-    return [*lines, rest]
-
-
 def apart(places: Sequence[float], least: float) -> list[bool]:
     """Which of ascending places can have a label: each so far from the last one that has."""
     labelled: list[bool] = []

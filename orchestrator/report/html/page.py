@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from orchestrator.model.report import LogSource, Report
 from orchestrator.report import figures, headline, method, verdict
 from orchestrator.report.figures import Figure
-from orchestrator.report.figures.machines import NAME
+from orchestrator.report.figures.throttling import NAME
 from orchestrator.report.html import dlperf_tables, evidence, machines, style, tables
 from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import Element, Style, element, shown
