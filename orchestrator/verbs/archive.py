@@ -14,8 +14,16 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     """Write a sweep into one file; exit code.
 
     Raises:
+        UsageError: NO-SWEEP, or an --output in the sweep's folder.
         StoreError: LOCKED, it runs; STORE-DAMAGED.
+        LocalError: ARCHIVE-INCOMPLETE, evidence would be missing.
     """
+    if sweep_id and archives.is_one(Path(sweep_id)):
+        raise errors.UsageError(
+            f"{words.printable(sweep_id)} is an archive already",
+            code="NO-SWEEP",
+            fix="copy that file, or name a sweep of the state folder",
+        )
     sweep = store.sweep(sweep_id) if sweep_id else store.newest()
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")

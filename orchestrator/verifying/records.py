@@ -94,7 +94,7 @@ def _evidence(folder: Folder) -> set[str]:
         if any(map(_NO_EVIDENCE.fullmatch, parts)) or real in given:
             continue
         if problem:
-            folder.findings.leave("files that no checksum is of", f"{within}: {problem}")
+            folder.findings.leave("files that an archive would lack", f"{within}: {problem}")
         else:
             found.append(within.as_posix())
     return {*found}

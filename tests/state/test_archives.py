@@ -286,14 +286,14 @@ def test_a_link_out_of_the_folder_is_never_dropped(sweep: Sweep, tmp_path: Path,
     assert f"{name}: a link to {tmp_path / 'elsewhere'}" in refusal(sweep, tmp_path / "a.tar.zst")
 
 
-def test_verify_says_of_what_no_checksum_is(sweep: Sweep, tmp_path: Path) -> None:
+def test_verify_says_what_an_archive_would_lack(sweep: Sweep, tmp_path: Path) -> None:
     """Files that were moved to another disk: neither list nor archive has them."""
     moved(sweep, "logs", tmp_path / "elsewhere")
     contents.keep_sums(sweep)
     findings = Findings()
     records.check_sums(records.Folder(sweep.folder, findings))
     assert findings.differences == []
-    (why,) = findings.not_derived["files that no checksum is of"]
+    (why,) = findings.not_derived["files that an archive would lack"]
     assert why.startswith("logs: a link to ")
 
 
