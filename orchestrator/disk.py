@@ -61,6 +61,41 @@ def listed(folder: Path) -> list[Path]:
         return []
 
 
+def walk(root: Path, code: str, *, outside: bool) -> Iterator[tuple[Path, Path, str]]:
+    """Yield everything below a folder that is no folder, through links too, by name.
+
+    Each comes with its path without links, and why it has no contents; empty where it has.
+
+    Args:
+        code: of a folder that cannot be listed.
+        outside: whether links that lead out of the folder are followed.
+
+    Raises:
+        LocalError: a folder cannot be listed.
+    """
+    yield from _below(root, (Path(os.path.realpath(root)),), code, outside=outside)
+
+
+def _below(
+    folder: Path, above: tuple[Path, ...], code: str, *, outside: bool
+) -> Iterator[tuple[Path, Path, str]]:
+    with on_disk(folder, code, "make it readable for this user"):
+        names = sorted(os.listdir(folder))
+        os.stat(os.path.join(folder, "."))  # one may be listed while nothing in it can be reached
+    for path in (folder / name for name in names):
+        real = Path(os.path.realpath(path))
+        if not os.path.exists(path):
+            yield path, real, f"a link to {real}, which is not there or may not be looked at"
+        elif not outside and not real.is_relative_to(above[0]):
+            yield path, real, f"a link to {real}, out of the folder"
+        elif real in above:
+            yield path, real, "a link to a folder that holds it"
+        elif real.is_dir():
+            yield from _below(path, (*above, real), code, outside=outside)
+        else:
+            yield path, real, "" if real.is_file() else "no file, but a FIFO, socket or device"
+
+
 @contextlib.contextmanager
 def replacing(
     path: Path, gate: contextlib.AbstractContextManager[object] | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator import __version__, errors
 from orchestrator.collecting import code, publications, side_by_side
 from orchestrator.collecting.logs import Reading, read
-from orchestrator.disk import on_disk
+from orchestrator.disk import on_disk, walk
 from orchestrator.measuring import case_facts, medians, names, throughputs, validity
 from orchestrator.measuring.validity import LogName, of_case, value
 from orchestrator.model.case import Case
@@ -160,23 +160,21 @@ def _log_files(folder: Path) -> list[Path]:
             )
         if folder.is_file():
             return [folder]
-    paths_found: list[Path] = []
-    for place, folders, files in os.walk(folder, onerror=_unreadable):
-        paths = [Path(place, name) for name in (*folders, *files)]
-        logs = [path for path in paths if path.suffix in (".log", ".txt")]
-        with on_disk(Path(place), "LOG-RIGHTS", "make it readable for this user"):
-            # A link that leads nowhere is a log that is missing: it is named, not passed over.
-            paths_found += [path for path in logs if path.is_file() or path.is_symlink()]
+    root = Path(os.path.realpath(folder))
+    paths_found: dict[tuple[Path, str], Path] = {}
+    for path, _, problem in walk(folder, "LOG-RIGHTS", outside=True):
+        # A link that leads nowhere is a log that is missing: it is named, not passed over.
+        if path.suffix in (".log", ".txt") and not (problem and os.path.exists(path)):
+            place = Path(os.path.realpath(path.parent))
+            # A folder that a link such as `latest` repeats counts once, by its own name.
+            if place == root / path.parent.relative_to(folder):
+                paths_found[place, path.name] = path
+            paths_found.setdefault((place, path.name), path)
     if not paths_found:
         raise errors.UsageError(
             f"no log in {folder}", code="NO-LOGS", fix="give a folder that holds *.log or *.txt"
         )
-    return sorted(paths_found)
-
-
-def _unreadable(error: OSError) -> None:
-    with on_disk(Path(error.filename), "LOG-RIGHTS", "make it readable for this user"):
-        raise error
+    return sorted(paths_found.values())
 
 
 def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:

@@ -14,7 +14,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
 from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.course import course
+from orchestrator.telemetry.held import held
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
@@ -52,19 +52,24 @@ def stated(
     went = {end.node: end.went_at for end in ends if end.went_at is not None}
     nodes = [node for node in observed(folder, ends) if node.node in went and node.hosts]
     leader = next((node for node in nodes if node.node == ends[0].node), None)
-    inside = None
+    inside, unplaced = None, tuple[Problem, ...]()
     if leader is not None:
         inside = periods.window(log, went[leader.node], leader.hosts[-1].at_s)
+        if inside is None and log.origin_ns is not None and log.start and log.end:
+            words = (
+                f"telemetry not placed: the log's clock is not that of node {leader.node} in UTC"
+            )
+            unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
     seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
-    courses = (course(node, went[node.node], inside) for node in nodes)
+    clocks = (held(node, went[node.node], inside) for node in nodes)
     beside = [judge.beside(node, seen) for node, _ in seen]
     marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
     return replace(
         measurement,
         machines=tuple(judge.state(*pair, kin) for pair, kin in zip(seen, beside, strict=True)),
         energy=judge.energy(seen, measurement.throughput) if len(nodes) == len(ends) else None,
-        courses=tuple(found for found in courses if found is not None),
-        marks=(*measurement.marks, *itertools.chain.from_iterable(marks)),
+        held=tuple(found for found in clocks if found is not None),
+        marks=(*measurement.marks, *unplaced, *itertools.chain.from_iterable(marks)),
     )
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import difflib
 import hashlib
-import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors, words, workloads
+from orchestrator.disk import walk
 from orchestrator.documents import ranges
 from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
@@ -163,14 +163,19 @@ def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
 def folder_digest(folder: Path) -> str:
     """Return sha256 over the names and contents of a folder's files, as ``sha256:...``."""
     digest = hashlib.sha256()
-    paths = (
-        Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names
-    )
-    for path in sorted(paths):
-        if path.is_file() and "__pycache__" not in path.parts:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    for name, content in folder_files(folder).items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return f"sha256:{digest.hexdigest()}"
+
+
+def folder_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of each file of a program's folder, through links, by path within it."""
+    paths = (path for path, _, problem in walk(folder, "LOCAL-FILE", outside=True) if not problem)
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(paths)
+        if "__pycache__" not in path.parts
+    }
 
 
 def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:

@@ -1,24 +1,29 @@
 """Clocks of logs in whole nanoseconds: what a log prints is kept to its last digit."""
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 
 from orchestrator.model.log import SECOND_NS
 
 _EPOCH = datetime(1970, 1, 1)
+_NANOSECONDS = re.compile(rb"[.,][0-9]{6}([0-9]{1,3})")
 
 
 def of_stamp(stamp: bytes) -> int | None:
-    """Nanoseconds since 1970 of a date and time read as UTC; None if there is no such time.
+    """Return nanoseconds since 1970 of a date and time; None if there is no such time.
 
     Args:
-        stamp: with no decimals, with 6, or with more, up to 9.
+        stamp: with no decimals, with 6, or with more, up to 9. Without a zone, such as ``+08:00``
+            or ``Z``, it is in UTC.
     """
     try:
-        since = datetime.fromisoformat(stamp.decode("ascii")) - _EPOCH  # to the microsecond
-    except ValueError:
+        moment = datetime.fromisoformat(stamp.decode("ascii"))  # to the microsecond
+        since = (moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment) - _EPOCH
+    except (ValueError, OverflowError):  # a zone may lead out of the years that there are
         return None
     time_ns = (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1000
-    return time_ns + int(stamp[26:].ljust(3, b"0")) if len(stamp) > 26 else time_ns
+    finer = _NANOSECONDS.search(stamp) if len(stamp) > 26 else None
+    return time_ns + int(finer[1].ljust(3, b"0")) if finer else time_ns
 
 
 def of_seconds(text: bytes) -> int:

@@ -1,16 +1,23 @@
 """State and problem of a trial whose gang did not end well."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
 from orchestrator.measuring import transport_proof
-from orchestrator.model.attempt import GangEnd, TaskEnd
+from orchestrator.model.attempt import ABORT, CRASHES, GangEnd, TaskEnd
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric
 from orchestrator.model.problem import Problem
 from orchestrator.words import limit
 
 LAST_SIGNAL = 64
+# What launchers print of their ranks: `exitcode  : -11 (pid: 7)` and `Signal 11 (SIGSEGV) received`
+# (torchrun), `exited on signal 11 (Segmentation fault)` (mpirun), `died with <Signals.SIGSEGV: 11>`
+# (Python's subprocess).
+_RANK_CRASHED = re.compile(
+    rb"(?:exitcode *: -|\bSignal |exited on signal |<Signals\.SIG[A-Z]+: )([0-9]{1,3})\b"
+)
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
 # Exit reasons of a supervisor or runtime that do not blame the program: the trial is run again.
 LOST = {
@@ -86,7 +93,7 @@ def of_program(
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken by another program")
     words = "\n".join(
-        f"{_where(end)}: exit status {end.status}; "
+        f"{_where(end)}: exit status {_shown(end)}; "
         + last_lines[end.node_rank].decode(errors="replace")
         for end in failed
     )
@@ -95,9 +102,22 @@ def of_program(
         state = "infra-lost" if library_problems[0].code in transport_proof.INFRA else "failed"
         reasons = "; ".join(library_problem.message for library_problem in library_problems)
         return state, Problem(library_problems[0].code, f"{reasons}\n{words}")
-    if any(end.status is not None and 128 < end.status <= 128 + LAST_SIGNAL for end in failed):
+    signals = {signal for end in failed if (signal := _signal(end.status))}
+    of_ranks = {int(it) for lines in last_lines.values() for it in _RANK_CRASHED.findall(lines)}
+    if signals - {ABORT} and not (signals | of_ranks) & (CRASHES.keys() - {ABORT}):
         return "infra-lost", Problem("KILLED", words)
     return "failed", Problem("PROGRAM-FAILED", words)
+
+
+def _signal(status: int | None) -> int | None:
+    """Return the signal that ended a program: of 139 (a shell) and -11 (Python) it is 11."""
+    number = abs(status or 0) - (128 if (status or 0) > 0 else 0)
+    return number if 0 < number <= LAST_SIGNAL else None
+
+
+def _shown(end: TaskEnd) -> str:
+    name = CRASHES.get(_signal(end.status) or 0)
+    return f"{end.status} ({name})" if name else str(end.status)
 
 
 def _where(end: TaskEnd) -> str:

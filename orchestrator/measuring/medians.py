@@ -1,6 +1,7 @@
 """The result of a case: median, interval, speedup over its 1x1 case, efficiency."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -24,9 +25,8 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     agreed = tuple(_with_outliers(tuple(validity.agreeing(trials))))
     values = _values(agreed)
     totals = summary(values) if values else None
-    seen = {mark.code: 0 for trial in agreed if trial.state == "valid" for mark in trial.marks}
-    for code in seen:
-        seen[code] = sum(code in {mark.code for mark in trial.marks} for trial in agreed)
+    valid = [trial for trial in agreed if trial.state == "valid"]
+    seen = Counter(code for trial in valid for code in dict.fromkeys(it.code for it in trial.marks))
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))

@@ -19,6 +19,7 @@ MARKS = frozenset({"COARSE-CLOCK", "GAP", "HEADERLESS", "LOSS-NOT-FINITE", "MALF
 # Between the clock over the window and the rates that the program prints: the nine recorded logs in
 # tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
 RATE_TOLERANCE = 0.03
+UNKNOWN = "unknown"  # of a trial whose provenance lacks a key
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
@@ -155,19 +156,25 @@ def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
 
 
 def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
-    """The trials; where provenance differs, all that differ from the first valid one are out."""
-    valid = next((trial for trial in trials if trial.state == "valid" and trial.throughput), None)
+    """Return the trials; valid ones that differ in provenance from most of them are out.
+
+    Without a majority all are out, since nothing says which of them are right.
+    """
+    valid = [_circumstances(it) for it in trials if it.state == "valid" and it.throughput]
+    most = [here for here in valid if 2 * valid.count(here) > len(valid)]
+    which, end = ("most", "") if most else ("other", "; no majority agrees")
     for trial in trials:
-        here, there = _circumstances(trial), _circumstances(valid or trial)
-        if valid is None or trial.state != "valid" or here == there:
+        here, others = _circumstances(trial), most or valid
+        if trial.state != "valid" or not others or here in most:
             yield trial
             continue
-        differs = [
-            f"{key} is {here.get(key)}, in {valid.trial} {there.get(key)}"
-            for key in dict.fromkeys((*there, *here))
-            if here.get(key) != there.get(key)
-        ]
-        yield trial.with_problems([Problem("PROVENANCE", "; ".join(differs))])
+        differs = []
+        for key in dict.fromkeys(key for it in (*others, here) for key in it):
+            own = here.get(key, UNKNOWN)
+            values = dict.fromkeys(it.get(key, UNKNOWN) for it in others)
+            if seen := " and ".join(value for value in values if value != own):
+                differs.append(f"{key} is {own}, in {which} trials {seen}")
+        yield trial.with_problems([Problem("PROVENANCE", "; ".join(differs) + end)])
 
 
 def _circumstances(trial: Measurement) -> Mapping[str, str]:

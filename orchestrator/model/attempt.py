@@ -7,6 +7,14 @@ from orchestrator.model.allocation import Allocation
 from orchestrator.model.cluster import LOG_BYTES
 from orchestrator.model.plan import Seat, Task
 
+# Signals that a program's own fault raises. ABORT alone may also follow from a lost peer: NCCL's
+# watchdog and a failed CHECK of glog call abort().
+CRASHES: Mapping[int, str] = {
+    **{4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV", 31: "SIGSYS"},
+    6: "SIGABRT",
+}
+ABORT = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

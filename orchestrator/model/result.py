@@ -7,7 +7,7 @@ from statistics import median
 from orchestrator.model.case import Case
 from orchestrator.model.log import Rule
 from orchestrator.model.problem import Problem
-from orchestrator.model.telemetry import Course, Energy, MachineState
+from orchestrator.model.telemetry import Energy, HeldClocks, MachineState
 from orchestrator.model.trace import Trace
 
 NOT_NEEDED = "not-needed"
@@ -45,7 +45,7 @@ class Measurement:
         nodes: that it ran on, leader first; empty where that is not known.
         machines: the state of each of them meanwhile; empty where nothing was seen of it.
         energy: of its GPUs over the window; None where it is not known of all.
-        courses: of its nodes over its time; empty where nothing was seen of them.
+        held: of its nodes whose clocks were held down; empty where none were.
         beside: names of the trials that ran on other nodes meanwhile.
         trace: the rates that its log prints, in few points.
         window: first and last iteration that the number was taken from; None where none was.
@@ -68,7 +68,7 @@ class Measurement:
     nodes: tuple[str, ...] = ()
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
-    courses: tuple[Course, ...] = ()
+    held: tuple[HeldClocks, ...] = ()
     beside: tuple[str, ...] = ()
     trace: Trace | None = None
     window: tuple[int, int] | None = None

@@ -130,31 +130,18 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A node over one of the equal pieces of a trial.
+class HeldClocks:
+    """When the clocks of a node's GPUs were held down over a trial, in seconds after its gate.
 
     Args:
-        first_s, last_s: after the gate of the node's task opened.
-        sm_mhz: mean over the node's GPUs; None where the driver gives no value.
-        limits: those that held a GPU's clocks down and should not.
-        held: whether anything did, by name or by the driver's counters alone.
-    """
-
-    first_s: float
-    last_s: float
-    sm_mhz: float | None = None
-    limits: tuple[str, ...] = ()
-    held: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """The clocks of one node over the time of one trial, in few pieces, as a figure shows them.
-
-    Args:
-        window_s: ends of what was measured, after the gate; None where no clock tells it.
+        limits: what held them; empty where only the driver's counters grew.
+        spans: first and last second of each.
+        window_s: ends of what was measured; None where it is not placed.
+        last_s: when the node's GPUs were seen last.
     """
 
     node: str
+    limits: tuple[str, ...]
+    spans: tuple[tuple[float, float], ...]
     window_s: tuple[float, float] | None
-    stretches: tuple[Stretch, ...]
+    last_s: float

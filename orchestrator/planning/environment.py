@@ -29,6 +29,8 @@ _OF_THE_INVENTORY = {
     "NCCL_IB_GID_INDEX": "`roce: {gid_index: ...}` in the inventory",
     "NCCL_IB_TC": "`roce: {traffic_class: ...}` in the inventory",
 }
+# Logs print local time: with this it is the node's clock in UTC, on which its telemetry is.
+CLOCK = {"TZ": "UTC0"}
 _OF_THE_PROGRAM = frozenset(
     {
         *("CUDA_DEVICE_ORDER", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "MASTER_ADDR", "MASTER_PORT"),
@@ -55,6 +57,9 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
             yield Conflict(
                 ("env", name), f"{name} is set from {_OF_THE_INVENTORY[name]}; say it there"
             )
+        elif name in CLOCK:
+            why = "tasks run in UTC, so that their logs have the clock of their nodes"
+            yield Conflict(("env", name), f"{name} is set by this program: {why}; leave it out")
         elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
             yield Conflict(("env", name), f"{name} is set by this program; needed another variable")
 

@@ -41,6 +41,7 @@ _RESULTS: Mapping[str, str] = {
     "LOG-CHANGED": "日志与运行时的不同",
     "LOG-COPY": "日志未能取回",
     "MISSING": "未运行或日志缺失",
+    "NOT-PLACED": "机器状态无法对应到测量窗口",
     "OUTLIER": "与其他试验相差很远",
     "OUTCOME-CHANGED": "试验记录与运行时的不同",
     "PROVENANCE": "与其他试验的测量条件不同",

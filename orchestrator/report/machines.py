@@ -18,23 +18,42 @@ HEADS = (
 OF_HOSTS = ("load", "others", "steal")
 OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
 """Two tables where a page has no room for one."""
+NEEDED = ("moments", "others", "load")
+"""Columns that say so where nothing was observed."""
 
 
 def states(page: Page) -> list[Table]:
-    """Build the tables of GPUs and of processors, a row for each case of which any was seen."""
-    seen = [(result, _row(page, result)) for result in page.report.results if _states(result)]
-    found = []
-    for name, keys in (("clocks", OF_GPUS), ("processors", OF_HOSTS)) if seen else ():
-        first, *others = (HEADS.index(key) for key in keys)
-        told = [at for at in others if {row[at] for _, row in seen} != {rounding.NONE}]
-        head, places = page.heads("case", *HEADS), (first, *told)
-        rows: list[Row] = [
-            (case_cell(page, result), *(row[at] for at in places)) for result, row in seen
+    """Build the tables of GPUs and of processors: a row for each case with a valid trial.
+
+    A column is left out if nothing of it was observed in any case, unless it is a needed one.
+    """
+    counting = [result for result in page.report.results if result.valid]
+    if not any(map(_states, counting)):
+        return []
+    seen = [(result, _row(page, result)) for result in counting]
+    found, nothing = [], page.say("not_observed")
+    for name, keys in (("clocks", OF_GPUS), ("processors", OF_HOSTS)):
+        places = [
+            place
+            for key in keys
+            for place in (HEADS.index(key),)
+            if key in NEEDED or any(row[place] != nothing for _, row in seen)
         ]
-        found.append(
-            Table(page.say(f"machines.{name}"), (head[0], *(head[1 + at] for at in places)), rows)
-        )
+        head = page.heads("case", *(HEADS[place] for place in places))
+        rows: list[Row] = [
+            (case_cell(page, result), *(row[place] for place in places)) for result, row in seen
+        ]
+        found.append(Table(page.say(f"machines.{name}"), head, rows))
     return found
+
+
+def describe_span(page: Page) -> str:
+    """Say of which time the state is, and of how many trials it is not that of the window."""
+    trials = (trial for result in page.report.results for trial in result.valid)
+    spans = [{state.span for state in trial.machines} for trial in trials]
+    unplaced = sum("run" in span for span in spans)
+    said = page.say("machines.unplaced", count=unplaced) if unplaced else ""
+    return page.say("machines.how") + said
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
@@ -50,7 +69,8 @@ def document(trial: Measurement) -> dict[str, JSON]:
 
 def _machine(state: MachineState) -> dict[str, JSON]:
     limits = None if state.limits is None else list(state.limits)
-    return {**asdict(state), "limits": limits}
+    values = {**asdict(state), "limits": limits}
+    return {**values, "not_observed": [key for key, value in values.items() if value is None]}
 
 
 def _states(result: Result) -> tuple[MachineState, ...]:
@@ -62,9 +82,11 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
 
     def middle(value: Callable[[MachineState], float | None], decimals: int = 0) -> str:
         values = [number for state in states if (number := value(state)) is not None]
-        return rounding.fixed(median(values) if values else None, decimals)
+        return rounding.fixed(median(values), decimals) if values else nothing
 
+    nothing = page.say("not_observed")
     steals = [state.steal for state in states if state.steal is not None]
+    energy = result.energy_per_sample
     return (
         str(sum(state.moments for state in states)),
         middle(lambda state: state.sm_mhz),
@@ -73,15 +95,14 @@ def _row(page: Page, result: Result) -> tuple[str, ...]:
         middle(lambda state: state.temperature_c),
         middle(lambda state: state.utilisation_pct),
         middle(lambda state: state.others_cpus, 1),
-        rounding.share(median(steals) if steals else None),
+        rounding.share(median(steals)) if steals else nothing,
         middle(lambda state: state.load, 1),
         _limits(page, states),
-        rounding.short(result.energy_per_sample, 3),
+        nothing if energy is None else rounding.short(energy, 3),
     )
 
 
 def _limits(page: Page, states: Iterable[MachineState]) -> str:
     told = [state.limits for state in states if state.limits is not None]
     names = sorted({name for limits in told for name in limits})
-    none_seen = page.say("limits.none") if told else rounding.NONE
-    return ", ".join(names) if names else none_seen
+    return ", ".join(names) or page.say("limits.none" if told else "not_observed")

@@ -45,7 +45,7 @@ def _of_machines(page: Page) -> Iterable[str]:
         words = escaped(tables.canary_words(page, watched))
         yield from _section(tables.canary(page, watched), words)
     if states := machines.states(page):
-        yield from (page.heading("machines"), page.say("machines.how"), *map(_written, states))
+        yield from (page.heading("machines"), machines.describe_span(page), *map(_written, states))
     if page.report.node_speeds.nodes:
         yield from _section(tables.node_speeds(page), page.say("node_speeds"))
 

@@ -148,7 +148,12 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "machines.clocks": ("Clocks, power and limits", "时钟、功率与限制"),
     "machines.processors": ("Processors", "处理器"),
+    "machines.unplaced": (
+        " Telemetry not placed in the window, so of the whole run: trials {count}.",
+        "有 {count} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
+    ),
     "limits.none": ("none seen", "未出现"),
+    "not_observed": ("not observed", "未观测"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "watched": (
         "One case ({case}), measured now and again in no median. A difference of more than"

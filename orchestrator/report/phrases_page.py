@@ -117,18 +117,13 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     "figure.trial_out": ("trial that does not count", "不计入的试验"),
     "figure.window": ("window that is measured", "测量窗口"),
     "figure.trial": ("trial {number}", "试验 {number}"),
-    "figure.throttling": (
-        "SM clocks of trials in which clocks were held down, MHz",
-        "时钟被限制的试验中的 SM 时钟（MHz）",
-    ),
+    "figure.throttling": ("When clocks were held down", "时钟被限制的时段"),
     "figure.throttling.summary": (
-        "{trials} of {all} trials in which heat or brakes held clocks down. {held}",
-        "{all} 次因过热或功率制动而时钟被限制的试验中的 {trials} 次。{held}",
+        "Trials and nodes whose clocks heat or brake limits held down: {bars}; drawn: {drawn}.",
+        "时钟因过热或功率制动而被限制的试验与节点共 {bars} 个，画出 {drawn} 个。",
     ),
-    "figure.throttling.held": ("{node}: {limits}, {seconds} s", "{node}：{limits}，{seconds} 秒"),
     "figure.throttling.counted": ("heat or brakes", "过热或功率制动"),
     "figure.held_down": ("clocks held down", "时钟被限制"),
-    "figure.seconds": ("{seconds} s", "{seconds} 秒"),
     "head.seconds": ("seconds", "秒"),
 }
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from dataclasses import astuple
+from statistics import median
 
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Result
@@ -48,6 +49,7 @@ CSV_COLUMNS = (
     "speedup_low",
     "speedup_high",
     "speedup_coverage",
+    "others_cpus",
 )
 Cell = str | int | float
 
@@ -83,7 +85,15 @@ def _row(report: Report, result: Result) -> tuple[Cell, ...]:
         _or_empty(result.energy_per_sample),
         result.energy_source or "",
         *_speedup(result),
+        _others_cpus(result),
     )
+
+
+def _others_cpus(result: Result) -> Cell:
+    """The median over the valid trials and their nodes."""
+    states = (state for trial in result.valid for state in trial.machines)
+    known = [state.others_cpus for state in states if state.others_cpus is not None]
+    return median(known) if known else "not observed"
 
 
 def _speedup(result: Result) -> tuple[Cell, ...]:

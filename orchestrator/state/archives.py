@@ -4,8 +4,11 @@ An archive may come from anybody: it holds regular files in one folder, or it is
 """
 
 import io
+import os
 import re
 import tarfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,16 +31,27 @@ _WINDOW_BYTES = 128 << 20
 _NAME = re.compile(r"[A-Za-z0-9_.][^/\0-\x1f\\]{0,254}")
 
 
-def pack(sweep: Sweep, target: Path) -> tuple[str, ...]:
-    """Write the evidence of a sweep into one file; the paths that it holds.
+def pack(sweep: Sweep, target: Path) -> contents.Survey:
+    """Write the evidence of a sweep into one file; return what it holds and what is left out.
 
     The same files give the same bytes: members are sorted and have no owner, time or mode of
     their own.
 
     Raises:
-        StoreError, LocalError: what was at ``target`` is still there.
+        UsageError: ``target`` lies in the sweep's folder.
+        StoreError, LocalError: what was at ``target`` is still there. ARCHIVE-INCOMPLETE: evidence
+            would be missing, or changed while it was read.
     """
-    listed = [*contents.files(sweep)]
+    found = contents.survey(sweep)
+    if found.missing:
+        raise incomplete(sweep, found.missing)
+    if target.parent.resolve().is_relative_to(sweep.folder.resolve()):
+        raise errors.UsageError(
+            f"{words.printable(str(target))} lies in the sweep's own folder, whose files it holds",
+            code="USAGE",
+            fix="give an --output elsewhere",
+        )
+    listed = [*found.files]
     if (sweep.folder / contents.SUMS).is_file():
         listed.append(contents.SUMS)
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
@@ -48,10 +62,20 @@ def pack(sweep: Sweep, target: Path) -> tuple[str, ...]:
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
         for path in sorted(listed):
-            source = sweep.folder / path
-            with on_disk(source, "STORE-RIGHTS"), open(source, "rb") as member:
-                archive.addfile(_entry(f"{sweep.id}/{path}", member), member)
-    return tuple(sorted(listed))
+            _add(archive, f"{sweep.id}/{path}", sweep.folder / path)
+        if contents.survey(sweep) != found:
+            raise incomplete(sweep, {"its folder": "files came or went while they were read"})
+    return replace(found, files=tuple(sorted(listed)))
+
+
+def incomplete(sweep: Sweep, missing: Mapping[str, str]) -> errors.LocalError:
+    """Name everything whose contents an archive would lack."""
+    paths = "; ".join(f"{words.printable(path)}: {why}" for path, why in missing.items())
+    return errors.LocalError(
+        f"sweep {sweep.id} cannot be archived whole, and nothing was written: {paths}",
+        code="ARCHIVE-INCOMPLETE",
+        fix="put the files themselves there, or remove what is no evidence; then archive it again",
+    )
 
 
 def is_one(path: Path) -> bool:
@@ -145,11 +169,34 @@ class _Stream(io.RawIOBase):
         return self._frame.decompress(piece)
 
 
-def _entry(name: str, file: BinaryIO) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
-    entry.size, entry.mode = file.seek(0, 2), 0o600
-    file.seek(0)
-    return entry
+def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
+    """Add a file whose bytes stay what they are meanwhile."""
+    with on_disk(source, "STORE-RIGHTS", "make it readable for this user"):
+        with open(source, "rb") as member:
+            before = os.fstat(member.fileno())
+            entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
+            entry.size, entry.mode = before.st_size, 0o600
+            try:
+                archive.addfile(entry, member)
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                raise _changed(source) from error  # it became shorter
+        after = os.stat(source)
+    if _stamp(before) != _stamp(after):
+        raise _changed(source)
+
+
+def _changed(source: Path) -> errors.LocalError:
+    return errors.LocalError(
+        f"{source} changed while it was read, and nothing was written",
+        code="ARCHIVE-INCOMPLETE",
+        fix="archive it again once nothing writes there",
+    )
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None:

@@ -3,28 +3,65 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.disk import on_disk
+from orchestrator.disk import on_disk, walk
 from orchestrator.state.files import keep
 from orchestrator.state.sweep import Sweep
 
+GIVEN = "its tasks were given it"
+UNKNOWN = "its attempt.json cannot be read, so that it may be a key"
 SUMS = "SHA256SUMS"
 """In the form of coreutils: ``sha256sum -c SHA256SUMS`` checks them too."""
-_NO_EVIDENCE = re.compile(r"lock|SHA256SUMS|detached-.*\.log|.*\.new|.*\.folder", re.ASCII)
+# Among them the FIFOs that a killed supervisor leaves, such as r0.gate.
+_NO_EVIDENCE = re.compile(
+    r"lock|SHA256SUMS|detached-.*\.log|.*\.new|.*\.folder|r[0-9]+\.(gate|alive|clock)", re.ASCII
+)
 
 
-def files(sweep: Sweep) -> tuple[str, ...]:
-    """Paths within the sweep's folder of every file that is evidence, sorted.
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What lies in a sweep's folder, by paths within it.
 
-    Not among them: locks, files half written, what is no regular file, and what programs were
-    given for one attempt, such as keys for mpirun.
+    Args:
+        files: every file that is evidence, also behind links within the folder; sorted.
+        left_out: what is no evidence: locks, files half written, and what programs were given for
+            one attempt, such as keys for mpirun.
+        missing: by path, why what may be evidence cannot be read from here.
+    """
+
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]
+    missing: Mapping[str, str]
+
+
+def survey(sweep: Sweep) -> Survey:
+    """List a sweep's folder; links out of it are not followed, since they may lead to secrets.
+
+    Raises:
+        LocalError: STORE-RIGHTS, a folder cannot be listed.
     """
     given = cache(partial(_given, sweep))  # an attempt has many files and one record
-    return tuple(sorted(path for path in _regular(sweep.folder) if not _is_given(path, given)))
+    files, left_out, missing = list[str](), list[str](), dict[str, str]()
+    root = Path(os.path.realpath(sweep.folder))
+    for path, real, problem in walk(sweep.folder, "STORE-RIGHTS", outside=False):
+        name = path.relative_to(sweep.folder).as_posix()
+        # A link to a key is a key, by whatever name.
+        names = {name, real.relative_to(root).as_posix()} if not problem else {name}
+        secret = next(filter(None, (_secret(it, given) for it in names)), "")
+        if any(_NO_EVIDENCE.fullmatch(step) for it in names for step in it.split("/")):
+            left_out.append(name)
+        elif problem or secret == UNKNOWN:
+            missing[name] = problem or secret
+        elif secret:
+            left_out.append(name)
+        else:
+            files.append(name)
+    return Survey(tuple(sorted(files)), tuple(left_out), missing)
 
 
 def keep_sums(sweep: Sweep) -> None:
@@ -33,7 +70,7 @@ def keep_sums(sweep: Sweep) -> None:
     Raises:
         StoreError, LocalError: the old file, if any, is untouched.
     """
-    lines = [f"{sha256(sweep.folder / path)}  {path}\n" for path in files(sweep)]
+    lines = [f"{sha256(sweep.folder / path)}  {path}\n" for path in survey(sweep).files]
     keep(sweep.folder / SUMS, "".join(lines).encode())
 
 
@@ -47,25 +84,22 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _regular(folder: Path) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _NO_EVIDENCE.fullmatch(name)]
-        for name in names:
-            path = Path(place, name)
-            if not _NO_EVIDENCE.fullmatch(name) and path.is_file() and not path.is_symlink():
-                yield path.relative_to(folder).as_posix()
+def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> str:
+    """Say whether a task was given this file before it started: settings and keys, never results.
 
-
-def _is_given(path: str, given: Callable[[str, int], frozenset[str] | None]) -> bool:
-    """Whether a task was given this file before it started: settings and keys, never results."""
+    Returns:
+        GIVEN, or UNKNOWN where nothing tells; empty of what is no secret.
+    """
     first, *steps = path.split("/")
     if first != "attempts" or len(steps) != 3 or not re.fullmatch("a[0-9]{1,6}", steps[1]):
-        return False
+        return ""
     trial, number, name = steps
     if name == "attempt.json" or name.endswith(".log"):
-        return False
+        return ""
     names = given(trial, int(number[1:]))
-    return names is None or name in names
+    if names is None:
+        return UNKNOWN
+    return GIVEN if name in names else ""
 
 
 def _given(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:

@@ -126,7 +126,9 @@ class Sweep:
         for trial, number in self.attempts():
             trial_history = histories.setdefault(trial, History())
             if number > trial_history.attempts:
-                trial_history.find(number, bound=disk.is_there(self._description(trial, number)))
+                path = self._description(trial, number)
+                with ours(path):
+                    trial_history.find(number, bound=disk.is_there(path))
         return histories
 
     def freeze(self) -> None:
@@ -139,8 +141,12 @@ class Sweep:
     def attempts(self) -> list[tuple[str, int]]:
         """Trial and number of every attempt that has a folder here, whatever the events say."""
         place = self.folder / "attempts"
+        folders = list[Path]()
         with ours(place):
-            folders = [path for trial in disk.listed(place) for path in disk.listed(trial)]
+            trials = disk.listed(place)
+        for trial in trials:
+            with ours(trial):
+                folders += disk.listed(trial)
         return [
             (path.parent.name, int(path.name[1:]))
             for path in folders

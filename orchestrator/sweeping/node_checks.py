@@ -6,13 +6,13 @@ from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import PREPARING_S
 from orchestrator.fleet import folded, settled
+from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
-from orchestrator.sweeping import program_folders
 from orchestrator.sweeping.requested import Requested
 
 # Exit 0 if some process belongs to the preparation of a data set.
@@ -33,7 +33,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code
-        scheduler.push(program_folders.files(playbook.image_folder), code)
+        scheduler.push(user_files.folder_files(playbook.image_folder), code)
     _refuse_preparing(cluster, scheduler)
     _say_findings(observed, requested.known, voice)
     wrong = [finding for finding in observed.findings if finding.severity == "error"]

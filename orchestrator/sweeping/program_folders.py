@@ -1,7 +1,6 @@
 """Where a playbook's program lies: in an image, in a folder here, or pushed to the nodes."""
 
 import sys
-from pathlib import Path
 
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
@@ -22,12 +21,3 @@ def of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Pr
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """The content of each file of a program's folder, by its path below it."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }

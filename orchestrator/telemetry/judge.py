@@ -28,6 +28,7 @@ ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS = 0.1, 0.5  # of all CPUs, but at least so many
 STEAL_SHARE = 0.02
 LEAST_S = 2.0  # between the first and the last count of the task's processes
+LEAST_HOST_S = 0.9  # of a node, which is looked at once a second
 
 
 def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
@@ -194,14 +195,35 @@ def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float
 
 
 def _cpus(hosts: Sequence[HostMoment], over: Period) -> tuple[float, float] | None:
-    """CPUs that all of a node used over a period, and its task; None of too short a time."""
-    counted = [at for at in hosts if at.task_s is not None and over.holds(at.at_s)]
-    if len(counted) < 2 or counted[-1].at_s - counted[0].at_s < LEAST_S:
+    """CPUs that all of a node used over a period, and its task; None where it was not observed.
+
+    The node is looked at once a second, its task every third time: in a window too short for two of
+    these the task has used its CPUs evenly between the counts around it.
+    """
+    counted = [at for at in hosts if at.task_s is not None]
+    inside = [at for at in counted if over.holds(at.at_s)]
+    if len(inside) < 2 or inside[-1].at_s - inside[0].at_s < LEAST_S:
+        inside = [
+            at
+            for at in hosts
+            if over.holds(at.at_s) and counted and counted[0].at_s <= at.at_s <= counted[-1].at_s
+        ]
+    if len(inside) < 2 or inside[-1].at_s - inside[0].at_s < LEAST_HOST_S:
         return None
-    first, last = counted[0], counted[-1]
+    first, last = inside[0], inside[-1]
     seconds = last.at_s - first.at_s
-    task_s = (last.task_s or 0.0) - (first.task_s or 0.0)
+    task_s = _task_s(counted, last.at_s) - _task_s(counted, first.at_s)
     return (last.busy_s - first.busy_s) / seconds, task_s / seconds
+
+
+def _task_s(counted: Sequence[HostMoment], at_s: float) -> float:
+    """Processor time of a task at a moment, between the counts before and after it."""
+    before = max((it for it in counted if it.at_s <= at_s), key=lambda it: it.at_s)
+    after = min((it for it in counted if it.at_s >= at_s), key=lambda it: it.at_s)
+    first_s, last_s = before.task_s or 0.0, after.task_s or 0.0
+    if before.at_s == after.at_s:
+        return first_s
+    return first_s + (last_s - first_s) * (at_s - before.at_s) / (after.at_s - before.at_s)
 
 
 def _steal(hosts: Sequence[HostMoment], cpus: int) -> float | None:

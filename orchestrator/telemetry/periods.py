@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orchestrator.model.log import SECOND_NS, TrainingLog
 from orchestrator.model.telemetry import NodeTelemetry, Span
 
-_ZONES_S, _QUARTER_S = 14 * 3600, 900
+LATE_S = 2.0  # a log's last lines may be printed after the observer's last look
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +27,24 @@ class Period:
 
 
 def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, float] | None:
-    """First and last second of the log's window after its task's gate opened.
+    """Return first and last second of the log's window after its task's gate opened.
 
-    The log's clock tells no time zone: the one counts in which the first step lies nearest after
-    the opened gate.
+    Tasks run with TZ=UTC0, so that a clock without a zone is in UTC.
 
     Args:
         went_s: when the gate opened, in seconds since the epoch.
         ended_s: when the task was seen last.
 
     Returns:
-        None where the log has no clock, or another one than its node.
+        None where the log has no clock, or a step that its node saw before or after the task.
     """
     if log.origin_ns is None or log.start is None or log.end is None:
         return None
     after_s = log.origin_ns / SECOND_NS - went_s
-    if not -_ZONES_S <= after_s <= _ZONES_S + ended_s - went_s:
-        return None
     length_s = log.end.clock_ns / SECOND_NS
-    if not 0 <= after_s <= ended_s - went_s - length_s + 2:  # as UTC it was before or after
-        after_s %= _QUARTER_S
+    # A clock of whole seconds prints a step up to one second too early.
+    if not -1 < after_s <= ended_s - went_s - length_s + LATE_S:
+        return None
     first_s = after_s + log.start.clock_ns / SECOND_NS
     return first_s, after_s + length_s
 

@@ -34,7 +34,6 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 _REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _COUNTERS = ("clocks_event_reasons_counters.", "clocks_throttle_reasons_counters.")
 _ENERGY, _ECC = "total_energy_consumption", "ecc.errors.uncorrected.volatile.total"
-_QUARTER_S = 900.0  # clocks of all time zones differ by whole quarters of an hour
 _HOST_FIELDS = 19
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 
@@ -58,7 +57,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
     return NodeTelemetry(
         node,
         int(cpus),
-        tuple(_gpus(_whole_lines(gpus), clock_s)),
+        tuple(_gpus(_whole_lines(gpus))),
         tuple(moment for moment in hosts if moment is not None),
         tuple(moment for moment in seen if moment is not None),
         (lines[0][6], lines[0][7]) if len(lines[0]) == 8 and lines[0][6] else None,
@@ -105,23 +104,16 @@ def _process(line: Sequence[str], boot_s: float) -> ProcessMoment | None:
     return ProcessMoment(boot_s + since_s, boot_s + at_s, kind, int(pid), amount, line[6])
 
 
-def _gpus(lines: Sequence[str], begun_s: float) -> Iterable[GpuMoment]:
-    """The moments of a CSV whose first line names its columns.
-
-    Args:
-        begun_s: when the observer began: the file's time zone is the one that fits.
-    """
+def _gpus(lines: Sequence[str]) -> Iterable[GpuMoment]:
+    """The moments of a CSV in UTC whose first line names its columns."""
     head = [name.partition("[")[0].strip() for name in lines[0].split(",")] if lines else []
-    zone_s: float | None = None
     for line in lines[1:]:
         words = [word.strip() for word in line.split(",")]
         row = dict(zip(head, words, strict=False))
         at_s, index = _stamp(row.get("timestamp", "")), _float(row.get("index", ""))
         if len(words) != len(head) or at_s is None or index is None:
             continue
-        if zone_s is None:
-            zone_s = round((at_s - begun_s) / _QUARTER_S) * _QUARTER_S
-        yield _gpu(row, at_s - zone_s, int(index))
+        yield _gpu(row, at_s, int(index))
 
 
 def _gpu(row: Mapping[str, str], at_s: float, index: int) -> GpuMoment:

@@ -14,23 +14,34 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     """Write a sweep into one file; exit code.
 
     Raises:
+        UsageError: NO-SWEEP, or an --output in the sweep's folder.
         StoreError: LOCKED, it runs; STORE-DAMAGED.
+        LocalError: ARCHIVE-INCOMPLETE, evidence would be missing.
     """
+    if sweep_id and archives.is_one(Path(sweep_id)):
+        raise errors.UsageError(
+            f"{words.printable(sweep_id)} is an archive already",
+            code="NO-SWEEP",
+            fix="copy that file, or name a sweep of the state folder",
+        )
     sweep = store.sweep(sweep_id) if sweep_id else store.newest()
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")
     with sweep.lock():
         marks = _marks(sweep)
-        paths = archives.pack(sweep, target)
+        packed = archives.pack(sweep, target)
+    left_out = [path for path in packed.left_out if path not in ("lock", contents.SUMS)]
+    if left_out:
+        marks.append(f"no evidence, and not in the archive: {', '.join(left_out)}")
     for mark in marks:
         voice.line(mark)
     with on_disk(target):
         size = target.stat().st_size
     sha256 = contents.sha256(target)
-    voice.result(f"{target}: {words.count(len(paths), 'file')}, {words.size(size)}")
+    voice.result(f"{target}: {words.count(len(packed.files), 'file')}, {words.size(size)}")
     voice.result(f"sha256 {sha256}")
     document = {"sweep": sweep.id, "file": str(target), "bytes": size, "sha256": sha256}
-    voice.document({"exit_code": 0, **document, "files": paths, "marks": marks})
+    voice.document({"exit_code": 0, **document, "files": packed.files, "marks": marks})
     return 0
 
 

@@ -2,14 +2,19 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.disk import walk
 from orchestrator.verifying.findings import Findings, items
 
 SUMS = "SHA256SUMS"
+_NO_EVIDENCE = re.compile(
+    r"lock|SHA256SUMS|detached-.*\.log|.*\.(new|folder)|r[0-9]+\.(gate|alive|clock)", re.ASCII
+)
 
 
 @dataclass(slots=True)
@@ -74,20 +79,25 @@ def check_sums(folder: Folder) -> None:
             findings.differs(name, "", "no such file", f"sha256 {digest} by {SUMS}")
         elif found != digest:
             findings.differs(name, "sha256", found, f"{digest} by {SUMS}")
-    for name in sorted(evidence(folder.path) - sums.keys()):
+    for name in sorted(evidence(folder) - sums.keys()):
         findings.differs(name, "", "a file", f"none of this name by {SUMS}")
 
 
-def evidence(folder: Path) -> set[str]:
-    """Find the records, logs, outcomes and reports in a sweep's folder."""
-    found = {path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
-    for attempt in (folder / "attempts").glob("*/a*"):
-        found -= _given(attempt)
-    names = {path.relative_to(folder).as_posix() for path in found}
-    no_evidence = re.compile(
-        r"SHA256SUMS|lock|detached-.*\.log|(?:.*/)?[^/]*\.(?:new|folder)(?:/.*)?"
-    )
-    return {name for name in names if not no_evidence.fullmatch(name)}
+def evidence(folder: Folder) -> set[str]:
+    """Find records, logs, outcomes and reports in a sweep's folder, through links within it."""
+    root = Path(os.path.realpath(folder.path))
+    given = {path for attempt in (root / "attempts").glob("*/a*") for path in _given(attempt)}
+    found = set()
+    for path, real, problem in walk(folder.path, "STORE-RIGHTS", outside=False):
+        within = path.relative_to(folder.path)
+        parts = (*within.parts, *(() if problem else real.relative_to(root).parts))
+        if any(map(_NO_EVIDENCE.fullmatch, parts)) or real in given:
+            continue
+        if problem:
+            folder.findings.leave("files that an archive would lack", f"{within}: {problem}")
+        else:
+            found.add(within.as_posix())
+    return found
 
 
 def _given(attempt: Path) -> set[Path]:

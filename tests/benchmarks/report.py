@@ -19,7 +19,7 @@ from orchestrator.collecting.logs import Reading
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from tests.collecting.pytorch_logs import keep
-from tests.report.courses import watched
+from tests.report.throttled import throttled
 
 PLACES = ("1n1g", "1n4g", "1n8g", "2n8g", "4n8g")
 BATCHES = (64, 96, 128, 256)
@@ -39,13 +39,13 @@ def lay(folder: Path) -> None:
 
 def with_machines(found: Report) -> Report:
     """Each trial beside four nodes of eight GPUs for a minute; two of each case are too hot."""
-    nodes = tuple(watched(f"vs00{number}", 60, range(20, 31)) for number in range(1, 5))
+    nodes = tuple(throttled(f"vs00{number}", 60, range(20, 31)) for number in range(1, 5))
     mark = Problem("THROTTLED", "node vs001: the clocks of GPU 0 were held down")
     results = tuple(
         replace(
             result,
             trials=tuple(
-                replace(trial, courses=nodes, marks=(mark,) if trial.repeat < 3 else ())
+                replace(trial, held=nodes, marks=(mark,) if trial.repeat < 3 else ())
                 for trial in result.trials
             ),
         )

@@ -1,11 +1,19 @@
 """archive: the command, of sweeps that ended, run, or were cut."""
 
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from orchestrator.state import contents
 from orchestrator.state.store import Store
+from tests import commands
+from tests.collecting.pytorch_logs import PROGRAM
+from tests.collecting.test_collect_logs import PLAIN_USER
 from tests.conftest import Place
+from tests.state.test_archives import ATTEMPT
 from tests.state.test_store import INTENT, RECORD
 
 
@@ -36,3 +44,45 @@ def test_a_running_sweep_is_not_archived(place: Place, tmp_path: Path) -> None:
     assert done.returncode == 6, done.stdout
     assert "ERROR LOCKED" in done.stderr
     assert not (tmp_path / "a.tar.zst").exists()
+
+
+def test_an_archive_is_not_archived_again(place: Place) -> None:
+    """It is the file that one would get."""
+    sweep = Store(place.state).new_sweep(RECORD)
+    place.must("archive", sweep.id, "-o", "a.tar.zst")
+    done = place.run("archive", "a.tar.zst")
+    assert done.returncode == 2
+    assert "ERROR NO-SWEEP: a.tar.zst is an archive already" in done.stderr
+
+
+def test_a_sweep_whose_folder_is_a_link_is_archived_whole(place: Place) -> None:
+    """Its owner moved all of it to another disk."""
+    sweep = Store(place.state).new_sweep(RECORD)
+    before = place.json("archive", sweep.id, "-o", "a.tar.zst")
+    sweep.folder.rename(place.folder / "disk")
+    sweep.folder.symlink_to(place.folder / "disk")
+    after = place.json("archive", sweep.id, "-o", "b.tar.zst")
+    assert (after["files"], after["sha256"]) == (before["files"], before["sha256"])
+
+
+@pytest.mark.parametrize("name", ["attempts/t/a1/r0.log", "attempts/t", "attempts/t/a1"])
+def test_what_cannot_be_read_is_named(place: Place, name: str) -> None:
+    """A file or a folder of another user: exit 6, and no archive."""
+    sweep = Store(place.state).new_sweep(RECORD)
+    sweep.keep_attempt(replace(ATTEMPT, sweep=sweep.id), {})
+    (sweep.folder / "attempts/t/a1/r0.log").write_text("steps\n")
+    closed = sweep.folder / name
+    closed.chmod(0o000)
+    words = PLAIN_USER if os.geteuid() == 0 else ()
+    try:
+        done = commands.run(
+            [*words, PROGRAM, "archive", sweep.id, "-o", "a.tar.zst"],
+            cwd=place.folder,
+            env=place.env(),
+        )
+    finally:
+        closed.chmod(0o700)
+    assert done.returncode == 6, done.stderr
+    (seen,) = re.findall(r"ERROR STORE-RIGHTS: (\S+): Permission denied", done.stderr)
+    assert (place.folder / seen).is_relative_to(closed)
+    assert not (place.folder / "a.tar.zst").exists()

@@ -166,6 +166,23 @@ def test_a_log_that_cannot_be_read_stops_no_other(five: Path) -> None:
     assert "No such file" in case["trials"][4]["problems"][0]["message"]
 
 
+def test_logs_behind_a_link_to_a_folder_count(
+    five: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """On another disk; a link that leads up again, or repeats a folder, adds nothing."""
+    disk = tmp_path_factory.mktemp("disk") / "logs"
+    (five / "1n8g").rename(disk)
+    (five / "1n8g").symlink_to(disk, target_is_directory=True)
+    (five / "up").symlink_to(".", target_is_directory=True)
+    (five / "latest").mkdir()
+    (five / "kept").mkdir()
+    (five / "kept" / "note.txt").write_text("no log\n")
+    (five / "latest" / "kept").symlink_to("../kept")
+    document = json.loads(collect(five, "--json").stdout)
+    assert document["cases"][0]["trials_valid"] == 5
+    assert [log["log"] for log in document["logs"]] == ["kept/note.txt"]
+
+
 def test_two_campaigns_in_one_folder_do_not_share_medians(tmp_path: Path) -> None:
     """The same repeat in two folders is another run: each folder has its own cases and baseline."""
     for day, factor in (("monday", 1.0), ("tuesday", 2.0)):

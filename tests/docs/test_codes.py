@@ -18,9 +18,10 @@ SAID = re.compile('echo "([A-Z-]+): ')
 # counts as one, unless it is known to be something else.
 OTHER_WORDS = {
     "environment of tasks, and values": "HOME LANG LOGNAME PATH TMPDIR USER INFO PARALLEL"
-    " PYTHONUNBUFFERED RANK",
+    " PYTHONUNBUFFERED RANK TZ UTC0",
     "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
-    "capabilities and signals": "ALL SETGID SETUID SIGTERM",
+    "capabilities and signals": "ALL SETGID SETUID SIGTERM SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV"
+    " SIGSYS SIGTRAP",
     "states of ports": "ACTIVE",
     "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS GB GH SXM P0 VGPU",
     "titles of reports": "CUDA OFED",

@@ -66,6 +66,13 @@ def test_an_exit_status_is_the_programs_own() -> None:
         (1, b"ValueError: x", {}, "failed", "PROGRAM-FAILED"),
         (1, b"EADDRINUSE", {}, "infra-lost", "PORT-BUSY"),
         (137, b"", {}, "infra-lost", "KILLED"),
+        (143, b"", {}, "infra-lost", "KILLED"),
+        (-9, b"", {}, "infra-lost", "KILLED"),
+        *(
+            (status, b"", {}, "failed", "PROGRAM-FAILED")
+            for signal in (4, 5, 6, 7, 8, 11, 31)
+            for status in (128 + signal, -signal)
+        ),
         (193, b"", {}, "failed", "PROGRAM-FAILED"),
         (1, b"", {"vs001": Problem("GPU-DETACHED", "gone")}, "infra-lost", "GPU-DETACHED"),
         (1, b"", {"vs001": Problem("NCCL-SHM", "small")}, "failed", "NCCL-SHM"),
@@ -74,7 +81,7 @@ def test_an_exit_status_is_the_programs_own() -> None:
 def test_a_program_that_failed_is_judged_by_its_last_words(
     status: int, last: bytes, fabric: dict[str, Problem], state: str, code: str
 ) -> None:
-    """A port that is taken and a signal are tried again; what the program did is not."""
+    """A taken port and a signal from outside are tried again; what the program did is not."""
     said = {node: Fabric(problems=(problem,)) for node, problem in fabric.items()}
     found = endings.of_program([end(status=status)], {0: last}, 29500, said)
     assert (found[0], found[1].code) == (state, code)
@@ -87,3 +94,40 @@ def test_every_rank_that_failed_is_shown() -> None:
     assert problem.message == (
         "node vs001, node_rank 0: exit status 1; one\nnode vs002, node_rank 1: exit status 7; two"
     )
+
+
+# Recorded: torchrun of PyTorch 2.13, Python 3.11's subprocess. Open MPI's is printed in its FAQ.
+TORCHRUN = b"  exitcode  : -11 (pid: 12677)  (SIGSEGV)\n  error_file: <N/A>\n"
+MPIRUN = (
+    b"mpirun noticed that process rank 1 with PID 7 on node vs002 exited on signal 8 (Floating po"
+)
+MULTIPROC = b"subprocess.CalledProcessError: Command '[...]' died with <Signals.SIGBUS: 7>."
+
+
+@pytest.mark.parametrize("said", [TORCHRUN, MPIRUN, MULTIPROC])
+def test_a_rank_that_crashed_is_the_cause_of_peers_that_were_killed(said: bytes) -> None:
+    """A launcher names the rank's signal; that it was killed itself then follows."""
+    found = endings.of_program([end(status=143)], {0: said}, 29500, {})
+    assert (found[0], found[1].code) == ("failed", "PROGRAM-FAILED")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ((139, 137), "PROGRAM-FAILED"),
+        ((137, 139), "PROGRAM-FAILED"),
+        ((134, 1), "PROGRAM-FAILED"),
+        ((137, 134), "KILLED"),
+        ((134, 137), "KILLED"),
+    ],
+)
+def test_of_a_gang_the_cause_counts(statuses: tuple[int, int], code: str) -> None:
+    """Nothing but the program raises SIGSEGV; a rank that lost a killed peer may abort."""
+    ends = [end(status=statuses[0]), end(status=statuses[1], node="vs002", rank=1)]
+    assert endings.of_program(ends, {0: b"", 1: b""}, 29500, {})[1].code == code
+
+
+def test_the_signal_is_named() -> None:
+    """Beside the status that few know by heart."""
+    _, problem = endings.of_program([end(status=139)], {0: b"last"}, 29500, {})
+    assert problem.message == "node vs001, node_rank 0: exit status 139 (SIGSEGV); last"

@@ -138,20 +138,52 @@ def test_trials_of_another_provenance_share_no_median() -> None:
     found = medians.result(case(), trials)
     assert [measured.state for measured in found.trials] == ["failed", "valid", "invalid", "valid"]
     assert found.trials[2].problems == (
-        Problem("PROVENANCE", "driver is 450.80.02, in t1 440.33.01"),
+        Problem("PROVENANCE", "driver is 450.80.02, in most trials 440.33.01"),
     )
     assert found.statistics == medians.summary([800.0, 802.0])
+
+
+def test_the_majority_of_the_trials_judges_and_not_the_first() -> None:
+    """The driver was updated after repeat 1: the four that agree are the result."""
+    old, new = {"driver": "440.33.01"}, {"driver": "450.80.02"}
+    trials = [replace(trial("t1", 700.0), provenance=old)]
+    trials += [replace(trial(f"t{n}", 800.0 + n), provenance=new) for n in (2, 3, 4, 5)]
+    found = medians.result(case(), trials)
+    assert [one.state for one in found.trials] == ["invalid", *4 * ["valid"]]
+    assert found.trials[0].problems == (
+        Problem("PROVENANCE", "driver is 440.33.01, in most trials 450.80.02"),
+    )
+    assert found.statistics == medians.summary([802.0, 803.0, 804.0, 805.0])
+
+
+def test_without_a_majority_no_trial_is_right() -> None:
+    """Two against two, or two of four: every trial names its difference, and no median is given."""
+    drivers = ("1", "2", "2", "1")
+    trials = [
+        replace(trial(f"t{place}", 800.0), provenance={"driver": driver})
+        for place, driver in enumerate(drivers)
+    ]
+    found = medians.result(case(), trials)
+    assert found.statistics is None
+    assert [one.problems[0].message for one in found.trials] == [
+        f"driver is {here}, in other trials {there}; no majority agrees"
+        for here, there in (("1", "2"), ("2", "1"), ("2", "1"), ("1", "2"))
+    ]
+    third = replace(trials[3], provenance={"driver": "3"})
+    found = medians.result(case(), [*trials[:3], third])
+    assert {one.state for one in found.trials} == {"invalid"}
+    assert "in other trials 1 and 3" in found.trials[1].problems[0].message
 
 
 def test_trials_of_another_transport_share_no_median() -> None:
     """A repeat that fell back to sockets does not count beside one over InfiniBand."""
     fast = replace(trial("t1", 11991.94), transport="IB mlx5_0")
     slow = replace(trial("t2", 9000.0), transport="Socket ib0")
-    found = medians.result(case(), [fast, slow])
-    assert found.trials[1].problems == (
-        Problem("PROVENANCE", "transport is Socket ib0, in t1 IB mlx5_0"),
+    found = medians.result(case(), [slow, fast, replace(fast, trial="t3")])
+    assert found.trials[0].problems == (
+        Problem("PROVENANCE", "transport is Socket ib0, in most trials IB mlx5_0"),
     )
-    assert found.statistics == medians.summary([11991.94])
+    assert found.statistics == medians.summary([11991.94, 11991.94])
     assert found.transport == "IB mlx5_0"
 
 
@@ -159,10 +191,10 @@ def test_provenance_that_one_trial_lacks_is_named() -> None:
     """Whichever of the two knows more."""
     known = replace(trial("t1", 800.0), provenance={"driver": "440.33.01"})
     unknown = trial("t2", 900.0)
-    found = medians.result(case(), [known, unknown]).trials[1]
-    assert found.problems[0].message == "driver is None, in t1 440.33.01"
-    found = medians.result(case(), [unknown, known]).trials[1]
-    assert found.problems[0].message == "driver is 440.33.01, in t2 None"
+    found = medians.result(case(), [known, known, unknown]).trials[2]
+    assert found.problems[0].message == "driver is unknown, in most trials 440.33.01"
+    found = medians.result(case(), [unknown, known, unknown]).trials[1]
+    assert found.problems[0].message == "driver is 440.33.01, in most trials unknown"
 
 
 def test_same_bytes_in_two_trials_make_both_invalid() -> None:
@@ -238,6 +270,17 @@ def test_marks_of_trials_and_a_wide_spread_are_seen_at_the_case() -> None:
     assert [mark.code for mark in found.marks] == ["GAP", "WIDE-SPREAD"]
     assert found.marks[0].message == "in 1 trial"
     assert medians.result(case("1x1"), trials[::2]).marks == ()
+
+
+def test_a_mark_counts_the_trials_of_the_median() -> None:
+    """A trial that is out may have the mark as well: its number is not behind the median."""
+    gap = Problem("GAP", "line 7")
+    out = replace(trial("c", 400.0, "invalid"), marks=(gap,))
+    lost = replace(trial("d", None, "infra-lost"), marks=(gap,))
+    (mark,) = medians.result(
+        case(), [replace(trial("a", 100.0), marks=(gap,)), trial("b", 101.0), out, lost]
+    ).marks
+    assert (mark.code, mark.message) == ("GAP", "in 1 trial")
 
 
 def test_a_median_over_trials_that_ran_beside_others_is_marked() -> None:

@@ -72,6 +72,7 @@ def test_what_only_sounds_like_a_secret_is_taken(name: str) -> None:
         ("NCCL_DEBUG", "set by this program"),
         ("RANK", "set by this program"),
         ("DLPERF_TASK", "set by this program"),
+        ("TZ", "TZ is set by this program: tasks run in UTC, so that their logs have the clock"),
     ],
 )
 def test_what_this_program_sets_is_refused(name: str, words: str) -> None:

@@ -55,6 +55,7 @@ def test_both_nodes_use_all_adapters_and_meet_at_the_first() -> None:
     assert [task.node for task in tasks] == ["gpu01", "gpu02"]
     for node_rank, task in enumerate(tasks):
         assert task.env == {
+            "TZ": "UTC0",
             "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7",
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "NCCL_SOCKET_IFNAME": "=eno1",

@@ -9,12 +9,12 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import Result, Watched
 from orchestrator.model.site import Finding
-from orchestrator.model.telemetry import Course
+from orchestrator.model.telemetry import HeldClocks
 from orchestrator.model.trace import Trace
 from orchestrator.probes import topology
 from tests import SAMPLES
-from tests.report.courses import watched
 from tests.report.test_machines import STATE
+from tests.report.throttled import throttled
 from tests.reported import LOG, PUBLISHED, SEED_AMP, results, sweep
 
 GAP = Problem("GAP", "line 90: the median is 0.4 s")
@@ -41,12 +41,11 @@ def traced(found: Result) -> Result:
     return replace(found, trials=tuple(trials))
 
 
-def seen(found: Result, repeat: int, *courses: Course, mark: Problem | None = None) -> Result:
-    """With what its machines did beside one trial, and the mark that it gave."""
+def held(found: Result, repeat: int, *clocks: HeldClocks) -> Result:
+    """With nodes whose clocks were held down beside one trial, and the mark that it gave."""
     trials = [*found.trials]
     trial = trials[repeat - 1]
-    marks = (*trial.marks, mark) if mark else trial.marks
-    trials[repeat - 1] = replace(trial, courses=courses, marks=marks)
+    trials[repeat - 1] = replace(trial, held=clocks, marks=(*trial.marks, THROTTLED))
     return medians.result(found.case, trials)
 
 
@@ -68,10 +67,7 @@ def whole() -> Report:
     facts = {"GPUs": "Tesla V100-SXM2-16GB x 8", "HCA mlx5_0:1": "100 Gb/s InfiniBand"}
     first = replace(found[0].trials[0], machines=(STATE,))
     found[0] = replace(found[0], trials=(first, *found[0].trials[1:]))
-    found[0] = seen(found[0], 5, watched("vs001", 60, gpus=1))
-    slow = watched("vs002", 63, range(20, 34))
-    found[2] = seen(found[2], 2, watched("vs001", 63), slow, mark=THROTTLED)
-    found[4] = seen(found[4], 1, watched("vs001", 40, gpus=0))
+    found[3] = held(found[3], 2, throttled("vs002", 63, range(20, 34)))
     places, canaries = ("start", "end"), found[0].trials[:2]
     drifts = (Problem("DRIFT", "4.0 %"),)
     return sweep(

@@ -64,6 +64,7 @@ def test_no_limit_is_told_apart_from_no_answer() -> None:
     assert shown(observed(replace(STATE, limits=())))["limits seen"] == "none seen"
     silent = shown(observed(CPU_ONLY))
     absent = ("SM clock, MHz", "steal", "limits seen", "J per sample")
+    assert silent["CPUs used by others"] == "0.1"
     assert [head for head in absent if head in silent] == []
     chinese = report.markdown(observed(replace(STATE, limits=())), "zh")
     assert "## 机器状态" in chinese
@@ -73,6 +74,42 @@ def test_no_limit_is_told_apart_from_no_answer() -> None:
 def test_a_report_without_machines_has_no_such_table() -> None:
     """A folder of logs, a sweep of an earlier version, or no valid trial."""
     assert "State of the machines" not in report.markdown(observed())
+
+
+def test_what_was_not_observed_is_said_and_never_blank() -> None:
+    """In both languages and pages, in results.csv, and in results.json beside its null."""
+    found = observed(replace(STATE, others_cpus=None, limits=None))
+    said = shown(found)
+    assert said["CPUs used by others"] == "not observed"
+    assert "limits seen" not in said
+    heads = ("CPUs used by others", "其他进程占用的 CPU 数")
+    pages = (report.html_page(found, "en", {}), report.html_page(found, "zh", {}))
+    for page, head, words in zip(pages, heads, ("not observed", "未观测"), strict=True):
+        assert f">{head}</th>" in page
+        assert f">{words}</td>" in page
+    (row,) = csv_rows(found)
+    assert row["others_cpus"] == "not observed"
+    (case,) = json.loads(json.dumps(report.document(found)))["cases"]
+    machine = case["trials"][0]["machines"][0]
+    assert (machine["others_cpus"], machine["not_observed"]) == (None, ["limits", "others_cpus"])
+    assert csv_rows(observed(STATE, CPU_ONLY))[0]["others_cpus"] == "0.2"
+
+
+def test_a_case_of_which_nothing_was_seen_is_in_the_table_too() -> None:
+    """Beside one that was observed."""
+    one, two = results({"1x1": (802.9,), "1x4": (3000.0,)})
+    seen = replace(one, trials=tuple(replace(it, machines=(STATE,)) for it in one.trials))
+    text = section(report.markdown(sweep((seen, two))), "State of the machines")
+    assert "| 1x4 | 0 | not observed |" in text
+
+
+def test_telemetry_that_is_not_placed_is_said() -> None:
+    """With of how many trials; where all are placed nothing is said."""
+    unplaced = section(report.markdown(observed(CPU_ONLY)), "State of the machines")
+    assert "Telemetry not placed in the window, so of the whole run: trials 2." in unplaced
+    placed = section(report.markdown(observed(STATE)), "State of the machines")
+    assert "not placed" not in placed
+    assert "有 2 次试验的机器状态无法对应到测量窗口" in report.markdown(observed(CPU_ONLY), "zh")
 
 
 def test_json_and_csv_have_it_unrounded() -> None:

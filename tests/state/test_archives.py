@@ -1,8 +1,11 @@
 """A sweep as one file: equal bytes for equal sweeps, and nothing in it that could do harm."""
 
 import io
+import os
 import random
+import socket
 import tarfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from orchestrator.state import archives, contents
 from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
+from orchestrator.verifying import folder as sums
+from orchestrator.verifying.findings import Difference, Findings
 from tests.state.test_store import ENDED, INTENT, OUTCOME, RECORD
 
 KEYS = ("r0.id", "r0.ssh_config")
@@ -37,7 +42,6 @@ def sweep(tmp_path: Path) -> Sweep:
     made.append(ENDED)
     (made.folder / "lock").write_text("")
     (made.folder / "results.json.7.7.new").write_text("{")
-    (made.folder / "way-out").symlink_to("/etc/passwd")
     contents.keep_sums(made)
     return made
 
@@ -75,7 +79,7 @@ def refused(path: Path, into: Path) -> str:
 
 
 def test_what_is_evidence_comes_back_byte_for_byte(sweep: Sweep, tmp_path: Path) -> None:
-    """Every file but locks, links, halves, and keys that a task was given."""
+    """Every file but locks, halves, and keys that a task was given."""
     with opened(Store(tmp_path), str(packed(sweep, tmp_path / "a.tar.zst"))) as opening:
         assert opening.archive == tmp_path / "a.tar.zst"
         folder = opening.sweep.folder
@@ -104,7 +108,7 @@ def test_equal_sweeps_give_equal_bytes(sweep: Sweep, tmp_path: Path) -> None:
 def test_sums_are_those_of_coreutils(sweep: Sweep) -> None:
     """One line for each file of evidence, itself left out."""
     lines = (sweep.folder / "SHA256SUMS").read_text().splitlines()
-    assert [line[66:] for line in lines] == [*contents.files(sweep)]
+    assert [line[66:] for line in lines] == [*contents.survey(sweep).files]
     assert all(contents.sha256(sweep.folder / line[66:]) == line[:64] for line in lines)
     assert len(lines) == 7
 
@@ -133,8 +137,8 @@ def test_a_changed_archive_is_refused_or_holds_the_same_files(sweep: Sweep, tmp_
         except errors.UsageError as error:
             refusals += error.code.startswith("ARCHIVE-")
         else:
-            names = contents.files(sweep)
-            assert contents.files(unpacked) == names
+            names = contents.survey(sweep).files
+            assert contents.survey(unpacked).files == names
             for name in names:
                 assert (unpacked.folder / name).read_bytes() == (sweep.folder / name).read_bytes()
     assert refusals >= 57
@@ -208,3 +212,144 @@ def test_a_folder_and_an_id_open_as_well(sweep: Sweep, tmp_path: Path) -> None:
         with opened(store, name) as opening:
             assert (opening.sweep.id, opening.archive) == (sweep.id, None)
     assert opening.name == str(opening.sweep.folder)
+
+
+def test_what_lies_behind_links_within_the_folder_is_in(sweep: Sweep, tmp_path: Path) -> None:
+    """A folder, a file, a hard link, a link to a link: each by its own name, with its contents."""
+    attempts = sweep.folder / "attempts"
+    (sweep.folder / "again").symlink_to("attempts", target_is_directory=True)
+    (sweep.folder / "logs" / "newest.log").symlink_to(attempts / "t" / "a1" / "r0.log")
+    (sweep.folder / "logs" / "of-link.log").symlink_to("newest.log")
+    os.link(attempts / "t" / "a1" / "r0.log", sweep.folder / "logs" / "hard.log")
+    contents.keep_sums(sweep)
+    with opened(Store(tmp_path), str(packed(sweep, tmp_path / "a.tar.zst"))) as opening:
+        for name in ("again/t/a1/r0.log", "logs/newest.log", "logs/of-link.log", "logs/hard.log"):
+            path = opening.sweep.folder / name
+            assert path.read_bytes() == (sweep.folder / name).read_bytes()
+            assert not path.is_symlink()
+        assert not (opening.sweep.folder / "again" / "t" / "a1" / "r0.id").exists()
+        assert check_sums(opening.sweep.folder) == []
+    assert check_sums(sweep.folder) == []
+
+
+def check_sums(folder: Path) -> list[Difference]:
+    """Differences between a folder's files and its list of checksums."""
+    findings = Findings()
+    sums.check_sums(sums.Folder(folder, findings))
+    return findings.differences
+
+
+def moved(sweep: Sweep, name: str, to: Path) -> None:
+    """Move a file or folder of a sweep elsewhere, and leave a link to it."""
+    (sweep.folder / name).rename(to)
+    (sweep.folder / name).symlink_to(to)
+
+
+def refusal(sweep: Sweep, target: Path) -> str:
+    """The message with which a sweep is not archived; nothing is written."""
+    with pytest.raises(errors.LocalError, match=r"ARCHIVE-INCOMPLETE|STORE-RIGHTS") as caught:
+        archives.pack(sweep, target)
+    assert caught.value.exit_code == 6
+    assert not target.exists()
+    return str(caught.value)
+
+
+def test_what_cannot_be_in_is_named(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links that leave the folder or lead nowhere, loops, FIFOs, sockets: all of them at once."""
+    moved(sweep, "logs", tmp_path / "elsewhere")
+    attempt = sweep.folder / "attempts/t/a1"
+    (attempt / "gone.txt").symlink_to("nowhere")
+    (attempt / "round").symlink_to("round")
+    (attempt / "up").symlink_to("../..")
+    os.mkfifo(attempt / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        monkeypatch.chdir(attempt)
+        listening.bind("socket")  # a longer path is none for a socket
+        said = refusal(sweep, tmp_path / "a.tar.zst")
+    assert f"logs: a link to {tmp_path / 'elsewhere'}, out of the folder" in said
+    for name, why in {
+        "gone.txt": f"a link to {attempt / 'nowhere'}, which is not there",
+        "round": "a link to",
+        "up": "a link to a folder that holds it",
+        "pipe": "no file, but a FIFO, socket or device",
+        "socket": "no file, but a FIFO, socket or device",
+    }.items():
+        assert f"attempts/t/a1/{name}: {why}" in said
+
+
+@pytest.mark.parametrize("name", ["logs", "logs/t.log", "sweep.json", "attempts/t/a1"])
+def test_a_link_out_of_the_folder_is_never_dropped(sweep: Sweep, tmp_path: Path, name: str) -> None:
+    """Whatever was moved to another disk is named; nothing there is packed, such as keys."""
+    moved(sweep, name, tmp_path / "elsewhere")
+    assert f"{name}: a link to {tmp_path / 'elsewhere'}" in refusal(sweep, tmp_path / "a.tar.zst")
+
+
+def test_verify_says_what_an_archive_would_lack(sweep: Sweep, tmp_path: Path) -> None:
+    """Files that were moved to another disk: neither list nor archive has them."""
+    moved(sweep, "logs", tmp_path / "elsewhere")
+    contents.keep_sums(sweep)
+    findings = Findings()
+    sums.check_sums(sums.Folder(sweep.folder, findings))
+    assert findings.differences == []
+    (why,) = findings.not_derived["files that an archive would lack"]
+    assert why.startswith("logs: a link to ")
+
+
+def test_two_links_that_lead_into_each_other_end(sweep: Sweep, tmp_path: Path) -> None:
+    """A loop over two folders is named where it closes."""
+    for name, other in (("one", "two"), ("two", "one")):
+        (sweep.folder / name).mkdir()
+        (sweep.folder / name / "over").symlink_to(f"../{other}")
+    said = refusal(sweep, tmp_path / "a.tar.zst")
+    assert "one/over/over: a link to a folder that holds it" in said
+
+
+def test_a_link_to_a_key_is_a_key(sweep: Sweep, tmp_path: Path) -> None:
+    """By whatever name; it is told that it is not in."""
+    (sweep.folder / "logs" / "t.txt").symlink_to(sweep.folder / "attempts/t/a1/r0.id")
+    found = archives.pack(sweep, tmp_path / "a.tar.zst")
+    assert "logs/t.txt" in found.left_out
+    assert "logs/t.txt" not in found.files
+
+
+def test_an_attempt_whose_record_is_gone_is_named(sweep: Sweep, tmp_path: Path) -> None:
+    """Which of its files are keys nobody knows: they are not dropped in silence."""
+    (sweep.folder / "attempts/t/a1/attempt.json").unlink()
+    said = refusal(sweep, tmp_path / "a.tar.zst")
+    assert "attempts/t/a1/r0.end: its attempt.json cannot be read" in said
+    assert "r0.log" not in said
+
+
+def test_files_that_change_while_they_are_read_are_named(sweep: Sweep, tmp_path: Path) -> None:
+    """A log that a program still writes; a file that came meanwhile."""
+    path = sweep.folder / "attempts/t/a1/r0.log"
+    path.write_bytes(random.Random(1).randbytes(8 << 20))
+    done = threading.Event()
+
+    def grow() -> None:
+        while not done.is_set():
+            with open(path, "ab") as file:
+                file.write(b"more\n")
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        said = refusal(sweep, tmp_path / "a.tar.zst")
+    finally:
+        done.set()
+        writer.join()
+    assert f"{path} changed while it was read" in said
+
+
+def test_an_archive_is_not_written_into_its_own_sweep(sweep: Sweep) -> None:
+    """The next one would hold it."""
+    with pytest.raises(errors.UsageError, match="lies in the sweep's own folder"):
+        archives.pack(sweep, sweep.folder / "a.tar.zst")
+
+
+def test_fifos_of_a_killed_supervisor_are_no_evidence(sweep: Sweep, tmp_path: Path) -> None:
+    """They are there until the next command looks after the attempt."""
+    os.mkfifo(sweep.folder / "attempts/t/a1/r0.gate")
+    assert "attempts/t/a1/r0.gate" in archives.pack(sweep, tmp_path / "a.tar.zst").left_out

@@ -50,12 +50,22 @@ def test_a_rank_that_fails_far_above_its_agents_last_words_is_shown(place: Place
 
 
 def test_a_killed_agent_is_tried_again_as_a_new_attempt(place: Place) -> None:
-    """Exit status 128 and more is the machine's doing: two more attempts, then it is told."""
+    """SIGKILL comes from outside: two more attempts, then the trial is lost."""
     place.rewrite(params="params: {behaviour: killed}")
     place.must("sweep", "toy", "--case", "1x1", "--max-fail", "1", code=3)
     found = outcome(place, "1n1g/toy_b4_fp32_1.log")
     assert (found["state"], found["attempt"]) == ("infra-lost", 3)
     assert "KILLED" in str(found["problems"])
+    assert place.pids() == []
+
+
+def test_an_agent_that_crashes_has_failed_and_is_not_run_again(place: Place) -> None:
+    """A segmentation fault is the program's own: another attempt would only repeat it."""
+    place.rewrite(params="params: {behaviour: crashes}")
+    place.must("sweep", "toy", "--case", "1x1", "--max-fail", "1", code=3)
+    found = outcome(place, "1n1g/toy_b4_fp32_1.log")
+    assert (found["state"], found["attempt"]) == ("failed", 1)
+    assert "exit status 139 (SIGSEGV)" in str(found["problems"])
     assert place.pids() == []
 
 

@@ -40,16 +40,28 @@ def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> Tr
     )
 
 
-@pytest.mark.parametrize("zone_s", [0, 8 * 3600, -5 * 3600, 5.75 * 3600])
-def test_the_window_is_found_on_the_clock_of_the_node(zone_s: float) -> None:
-    """Whatever the program's time zone: the first step came 4 s after the gate."""
-    assert periods.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) == pytest.approx((6.0, 16.0))
+@pytest.mark.parametrize("after_s", [0, 4, 899, 900, 905, 4000])
+def test_the_window_is_found_on_the_clock_of_the_node(after_s: float) -> None:
+    """In UTC, however late the first step comes after the gate."""
+    found = periods.window(log(1000.0 + after_s), 1000.0, 6000.0)
+    assert found == pytest.approx((after_s + 2, after_s + 12))
+
+
+def test_a_first_step_in_a_clock_of_whole_seconds_may_seem_to_come_before_the_gate() -> None:
+    """By less than one second."""
+    assert periods.window(log(1000.0), 1000.7, 1030.0) == pytest.approx((1.3, 11.3))
+    assert periods.window(log(1000.0), 1001.0, 1030.0) is None
+
+
+@pytest.mark.parametrize("zone_s", [8 * 3600, -5 * 3600, 5.75 * 3600, 900, -900, 17])
+def test_a_log_whose_clock_is_another_one_is_not_placed(zone_s: float) -> None:
+    """Its program set a time zone of its own, or its last step came after the task's end."""
+    assert periods.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) is None
 
 
 def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
-    """None that it prints, one of another day, or no window at all."""
+    """None that it prints, or no window at all."""
     assert periods.window(log(None), 1000.0, 1030.0) is None
-    assert periods.window(log(1e6), 1000.0, 1030.0) is None
     assert periods.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
     assert periods.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
 
@@ -127,6 +139,44 @@ def test_too_few_moments_tell_nothing_of_load() -> None:
     assert codes(replace(quiet(), hosts=once)) == []
     still = tuple(host(100.0, 6.0, None) for _ in range(3))
     assert judge.state(replace(quiet(), hosts=still), WINDOW).steal is None
+
+
+def every_third(*, seconds: int, busy: float, task: float, missing: int = 0) -> NodeTelemetry:
+    """A node that is looked at every second from its gate on, its task every third time."""
+    last = seconds - missing
+    hosts = tuple(
+        host(100.0 + at, busy * at, task * at if at % 3 == 0 and at <= last else None)
+        for at in range(seconds + 1)
+    )
+    return NodeTelemetry("vs001", 2, (), hosts, ())
+
+
+@pytest.mark.parametrize("first_s", [100.2, 101.0, 101.5, 102.9, 103.4, 104.6])
+def test_foreign_load_is_seen_in_a_window_of_four_seconds(first_s: float) -> None:
+    """Wherever it lies between the counts of the task, whose CPUs are those around the window."""
+    node = every_third(seconds=9, busy=2.0, task=0.5)
+    over = Period("window", first_s, first_s + 4)
+    assert judge.state(node, over).others_cpus == pytest.approx(1.5)
+    assert codes(node, over) == ["CPU-LOADED"]
+
+
+def test_a_load_that_came_within_the_window_is_of_its_seconds() -> None:
+    """The node's own line is of every second: what was before and after is not in it."""
+    busy_s = (0.0, 0.5, 1.0, 3.0, 5.0, 5.5, 6.0)
+    hosts = tuple(
+        host(100.0 + at, busy, 0.5 * at if at % 6 == 0 else None) for at, busy in enumerate(busy_s)
+    )
+    node = NodeTelemetry("vs001", 2, (), hosts, ())
+    assert judge.state(node, Period("window", 102.0, 104.0)).others_cpus == pytest.approx(1.5)
+
+
+def test_what_was_not_observed_is_not_told() -> None:
+    """The task was counted before the window alone, or the window is shorter than a second."""
+    node = every_third(seconds=8, busy=2.0, task=0.5, missing=5)
+    assert judge.state(node, Period("window", 104.0, 108.0)).others_cpus is None
+    whole = every_third(seconds=9, busy=2.0, task=0.5)
+    assert judge.state(whole, Period("window", 102.4, 103.3)).others_cpus is None
+    assert judge.state(whole, Period("window", 101.4, 101.9)).others_cpus is None
 
 
 def test_an_alien_process_is_told_once_with_the_most_it_used() -> None:

@@ -35,8 +35,8 @@ def test_processes_of_others_have_their_names_and_shares() -> None:
     assert (last.since_s, last.at_s) == pytest.approx((BOOT_S + 1624.82, BOOT_S + 1627.99))
 
 
-def test_moments_of_gpus_are_put_on_the_clock_of_the_node() -> None:
-    """The time zone is the one that fits, units are in the heads, and a cut line is left out."""
+def test_moments_of_gpus_are_on_the_clock_of_the_node() -> None:
+    """The observer's nvidia-smi prints UTC; units are in the heads, and a cut line is left out."""
     node = telemetry("vs001", STATE, GPUS)
     assert node is not None
     assert len(node.gpus) == 8

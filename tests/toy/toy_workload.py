@@ -25,6 +25,7 @@ Behaviour = Literal[
     "mute",
     "deaf",
     "killed",
+    "crashes",
     "noisy",
     "short",
     "detached",

@@ -80,6 +80,7 @@ def drawn(chance: Random) -> Recorded:
             if chance.random() < 0.2
         },
         canary=canary,
+        kernels={one: "6.1" for one in names if chance.random() < 0.1},
     )
 
 

@@ -1,7 +1,7 @@
 """What observers write beside a trial, in the form of ``tests/samples/telemetry``."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 
 HEAD = (
     "timestamp, index, uuid, pstate, clocks.current.sm [MHz], clocks.current.memory [MHz],"
@@ -9,7 +9,6 @@ HEAD = (
     " clocks_event_reasons.active, ecc.errors.uncorrected.volatile.total,"
     " clocks_event_reasons_counters.sw_thermal_slowdown [us]{energy}"
 )
-ZONE = timezone(timedelta(hours=8))
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,12 @@ class Seen:
         return "\n".join([*lines, ""])
 
     def gpus(self) -> str:
-        """The file of two GPUs, on a clock of another time zone; empty without a driver."""
+        """The file of two GPUs; empty without a driver."""
         if not self.driver:
             return ""
         lines = [HEAD.format(energy=", total_energy_consumption [mJ]" if self.counter else "")]
         for second in range(self.seconds):
-            at = datetime.fromtimestamp(self.went_at + second, UTC).astimezone(ZONE)
+            at = datetime.fromtimestamp(self.went_at + second, UTC)
             is_hot = self.hot is not None and second >= self.hot
             for index in range(2):
                 slow = is_hot and index == 1

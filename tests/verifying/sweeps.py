@@ -49,6 +49,7 @@ class Recorded:
         nodes: by trial, the single node that it ran on.
         seen: by trial, what was seen of each of its nodes.
         beside: by trial, those that ran meanwhile.
+        kernels: by trial, that of its nodes where it is another one.
         canary: its case, with the logs of start, middle and end.
         before: by trial, the states in which attempts ended that left no log to measure; ``lost``
             of one without an outcome, ``open`` of one that has not ended.
@@ -63,6 +64,7 @@ class Recorded:
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     canary: Mapping[Case, Sequence[str]] = field(default_factory=dict)
     before: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
 
 def case(token: str, batch: int, precision: str = "amp", **more: Any) -> Case:
@@ -280,7 +282,7 @@ def _conclude(
         sha256=found.evidence.sha256,
         lines=found.evidence.lines,
         transport=found.transport,
-        provenance=PROVENANCE,
+        provenance={**PROVENANCE, "kernel": recorded.kernels.get(trial.name, "5.10")},
         port=22333,
         start_skew_s=0.0,
         tasks=ends,

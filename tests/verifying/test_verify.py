@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,45 @@ def test_marks_that_keep_trials_out_are_derived_too(tmp_path: Path) -> None:
     assert check_sweep(sweep).differences == []
     document = json.loads((sweep.folder / "results.json").read_text())
     assert [case["trials_valid"] for case in document["cases"]] == [4, 4, 7]
+
+
+@pytest.mark.parametrize(("old", "valid"), [((1,), 6), ((1, 2, 3, 4), 4), ((1, 2, 3), 4)])
+def test_what_most_trials_ran_under_is_derived_too(
+    tmp_path: Path, old: tuple[int, ...], valid: int
+) -> None:
+    """The kernel was updated after some of seven trials; the majority's is the case's."""
+    name = "1n1g-r50_b128_fp32_{}"
+    recorded = replace(sweeps.oneflow(), kernels={name.format(it): "4.19" for it in old})
+    sweep = sweeps.collected(Store(tmp_path), recorded)
+    assert check_sweep(sweep).differences == []
+    document = json.loads((sweep.folder / "results.json").read_text())
+    assert document["cases"][0]["trials_valid"] == valid
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_telemetry_that_cannot_be_placed_is_marked(tmp_path: Path, language: Language) -> None:
+    """The program of one trial sets a zone of its own, eight hours away: no window is guessed."""
+    recorded = sweeps.marked()
+    name = "1n1g-r50_b256_amp_5"
+    seen = {**recorded.seen, name: replace(recorded.seen[name], went_at=1e9)}
+    sweep = sweeps.collected(Store(tmp_path), replace(recorded, seen=seen), language)
+    assert check_sweep(sweep).differences == []
+    trials = json.loads((sweep.folder / "results.json").read_text())["cases"][0]["trials"]
+    (mark,) = [it for it in trials[4]["marks"] if it["code"] == "NOT-PLACED"]
+    assert "telemetry not placed: the log's clock is not that of node vs1" in mark["message"]
+    assert [state["span"] for state in trials[4]["machines"]] == ["run"]
+    assert trials[4]["energy_j"] is None
+
+
+def test_a_median_without_a_majority_is_not_derived(tmp_path: Path) -> None:
+    """Three of seven trials ran under each of two kernels, one under a third: none counts."""
+    kernels = ("4.19", "4.19", "4.19", "5.10", "5.10", "5.10", "6.1")
+    names = (f"1n1g-r50_b128_fp32_{repeat}" for repeat in range(1, 8))
+    recorded = replace(sweeps.oneflow(), kernels=dict(zip(names, kernels, strict=True)))
+    sweep = sweeps.collected(Store(tmp_path), recorded)
+    assert check_sweep(sweep).differences == []
+    document = json.loads((sweep.folder / "results.json").read_text())
+    assert (document["cases"][0]["median"], document["cases"][0]["trials_valid"]) == (None, 0)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -1,149 +1,72 @@
-"""SM clocks over the time of trials in which heat or brakes held clocks down."""
+"""When clocks were held down while a trial ran; no figure where none were."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 
-from orchestrator.model.report import Report
-from orchestrator.model.telemetry import Course
-from orchestrator.report import labels, rounding
+from orchestrator.model.telemetry import HeldClocks
+from orchestrator.report import labels
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
 from orchestrator.report.markdown_page import Page
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import Element, shown
 
-MOST, NODES = 12, 4
-"""Trials that are drawn, and nodes of each."""
-_ROWS = 4  # trials of one picture: about a screen
-_TOP, _TALL, _LINE, _LEFT, _RIGHT = 34.0, 56.0, 16.0, 44.0, WIDTH - 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A trial with the nodes whose clocks were held down."""
-
-    label: str
-    courses: Sequence[Course]
+NAME = "throttling"
+MOST = 24
+"""Bars of the picture; the table has all."""
+_TOP, _PITCH, _TALL, _EDGE = 42.0, 44.0, 14.0, 8.0
+_Row = tuple[str, HeldClocks]
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """Draw the throttled trials, a few in each figure; none without any."""
-    rows = _rows(page, page.report)
-    parts = [rows[at : at + _ROWS] for at in range(0, min(len(rows), MOST), _ROWS)]
-    yield from numbered([_figure(page, part, len(rows)) for part in parts])
+    """Yield one with a bar for each trial and node whose clocks were held down."""
+    rows = [
+        (shown(_label(page, labels.of_case(page.report, result), trial.repeat)), clocks)
+        for result in page.report.results
+        for trial in result.trials
+        for clocks in trial.held
+    ]
+    if rows:
+        yield Figure(
+            name=NAME,
+            title=page.say("figure.throttling"),
+            summary=page.say("figure.throttling.summary", bars=len(rows), drawn=len(rows[:MOST])),
+            height=_TOP + _PITCH * len(rows[:MOST]) + 4,
+            shapes=_shapes(page, rows[:MOST]),
+            table=Table(
+                page.heads("case", "node", "seconds", "limits"),
+                [(label, shown(it.node), _seconds(it), _limits(page, it)) for label, it in rows],
+            ),
+        )
 
 
-def _rows(page: Page, report: Report) -> list[_Row]:
-    found = []
-    for result in report.results:
-        for trial in result.trials:
-            held = [course for course in trial.courses if any(it.held for it in course.stretches)]
-            number = page.say("figure.trial", number=trial.repeat)
-            label = page.say("comma").join((labels.of_case(report, result), number))
-            if held:
-                found.append(_Row(shown(label), held[:NODES]))
-    return found
-
-
-def _figure(page: Page, rows: Sequence[_Row], count: int) -> Figure:
-    drawing, y = Drawing(), _TOP
-    drawing.box((8, 8), (26, 14), "window")
+def _shapes(page: Page, rows: Sequence[_Row]) -> tuple[Element, ...]:
+    drawing = Drawing()
+    drawing.box((_EDGE, 8), (26, 14), "window")
     drawing.text((40, 19), page.say("figure.window"), "small")
     drawing.hatched((WIDTH / 2, 8), (26, 14), "held")
     drawing.text((WIDTH / 2 + 32, 19), page.say("figure.held_down"), "small")
-    lines = []
-    for row in rows:
-        y += _LINE
-        drawing.text((4, y), scales.fitted(row.label, WIDTH - 8), "strong")
-        for number, course in enumerate(row.courses):
-            y += _LINE
-            line = _held(page, course)
-            lines.append(page.say("colon").join((row.label, line)))
-            drawing.way([(4, y - 4), (30, y - 4)], f"line thin s{number} d{number}")
-            drawing.text((35, y), scales.fitted(line, WIDTH - 40), "small")
-        y += 14
-        _panel(page, drawing, y, row.courses)
-        y += _TALL + 26
-    return Figure(
-        name="throttling",
-        title=page.say("figure.throttling"),
-        summary=page.say(
-            "figure.throttling.summary", trials=min(count, MOST), all=count, held="; ".join(lines)
-        ),
-        height=y,
-        shapes=tuple(drawing.shapes),
-        table=_table(page, rows),
-    )
+    longest_s = max(1.0, *(clocks.last_s for _, clocks in rows))
+    across = scales.Scale(0, longest_s, _EDGE, WIDTH - _EDGE)
+    for place, (label, clocks) in enumerate(rows):
+        y = _TOP + _PITCH * place
+        words = page.say("comma").join((label, clocks.node, _limits(page, clocks)))
+        drawing.text((_EDGE, y + 12), scales.fitted(shown(words), WIDTH - 2 * _EDGE), "small")
+        if clocks.window_s is not None:
+            first, last = (across(min(max(it, 0.0), longest_s)) for it in clocks.window_s)
+            drawing.box((first, y + 18), (max(last - first, 1.0), _TALL), "window")
+        for first_s, last_s in clocks.spans:
+            wide = max(across(last_s) - across(first_s), 2.0)
+            drawing.hatched((across(first_s), y + 18), (wide, _TALL), "held")
+        drawing.line((across(0), y + 18 + _TALL), (across(clocks.last_s), y + 18 + _TALL), "edge")
+    return tuple(drawing.shapes)
 
 
-def _held(page: Page, course: Course) -> str:
-    """Return a node's line: what held its clocks down, and when."""
-    limits = sorted({name for piece in course.stretches for name in piece.limits})
-    spans = (f"{_seconds(first)}-{_seconds(last)}" for first, last in _spans(course))
-    return shown(
-        page.say(
-            "figure.throttling.held",
-            node=course.node,
-            limits=", ".join(limits) or page.say("figure.throttling.counted"),
-            seconds=page.say("comma").join(spans),
-        )
-    )
+def _label(page: Page, case: str, repeat: int) -> str:
+    return page.say("comma").join((case, page.say("figure.trial", number=repeat)))
 
 
-def _spans(course: Course) -> Iterable[tuple[float, float]]:
-    """Yield first and last second of each run of pieces with held clocks."""
-    for is_held, run in groupby(course.stretches, key=lambda piece: piece.held):
-        pieces = list(run)
-        if is_held:
-            yield pieces[0].first_s, pieces[-1].last_s
+def _limits(page: Page, clocks: HeldClocks) -> str:
+    return ", ".join(clocks.limits) or page.say("figure.throttling.counted")
 
 
-def _panel(page: Page, drawing: Drawing, top: float, courses: Sequence[Course]) -> None:
-    last_s = max(course.stretches[-1].last_s for course in courses)
-    known = [piece.sm_mhz for course in courses for piece in course.stretches if piece.sm_mhz]
-    grid = scales.ticks(max(known, default=1.0), 2)
-    across = scales.Scale(0, last_s, _LEFT, _RIGHT)
-    up = scales.Scale(0, grid[-1], top + _TALL, top)
-    if window := next((course.window_s for course in courses if course.window_s), None):
-        first, last = (across(min(max(end, 0.0), last_s)) for end in window)
-        drawing.box((first, top), (max(last - first, 1), _TALL), "window")
-    for value in (grid[0], grid[-1]):
-        drawing.line((_LEFT, up(value)), (_RIGHT, up(value)), "grid")
-        drawing.text((_LEFT - 4, up(value) + 4), scales.tick_text(value), "end small soft")
-    drawing.text((_LEFT, up(0) + 14), "0", "small soft")
-    drawing.text(
-        (_RIGHT, up(0) + 14), page.say("figure.seconds", seconds=f"{last_s:.0f}"), "end small soft"
-    )
-    for first, last in dict.fromkeys(span for course in courses for span in _spans(course)):
-        drawing.hatched((across(first), top), (max(across(last) - across(first), 2), _TALL), "held")
-    for number, course in enumerate(courses):
-        for is_known, run in groupby(course.stretches, key=lambda piece: piece.sm_mhz is not None):
-            line = [
-                (across(second), up(piece.sm_mhz or 0))
-                for piece in run
-                for second in (piece.first_s, piece.last_s)
-            ]
-            if is_known:
-                drawing.way(line, f"line thin s{number} d{number}", shown(course.node))
-
-
-def _table(page: Page, rows: Sequence[_Row]) -> Table:
-    cells = [
-        (
-            row.label,
-            shown(course.node),
-            f"{_seconds(piece.first_s)}-{_seconds(piece.last_s)}",
-            "" if piece.sm_mhz is None else rounding.fixed(piece.sm_mhz, 0),
-            (", ".join(piece.limits) or page.say("figure.throttling.counted"))
-            if piece.held
-            else "",
-        )
-        for row in rows
-        for course in row.courses
-        for piece in course.stretches
-    ]
-    return Table(page.heads("case", "node", "seconds", "sm_clock", "limits"), cells)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+def _seconds(clocks: HeldClocks) -> str:
+    return ", ".join(f"{first:.1f}-{last:.1f}" for first, last in clocks.spans)

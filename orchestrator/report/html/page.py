@@ -164,7 +164,7 @@ def _canary(page: Page, sources: Sources) -> Iterable[Element]:
 
 def _machines(page: Page, sources: Sources) -> Iterable[Element]:
     if states := machines.states(page):
-        yield element("p", page.say("machines.how"))
+        yield element("p", machines.describe_span(page))
         yield from (table(page, each, sources) for each in states)
     if page.report.node_speeds.nodes:
         yield element("p", page.say("node_speeds"))

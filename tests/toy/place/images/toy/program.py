@@ -9,6 +9,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+FATAL = {"killed": signal.SIGKILL, "crashes": signal.SIGSEGV}
+
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(allow_abbrev=False)
@@ -70,8 +72,8 @@ def misbehave(asked: argparse.Namespace, rank: int, step: int) -> None:
     if asked.behaviour == "detached" and "-a1-" in os.environ["DLPERF_TASK"]:
         # What nvidia-smi and PyTorch say in a container that lost its GPUs (nvidia-docker#1730).
         sys.exit("Failed to initialize NVML: Unknown Error")
-    if asked.behaviour == "killed" and rank == last:
-        os.kill(os.getppid(), signal.SIGKILL)
+    if asked.behaviour in FATAL and rank == last:
+        os.kill(os.getppid(), FATAL[asked.behaviour])
     if asked.behaviour == "greedy" and rank == last:
         bytearray(600 << 20)
     if asked.behaviour in ("hangs", "deaf"):
