@@ -87,7 +87,7 @@ def evidence(folder: Folder) -> set[str]:
     """Find records, logs, outcomes and reports in a sweep's folder, through links within it."""
     root = Path(os.path.realpath(folder.path))
     given = {path for attempt in (root / "attempts").glob("*/a*") for path in _given(attempt)}
-    found = set()
+    found = []
     for path, real, problem in walk(folder.path, "STORE-RIGHTS", outside=False):
         within = path.relative_to(folder.path)
         parts = (*within.parts, *(() if problem else real.relative_to(root).parts))
@@ -96,8 +96,8 @@ def evidence(folder: Folder) -> set[str]:
         if problem:
             folder.findings.leave("files that an archive would lack", f"{within}: {problem}")
         else:
-            found.add(within.as_posix())
-    return found
+            found.append(within.as_posix())
+    return set(found)
 
 
 def _given(attempt: Path) -> set[Path]:
