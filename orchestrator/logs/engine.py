@@ -1,21 +1,21 @@
 """The one reader of training logs: a format tells it what the lines of a program mean."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from math import isfinite
 
-from orchestrator.logs import nccl, shapes
-from orchestrator.logs.format import Format, Step
+from orchestrator.logs import nccl
+from orchestrator.logs.format import CRASH, Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
 from orchestrator.logs.text import LONGEST_RECORD, Raw, lines_that, whole_lines
 from orchestrator.logs.window import Window
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Rule, TrainingLog, global_batch_size
 
 RESULT = "train_throughput"
 """What a program's own result is called in ``TrainingLog.reported``."""
 
-_FEW_BYTES, _SOME_BYTES, _MOST_BYTES = 256, 2048, 256 * 1024
-_MOST_PATIENCE = 31
+_CRASH = re.compile(CRASH)
 
 
 class Reader:
@@ -31,8 +31,7 @@ class Reader:
         self._libraries = nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
-        self._bytes, self._is_pure = _SOME_BYTES, True
-        self._pause = self._patience = 0
+        self._torn_line = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
@@ -44,60 +43,12 @@ class Reader:
         if not text.endswith((b"\n", b"\r")):
             self._end(text)
             return
-        at = 0
-        while at < len(text):
-            at = self._some(text, at)
-
-    @property
-    def _has_course(self) -> bool:
-        """Whether it can be expected how the run goes on."""
-        return bool(self.run.stride and not (self._doubtful or self.half or self.run.is_over))
-
-    def _some(self, text: bytes, at: int) -> int:
-        """Read some lines from ``at`` on, and return where they end.
-
-        As many as have lately been in order; where they are not, a few, one by one.
-        """
-        has_course = self._has_course
-        size = self._bytes if has_course else 0 if self.half else _FEW_BYTES
-        end = text.rfind(b"\n", at, at + size) + 1 or text.find(b"\n", at) + 1 or len(text)
-        last = text.rfind(b"\n", at, end - 1) + 1
-        if at < last and self.form.is_half(text[last:end]):
-            end = last
-        some = text[at:end]
-        is_trusted = has_course and not self._pause
-        lines_from = range(self.line, self.line + len(some))
-        self._is_pure = is_trusted and self._is_pure and self._adds(some, lines_from)
-        if self._is_pure and self.run.last:
-            self.line = self.run.last.line + 1
-            return end
-        lines = lines_that(self.form.concerns, some, self.line)
-        whole = lines[:-1] if lines and self.form.is_half(lines[-1][1]) else lines
-        joined = b"".join([line + b"\n" for _, line in whole]) if is_trusted else b""
-        if joined and self._adds(joined, [number for number, _ in whole]):
-            lines, self._is_pure = lines[len(whole) :], len(joined) == len(some)
-        elif has_course and size > _SOME_BYTES:
-            self._bytes = _SOME_BYTES
-            return at
-        elif joined:  # where it fails, it is tried less and less often
-            self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
-        elif has_course:
-            self._pause -= bool(self._pause)
-        self._libraries.hear(some, self.line)
-        after = self.line + some.count(b"\n")
-        for self.line, line in lines:
+        after = self.line + text.count(b"\n")
+        self._libraries.hear(text, self.line)
+        for number, line in lines_that(self.form.concerns, text, self.line):
+            self.line = number
             self._see(line)
         self.line = after
-        return end
-
-    def _adds(self, text: bytes, lines: Sequence[int]) -> bool:
-        """Whether lines were taken as a block; the next one may be larger."""
-        last, stride = self.run.last, self.run.stride
-        block = last and shapes.block(self.form, text, lines, last, stride)
-        if not self.run.add_block(block):
-            return False
-        self._patience, self._bytes = 0, min(2 * self._bytes, _MOST_BYTES)
-        return True
 
     def _see(self, line: bytes) -> None:
         """Read one line without its end."""
@@ -108,21 +59,33 @@ class Reader:
             if self.form.lost.search(line):
                 self.lose(step.number)
             return
-        is_known = len(line) <= LONGEST_RECORD and self.form.event(self, line)
-        if not is_known and self.form.broken(line):
+        if len(line) <= LONGEST_RECORD:
+            if self.form.end and self.form.end.search(line):
+                self.run.end()
+            if self.form.event(self, line):
+                return
+            if crash := _CRASH.search(line):
+                self.run.crash(self.line, crash[0].decode())
+        if self.form.broken(line):
             self.run.damage(self.line)
 
     def _end(self, line: bytes) -> None:
         """Read the last line: of a record that may go on it cannot be known what is missing."""
         form = self.form
-        if form.sealed and form.sealed.search(line):
+        if (form.sealed and form.sealed.search(line)) or self._is_behind(line):
             self.take(line + b"\n")
         elif self.half or (
             any(word in line for word in form.cut) if form.cut else form.broken(line)
         ):
-            seen = f"the log ends in the middle of a record, in line {self.line}"
-            self.notes.add("TRUNCATED", seen, sort="record")
+            self._torn_line = self.line
         self._settle(None)
+
+    def _is_behind(self, line: bytes) -> bool:
+        """Return True for a step behind the window whose time alone may lack digits."""
+        step, window = self.form.read(line, self.line), self.run.window
+        if step is None or not step.stamp or window is None or not window.is_whole:
+            return False
+        return line.rstrip().endswith(step.stamp)
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
@@ -143,7 +106,7 @@ class Reader:
         if step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if step.place > last.place:
+        if step.epoch > last.epoch or (step.epoch == last.epoch and step.number > last.number):
             self.run.add(step)
         elif step.place == last.place:
             self.run.repeat(step)
@@ -216,12 +179,13 @@ class Reader:
         promise = form.promise(run)
         stride, config = run.judge(promise), form.config(run)
         window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
-        rule = "reported" if form.reporting and run.ends is None else form.rule
+        rule: Rule = "reported" if form.reporting and run.ends is None else form.rule
         reported = {name: value for name, value in run.reported.items() if isfinite(value)}
         if rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
-        window.judge(run, stride)
+        window.judge(run, stride, promise.batch or global_batch_size(config))
+        self._judge_torn_end(rule, window)
         start, end = window.moments
         return TrainingLog(
             runs=runs,
@@ -236,6 +200,7 @@ class Reader:
             unit=form.unit,
             reported=reported,
             digest=window.digest,
+            words=window.words,
             size_bytes=raw.size_bytes,
             sha256=raw.sha256,
             fabric=self._libraries.fabric(),
@@ -243,6 +208,8 @@ class Reader:
             rule=rule,
             window=window.used,
             window_mean=window.rate_mean,
+            window_weighed=window.rate_weighed,
+            samples=window.samples,
             latency_s=window.latency_s,
             memory_mib=run.memory_mib,
             lines=window.lines,
@@ -251,6 +218,13 @@ class Reader:
             tells=promise.tells,
             trace=run.trace if runs == 1 else None,
         )
+
+    def _judge_torn_end(self, rule: Rule, window: Window) -> None:
+        """Note a last record that nothing ends, unless all that is measured stands before it."""
+        has_number = RESULT in self.run.reported if rule == "reported" else window.is_whole
+        if self._torn_line and not (has_number and self.run.is_whole):
+            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
+            self.notes.add("TRUNCATED", seen, sort="record")
 
 
 def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:

@@ -7,8 +7,10 @@ from orchestrator.report.phrases import Language
 
 _LOGS: Mapping[str, str] = {
     "CASE-MISMATCH": "日志与用例不符",
+    "CLOCK-JUMP": "日志的时钟与打印的速率不一致",
     "CLOCK-STEP": "日志的时钟没有向前走",
     "COARSE-CLOCK": "日志的时钟只精确到秒",
+    "CRASHED": "程序在最后一步之后出错",
     "DUP-STEPS": "迭代重复出现",
     "GAP": "窗口内有异常慢的迭代",
     "HEADERLESS": "日志没有参数部分",
@@ -25,6 +27,7 @@ _LOGS: Mapping[str, str] = {
     "NOT-FINITE": "数值不是有限数",
     "RATE-MISMATCH": "吞吐率与日志打印的数值不一致",
     "SEVERAL-RUNS": "一个日志中有多次运行",
+    "SHORT-RUN": "程序自行提前结束",
     "SKIPPED-STEPS": "迭代编号不连续",
     "TRUNCATED": "日志不完整",
     "WINDOW": "日志未覆盖测量窗口",

@@ -14,7 +14,8 @@ from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Pair, Promise, Step
+from orchestrator.logs.format import LOST, NUMBER, RANK, Agreement, Format, Promise, Step
+from orchestrator.logs.format import number as printed
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
@@ -40,16 +41,13 @@ _OTHER = re.compile(
     + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
     rb"|(?!PARAM)[A-Za-z])"
 )
-_HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} %s \([\w.]{1,80}:\d{1,9}\) "
-_SECONDS = rb"\d{1,10}\.\d{6,9}"
-_HEADED = _HEAD % (rb"(?P<clock>" + _SECONDS + rb")")
-_LEAD = rb"(?:(?!:::NVLOG).)*?"
+_HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9}) \([\w.]{1,80}:\d{1,9}\) "
 _NVLOG = re.compile(
-    RANK + _HEADED + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
+    RANK + _HEAD + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
-_LOSS = re.compile(rb"(?:cross_entropy|l2_loss|total_loss) ?: (?:" + LOST[1:] + rb")")
+_LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?:" + LOST[1:] + rb")")
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
@@ -132,18 +130,18 @@ def _nvlog(reader: Reader, line: bytes) -> bool:
         return False
     rank, half = found["rank"] or b"", reader.half
     if found["average"]:
-        _conclude(reader, {RESULT: float(found["average"])})
+        _conclude(reader, {RESULT: printed(found["average"])})
     elif found["iteration"]:
         if half:
             reader.run.damage(reader.line)
         stamp, number = _stamp(found["clock"]), int(found["iteration"])
-        reader.half = Step(rank, b"", stamp, 0, number, nan, b"", b"", 0)
+        reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
             return False
-        rate = float(found["rate"])
-        reader.step(half._replace(series=found["series"], rate=rate, line=reader.line))
+        rated = half._replace(series=found["series"], rate=printed(found["rate"]))
+        reader.step(rated._replace(text=found["rate"], line=reader.line))
     else:
         _told_by_nvlog(reader, line)
     return True
@@ -276,28 +274,17 @@ def _begins(run: Run, every: int | None) -> int | None:
 TENSORFLOW = Format(
     unit="images/s",
     step=_STEP + rb"(?>(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*)",
-    pair=Pair(
-        b") iteration: ",
-        rb"^"
-        + _LEAD
-        + RANK
-        + _HEADED
-        + rb"iteration: (?P<iteration>\d{1,15})\s*\n"
-        + _LEAD
-        + RANK.replace(b"rank", b"other")
-        + _HEAD % _SECONDS
-        + _RATE
-        + rb"\s*$",
-        _stamp,
-    ),
     marks=(
         *(b"DLL", b":::NVLOG", b"_ips", b"imgs_per", b"throughput"),
-        *(b"Num GPUs", b"Per-GPU", b"Total Steps", b"Starting Model Training"),
+        *(b"Num GPUs", b"Per-GPU", b"Total Steps"),
+        *(b"Starting Model Training", b"Ending Model Training"),
     ),
     alone=(b"DLL ",),
     lost=_LOSS,
     sealed=_SEALED,
+    end=re.compile(rb"Ending Model Training|train_throughput : |Average total_ips: "),
     cut=(b"DLL", b":::NVLOG"),
+    agreement=Agreement(step=0.02, window=0.004),  # recorded: 1.7 % of a step, 0.21 % of 20
     window=(21, 120),
     reporting=frozenset({BENCHMARK, "training_benchmark"}),
     header=_TABLE,
