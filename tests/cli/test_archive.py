@@ -10,7 +10,8 @@ import pytest
 from orchestrator.state import contents
 from orchestrator.state.store import Store
 from tests import commands
-from tests.collecting.test_collect_logs import PLAIN_USER, PROGRAM
+from tests.collecting.pytorch_logs import PROGRAM
+from tests.collecting.test_collect_logs import PLAIN_USER
 from tests.conftest import Place
 from tests.state.test_archives import ATTEMPT
 from tests.state.test_store import INTENT, RECORD
