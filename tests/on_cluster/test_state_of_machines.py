@@ -62,8 +62,8 @@ def test_a_slow_node_a_hot_gpu_and_a_damaged_log_are_seen_first(desk: Desk) -> N
         assert "SLOW-NODE" in first
         assert "vs003 is " in first
         assert "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown" in first
-    figure = (sweep / "figures" / "machines.svg").read_text()
-    assert "vs002: clocks held down by sw_thermal_slowdown" in figure
+    figure = (sweep / "figures" / "throttling.svg").read_text()
+    assert "vs002: sw_thermal_slowdown, " in figure
 
 
 def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -> None:

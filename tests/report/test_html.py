@@ -234,7 +234,7 @@ def test_machines_stand_with_what_is_known_of_them() -> None:
     )
     bare = replace(found, results=())
     assert slow in report.html_page(bare, "en", {})
-    assert "State of the machines over" not in report.html_page(bare, "en", {})
+    assert "SM clocks of trials" not in report.html_page(bare, "en", {})
 
 
 @pytest.mark.parametrize(
