@@ -200,7 +200,7 @@ def _cut(it: Patient) -> Iterator[Bad]:
     for how, at in cuts.items():  # of a number, digits may be missing
         told = "number" if "last line" in how else "tell"
         yield Bad(how, partial(Log.read, text=text[:at]), told)
-    yield Bad("no last line end", partial(Log.read, text=text.rstrip()), "keep")
+    yield Bad("no last line end", partial(Log.read, text=text.rstrip(b"\n")), "keep")
 
 
 @doctor("other bytes")
