@@ -1,7 +1,7 @@
 """Logs: what a training program printed, read into a ``TrainingLog``. Pure, no IO.
 
 Who lives here: one engine that knows runs, order, windows, clocks, rates, digests and the bounds of
-memory (``engine``, ``run``, ``window``, ``records``, ``block``, ``shapes``, ``header``); a module a
+memory (``engine``, ``run``, ``window``, ``records``, ``header``); a module a
 format in ``formats/``; what communication libraries print (``nccl``); lines that mpirun tagged
 (``tagged``). For a program that logs in a new way, write one ``Format``, in ``formats/`` or beside
 your workload; for a new word of a program that is known, change its module in ``formats/``.

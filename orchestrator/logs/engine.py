@@ -1,9 +1,9 @@
 """The one reader of training logs: a format tells it what the lines of a program mean."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isfinite
 
-from orchestrator.logs import nccl, shapes
+from orchestrator.logs import nccl
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
@@ -13,9 +13,6 @@ from orchestrator.model.log import TrainingLog
 
 RESULT = "train_throughput"
 """What a program's own result is called in ``TrainingLog.reported``."""
-
-_FEW_BYTES, _SOME_BYTES, _MOST_BYTES = 256, 2048, 256 * 1024
-_MOST_PATIENCE = 31
 
 
 class Reader:
@@ -31,8 +28,6 @@ class Reader:
         self._libraries = nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
-        self._bytes, self._is_pure = _SOME_BYTES, True
-        self._pause = self._patience = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
@@ -44,60 +39,12 @@ class Reader:
         if not text.endswith((b"\n", b"\r")):
             self._end(text)
             return
-        at = 0
-        while at < len(text):
-            at = self._some(text, at)
-
-    @property
-    def _has_course(self) -> bool:
-        """Whether it can be expected how the run goes on."""
-        return bool(self.run.stride and not (self._doubtful or self.half or self.run.is_over))
-
-    def _some(self, text: bytes, at: int) -> int:
-        """Read some lines from ``at`` on, and return where they end.
-
-        As many as have lately been in order; where they are not, a few, one by one.
-        """
-        has_course = self._has_course
-        size = self._bytes if has_course else 0 if self.half else _FEW_BYTES
-        end = text.rfind(b"\n", at, at + size) + 1 or text.find(b"\n", at) + 1 or len(text)
-        last = text.rfind(b"\n", at, end - 1) + 1
-        if at < last and self.form.is_half(text[last:end]):
-            end = last
-        some = text[at:end]
-        is_trusted = has_course and not self._pause
-        lines_from = range(self.line, self.line + len(some))
-        self._is_pure = is_trusted and self._is_pure and self._adds(some, lines_from)
-        if self._is_pure and self.run.last:
-            self.line = self.run.last.line + 1
-            return end
-        lines = lines_that(self.form.concerns, some, self.line)
-        whole = lines[:-1] if lines and self.form.is_half(lines[-1][1]) else lines
-        joined = b"".join([line + b"\n" for _, line in whole]) if is_trusted else b""
-        if joined and self._adds(joined, [number for number, _ in whole]):
-            lines, self._is_pure = lines[len(whole) :], len(joined) == len(some)
-        elif has_course and size > _SOME_BYTES:
-            self._bytes = _SOME_BYTES
-            return at
-        elif joined:  # where it fails, it is tried less and less often
-            self._pause = self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
-        elif has_course:
-            self._pause -= bool(self._pause)
-        self._libraries.hear(some, self.line)
-        after = self.line + some.count(b"\n")
-        for self.line, line in lines:
+        after = self.line + text.count(b"\n")
+        self._libraries.hear(text, self.line)
+        for number, line in lines_that(self.form.concerns, text, self.line):
+            self.line = number
             self._see(line)
         self.line = after
-        return end
-
-    def _adds(self, text: bytes, lines: Sequence[int]) -> bool:
-        """Whether lines were taken as a block; the next one may be larger."""
-        last, stride = self.run.last, self.run.stride
-        block = last and shapes.block(self.form, text, lines, last, stride)
-        if not self.run.add_block(block):
-            return False
-        self._patience, self._bytes = 0, min(2 * self._bytes, _MOST_BYTES)
-        return True
 
     def _see(self, line: bytes) -> None:
         """Read one line without its end."""
@@ -143,7 +90,7 @@ class Reader:
         if step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if step.place > last.place:
+        if step.epoch > last.epoch or (step.epoch == last.epoch and step.number > last.number):
             self.run.add(step)
         elif step.place == last.place:
             self.run.repeat(step)

@@ -77,20 +77,6 @@ class Promise(NamedTuple):
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
 
 
-class Pair(NamedTuple):
-    """A step that a program prints in two lines.
-
-    Args:
-        mark: a word that the first line has, and no other.
-        step: pattern of both lines, with the groups of a step and ``other``, the second one's rank.
-        stamp: a printed time as it stands in a ``Step``.
-    """
-
-    mark: bytes
-    step: bytes
-    stamp: Callable[[bytes], bytes]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """How one program logs.
@@ -99,7 +85,6 @@ class Format:
         step: pattern of a step, with groups ``iteration`` and ``rate`` and, where they are printed,
             ``clock``, ``epoch``, ``latency``, ``series`` and ``words``. Where a number may be lost
             it allows ``LOST``. Lines of steps with other text around them may match as well.
-        pair: how other releases print a step, which ``event`` reads line by line.
         marks: a line without any of these words is no business of this format.
         alone: words that stand once in a line that holds one step and no piece of another.
         lost: finds a loss that is not finite in the line of a step.
@@ -123,7 +108,6 @@ class Format:
     unit: str
     rule: Rule = "clock"
     step: bytes
-    pair: Pair | None = None
     marks: tuple[bytes, ...]
     alone: tuple[bytes, ...] = ()
     lost: re.Pattern[bytes]
@@ -146,11 +130,6 @@ class Format:
     def one(self) -> re.Pattern[bytes]:
         """Finds a step in a line."""
         return _complete(RANK + self.step)
-
-    @cached_property
-    def two(self) -> re.Pattern[bytes]:
-        """Finds a step in two lines."""
-        return _complete(self.pair.step if self.pair else self.step)
 
     @cached_property
     def concerns(self) -> Callable[[bytes], object]:
@@ -186,10 +165,6 @@ class Format:
         """Where in a run a step is, in words."""
         has_epochs = b"(?P<epoch>" in self.step
         return f"{step.number} of epoch {step.epoch}" if has_epochs else str(step.number)
-
-    def is_half(self, line: bytes) -> bool:
-        """Whether a line is the first one of a step in two."""
-        return self.pair is not None and self.pair.mark in line
 
     def goes_back(self, stamp: bytes, before: bytes) -> bool:
         """Whether a time lies before the one that was printed before it."""

@@ -1,12 +1,10 @@
 """The records of a log without a clock, which say how long a step took on average."""
 
 from collections import deque
-from collections.abc import Sequence
 from math import isfinite, isnan, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from orchestrator.logs import clock
-from orchestrator.logs.block import Block
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.window import Window
@@ -16,52 +14,38 @@ if TYPE_CHECKING:
     from orchestrator.logs.run import Run
 
 
-class _Record(NamedTuple):
-    """What a window needs of a step."""
-
-    number: int
-    line: int
-    rate: float
-    latency: bytes
-    evidence: bytes
-
-
 class Records(Window):
     """The records inside a window, or the last ones of a run: all of them are evidence."""
 
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
         super().__init__(ends, form, notes)
-        self._newest = deque[_Record](maxlen=form.tail)
-        self._inside: tuple[_Record, _Record] | None = None
+        self._newest = deque[Step](maxlen=form.tail)
+        self._inside: tuple[Step, Step] | None = None
         self._latencies_ns: float = 0
         self._doubtful: int | None = None
 
-    def add(self, block: Block) -> None:
-        """Take the next records."""
-        rows = block.rows(*self.ends) if self.ends else slice(-self._form.tail, None)
-        columns = block.numbers, block.lines, block.rates, block.latencies
-        values = zip(*(column[rows] for column in columns), block.evidence(rows), strict=True)
+    def add(self, step: Step) -> None:
+        """Take the next record."""
         if self.ends is None:
-            self._newest.extend(map(_Record._make, values))
-        else:
-            self._take(list(map(_Record._make, values)))
+            self._newest.append(step)
+        elif self._first <= step.number <= self._last:
+            self._include(step)
 
-    def _take(self, records: Sequence[_Record]) -> None:
-        self._steps += len(records)
-        self._hash.update(b"".join([record.evidence + b"\n" for record in records]))
-        self._rates.extend([record.rate for record in records])
-        self._rated += len(records)
-        for record in records:
-            first, _ = self._inside or (record, record)
-            self._inside = (first, record)
-            self.used, self.lines = (first.number, record.number), (first.line, record.line)
-            self._times += 1 / record.rate if isfinite(record.rate) and record.rate else nan
-            latency_s = float(record.latency)
-            if isfinite(latency_s) and latency_s > 0:
-                self._latencies_ns += clock.of_seconds(record.latency)
-            else:
-                self._latencies_ns = nan
-        mean_s = self._latencies_ns / ((self._rated or 1) * SECOND_NS)  # rounded only here
+    def _include(self, step: Step) -> None:
+        self._steps += 1
+        self._hash.update(step.evidence + b"\n")
+        self._rates.add(step.rate)
+        self._rated += 1
+        first, _ = self._inside or (step, step)
+        self._inside = (first, step)
+        self.used, self.lines = (first.number, step.number), (first.line, step.line)
+        self._times += 1 / step.rate if isfinite(step.rate) and step.rate else nan
+        latency_s = float(step.latency)
+        if isfinite(latency_s) and latency_s > 0:
+            self._latencies_ns += clock.of_seconds(step.latency)
+        else:
+            self._latencies_ns = nan
+        mean_s = self._latencies_ns / (self._rated * SECOND_NS)  # rounded only here
         self.latency_s = None if isnan(mean_s) else mean_s
 
     def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
@@ -82,7 +66,8 @@ class Records(Window):
 
     def judge(self, run: "Run", stride: int) -> None:
         """Note a window of which the log lacks a record, or does not tell one for certain."""
-        self._take(self._newest)
+        for step in self._newest:
+            self._include(step)
         if run.first is None or run.last is None or self._reaches(run.last, stride):
             return
         self._inside, self._steps = None, 0

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from math import isfinite
 
 from orchestrator import words
-from orchestrator.logs.block import Block, single
 from orchestrator.logs.format import Format, Promise, Step
 from orchestrator.logs.header import Header
 from orchestrator.logs.notes import Notes
@@ -79,36 +78,21 @@ class Run:
         """Take a step that lies after the last one."""
         before, self.window = self.last, self.window or self._open(step)
         self._check_clock(step)
-        self._blame(step.number)
+        if self._damage.times:
+            self._blame(step.number)
         if before is None or step.epoch > before.epoch:
             self._open_epoch(step, before)
         else:
             self.stride = step.number - before.number
             self._jump(step, before).times += 1
         self._check_rate(step)
-        self._take(single(self._form, step))
-
-    def add_block(self, block: Block | None) -> bool:
-        """Take steps that keep to the run's stride; False if one of them needs a closer look."""
-        if block is None or not block.agrees(self._batch, _TOLERANCE):
-            return False
-        self._blame(block.numbers[0])
-        if self._form.clock and not block.stamps:
-            self.notes.add("NO-CLOCK", "", times=len(block.rates))
-        self._jumps[self._key(self.stride)].times += len(block.rates)
-        self._stamp = block.last.stamp
-        self._take(block)
-        return True
-
-    def _take(self, block: Block) -> None:
-        last = block.last
         if self.window and self.epochs == 1:
-            self.window.add(block)
-        self.last = last
-        self.steps += len(block.rates)
-        self._rates.extend(block.rates)
-        if isfinite(last.rate):
-            self.pace = (last.number, last.rate)
+            self.window.add(step)
+        self.last = step
+        self.steps += 1
+        self._rates.add(step.rate)
+        if isfinite(step.rate):
+            self.pace = (step.number, step.rate)
 
     def repeat(self, step: Step) -> None:
         """Take a step that was printed before."""
@@ -131,7 +115,7 @@ class Run:
         inside = window is None or (
             self.epochs <= 1 and window.misses(last, number, self.steps - self._damaged_at)
         )
-        if inside is None or not damage.times:
+        if inside is None:
             return
         self._damage = _Times("")
         code, where = ("MALFORMED", "inside") if inside else ("MALFORMED-OUTSIDE", "outside")
@@ -200,7 +184,8 @@ class Run:
 
     def close(self) -> None:
         """Note what the records were that no step follows."""
-        self._blame(None)
+        if self._damage.times:
+            self._blame(None)
 
     def judge(self, promise: Promise) -> int:
         """Note what only the whole run shows, and return how far its steps are apart."""

@@ -2,13 +2,10 @@
 
 import hashlib
 from collections import deque
-from collections.abc import Sequence
-from itertools import pairwise
 from math import inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from orchestrator.logs.block import Block
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
     from orchestrator.logs.run import Run
 
 _RECENT = 100_000
-_Point = tuple[int, int | None, int]
-"""Iteration, clock in ns if there is such a time, line."""
 
 
 class Window:
@@ -46,57 +41,49 @@ class Window:
         self._steps = 0
         self.origin_ns: int | None = None
         """When the first step of all was printed, by the log's own clock."""
-        self._before: list[_Point] = []
+        self._before: tuple[int, int | None] = (0, None)
         self._gaps_ns = deque[float](maxlen=_RECENT)
         self._widest = (0.0, 0, 0, 0)
         self._rates = Rates()
         self._rated = 0
         self._times = 0.0
 
-    def add(self, block: Block) -> None:
-        """Take the next steps, as far as they lie inside; clocks count from the first of all."""
-        clock = self._form.clock
-        if self.origin_ns is None and clock and block.stamps:
-            self.origin_ns = clock(block.stamps[0])
-        rows = block.rows(*self.ends) if self.ends else slice(None)
-        numbers, lines = block.numbers[rows], block.lines[rows]
-        evidence = self._count(block, rows) if numbers else ()
-        if self.ends is None or not numbers:
+    def add(self, step: Step) -> None:
+        """Take the next step, as far as it lies inside; clocks count from the first of all."""
+        inside = self.ends is None or self._first <= step.number <= self._last
+        if not (inside or self.origin_ns is None):
             return
-        self._sum_up(block.rates[rows], is_first=numbers[0] == self._first)
-        clocks_ns = list(map(clock, block.stamps[rows])) if clock else []
-        self._gaps([*zip(numbers, clocks_ns, lines, strict=False)])
-        for row, end in (0, self._first), (-1, self._last):
-            clock_ns = clocks_ns[row] if clocks_ns else None
-            if numbers[row] == end and (clock_ns is not None or not clocks_ns):
-                self._taken[end] = (evidence[row], clock_ns, lines[row])
+        clock = self._form.clock
+        clock_ns = clock(step.stamp) if clock and step.stamp else None
+        if self.origin_ns is None:
+            self.origin_ns = clock_ns
+        if inside:
+            self._take(step, clock_ns)
 
-    def _count(self, block: Block, rows: slice) -> Sequence[bytes]:
-        evidence = block.evidence(rows)
-        self._steps += len(evidence)
-        self._hash.update(b"\n".join([*evidence, b""]))
-        return evidence
+    def _take(self, step: Step, clock_ns: int | None) -> None:
+        self._steps += 1
+        self._hash.update(step.evidence + b"\n")
+        if self.ends is None:
+            return
+        self._rates.add(step.rate)
+        if step.number > self._first:
+            self._rated += 1
+            self._times += 1 / step.rate if 0 < step.rate < inf else nan
+        if step.stamp and clock_ns is None:
+            self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
+        if step.stamp:
+            self._time(step, clock_ns)
+        if step.number in self.ends and (clock_ns is not None or not step.stamp):
+            self._taken[step.number] = (step.evidence, clock_ns, step.line)
 
-    def _sum_up(self, rates: Sequence[float], *, is_first: bool) -> None:
-        self._rates.extend(rates)
-        counted = rates[is_first:]
-        self._rated += len(counted)
-        for rate in counted:
-            self._times += 1 / rate if 0 < rate < inf else nan
-
-    def _gaps(self, points: list[_Point]) -> None:
-        """Take the times of iterations that follow each other and the step before."""
-        gaps = [
-            ((here_ns - before_ns) / (number - before), number, number - before, line)
-            for (before, before_ns, _), (number, here_ns, line) in pairwise(self._before + points)
-            if here_ns is not None and before_ns is not None
-        ]
-        self._gaps_ns.extend([gap[0] for gap in gaps])
-        self._widest = max([self._widest, *gaps])
-        self._before = points[-1:]
-        for _, clock_ns, line in points:
-            if clock_ns is None:
-                self._notes.add("MALFORMED", f"line {line}: there is no such date or time")
+    def _time(self, step: Step, clock_ns: int | None) -> None:
+        """Take the time of an iteration that follows another."""
+        number, before_ns = self._before
+        if clock_ns is not None and before_ns is not None:
+            gap_ns, ahead = clock_ns - before_ns, step.number - number
+            self._gaps_ns.append(gap_ns / ahead)
+            self._widest = max(self._widest, (gap_ns / ahead, step.number, ahead, step.line))
+        self._before = (step.number, clock_ns)
 
     def misses(self, before: int | None, after: int | None, _behind: int) -> bool | None:
         """Whether a step that was lost between these two, if there are such, could lie inside."""

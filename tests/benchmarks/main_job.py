@@ -135,7 +135,7 @@ def reading(folder: Path) -> None:
     print(f"  the reader, with sha256    {speed(size, len(ours), reader_s)}")
     print(f"  DLPerf's way               {speed(size, len(theirs), theirs_s)}")
     print(f"  the same over every line   {speed(size, len(theirs), whole_s)}")
-    print("  beside every line (aims: collect 1, reader 1.4, all cores 2):")
+    print("  beside every line (aim: collect on all cores 1):")
     print(f"    collect, reader          {whole_s / ours_s:7.2f} {whole_s / reader_s:7.2f}")
     print(f"    collect on all cores     {whole_s / all_s:7.2f}, by the clock on the wall")
     print(f"  beside DLPerf's way        {theirs_s / ours_s:7.2f} {theirs_s / reader_s:7.2f}")

@@ -663,8 +663,8 @@ def test_many_lines_of_one_shape_that_are_no_steps_are_passed_over() -> None:
 def test_rates_beyond_what_is_held_are_summed_up_exactly() -> None:
     """The mean is still exact, and no median is made up."""
     rates = Rates()
-    rates.extend([2.0] * (HELD + 1))
-    rates.extend([2.0] * HELD)
+    for _ in range(2 * HELD + 1):
+        rates.add(2.0)
     summary = rates.summary()
     assert summary is not None
     assert (summary.count, summary.mean, summary.median) == (2 * HELD + 1, 2.0, None)
@@ -674,11 +674,12 @@ def test_rates_beyond_what_is_held_are_summed_up_exactly() -> None:
 def test_rates_without_a_sum_have_no_mean(rates: list[float]) -> None:
     """They are told as nan, and end no reading."""
     summed = Rates()
-    summed.extend(rates)
+    for rate in rates:
+        summed.add(rate)
     assert isnan(summed.mean or 0.0)
 
 
-def test_many_steps_of_one_shape_without_a_finite_rate_are_read_one_by_one() -> None:
+def test_steps_without_a_finite_rate_are_counted() -> None:
     """Twenty lines alike that say `nan`: each is told, and none enters a rate."""
     lost = b"".join(
         re.sub(rb"total_ips : [0-9.]+", b"total_ips : nan", line_of(n)) for n in range(60, 80)

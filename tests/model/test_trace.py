@@ -27,7 +27,8 @@ def test_a_long_log_holds_only_what_is_shown_of_it() -> None:
     dice = random.Random(1)
     values = [dice.uniform(90, 110) for _ in range(5000)]
     rates = Rates()
-    rates.extend(values)
+    for value in values:
+        rates.add(value)
     trace = rates.trace(1, 1, 5000)
     assert trace is not None
     assert len(trace.means) == 120  # of 42 steps, the last of 2

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Pair, Promise, Step
+from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Promise, Step
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
@@ -40,12 +40,9 @@ _OTHER = re.compile(
     + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
     rb"|(?!PARAM)[A-Za-z])"
 )
-_HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} %s \([\w.]{1,80}:\d{1,9}\) "
-_SECONDS = rb"\d{1,10}\.\d{6,9}"
-_HEADED = _HEAD % (rb"(?P<clock>" + _SECONDS + rb")")
-_LEAD = rb"(?:(?!:::NVLOG).)*?"
+_HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9}) \([\w.]{1,80}:\d{1,9}\) "
 _NVLOG = re.compile(
-    RANK + _HEADED + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
+    RANK + _HEAD + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
@@ -276,20 +273,6 @@ def _begins(run: Run, every: int | None) -> int | None:
 TENSORFLOW = Format(
     unit="images/s",
     step=_STEP + rb"(?>(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*)",
-    pair=Pair(
-        b") iteration: ",
-        rb"^"
-        + _LEAD
-        + RANK
-        + _HEADED
-        + rb"iteration: (?P<iteration>\d{1,15})\s*\n"
-        + _LEAD
-        + RANK.replace(b"rank", b"other")
-        + _HEAD % _SECONDS
-        + _RATE
-        + rb"\s*$",
-        _stamp,
-    ),
     marks=(
         *(b"DLL", b":::NVLOG", b"_ips", b"imgs_per", b"throughput"),
         *(b"Num GPUs", b"Per-GPU", b"Total Steps", b"Starting Model Training"),
