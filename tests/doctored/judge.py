@@ -104,7 +104,7 @@ def _of_pair(base: Base, bad: Bad, answers: list[Answer]) -> str:
     counted = [it for it in answers if it.number is not None and not it.codes - {base.marks}]
     if bad.expect == "one log":
         return "right" if len(counted) < 2 else "SILENT"
-    return "right" if len(counted) == 2 else "ACCUSED"
+    return "right" if len(counted) == 2 or base.rule == "none" else "ACCUSED"
 
 
 def _verdict(base: Base, bad: Bad, answer: Answer, text: bytes) -> str:
@@ -113,18 +113,24 @@ def _verdict(base: Base, bad: Bad, answer: Answer, text: bytes) -> str:
         return "ACCUSED" if must_count else "refused"
     is_told = bool(answer.codes - {base.marks})
     true = truth(base, text if bad.slower else base.bytes())
-    is_right = any(abs(answer.number / it - 1) <= CLOSE for it in true)
+    is_right = _is_near(answer.number, true)
     if is_right and bad.expect != "tell":
         return "ACCUSED" if bad.expect == "honest" and is_told else "right"
     if is_told:
         return "marked"
-    return "undecidable" if bad.why or _is_hidden(base, bad, text) else "SILENT"
+    return "undecidable" if _is_hidden(base, bad, text, answer.number) else "SILENT"
 
 
-def _is_hidden(base: Base, bad: Bad, text: bytes) -> bool:
-    """Return True if the log contradicts itself no more than honest logs of its kind."""
+def _is_near(number: float, true: tuple[float, ...]) -> bool:
+    return any(abs(number / it - 1) <= CLOSE for it in true)
+
+
+def _is_hidden(base: Base, bad: Bad, text: bytes, number: float) -> bool:
+    """Return True if the log's words give this number and agree as well as in honest logs."""
     seen = zip(contradiction(base, text), LIMITS[base.kind], strict=True)
-    return bad.expect == "number" and base.rule != "none" and all(it <= most for it, most in seen)
+    is_hidden = bool(bad.why) or all(it <= most for it, most in seen)
+    can_be = bad.expect == "number" and base.rule != "none"
+    return can_be and is_hidden and _is_near(number, truth(base, text))
 
 
 def cases(every: int = 1) -> Iterator[tuple[Base, str, Bad]]:
