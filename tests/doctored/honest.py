@@ -173,6 +173,17 @@ class Log:
         new = re.sub(_MEAN + rb"([\d.]+)", lambda it: it[1] + rounded(mean, it[2]), self.parts[-1])
         self.parts[-1] = new
 
+    def sub(self, pattern: bytes, new: bytes) -> None:
+        self.read(re.sub(pattern, new, self.text(), flags=re.M))
+
+    def grow(self, pattern: bytes, factor: int, more: int) -> None:
+        """Change the numbers in the second group of a pattern, before the steps."""
+        head = self.parts[0]
+        for found in [*re.finditer(pattern, head)][::-1]:
+            number = b"%d" % (int(found[2]) * factor + more)
+            head = head[: found.start(2)] + number + head[found.end(2) :]
+        self.parts[0] = head
+
     def window(self, base: Base) -> tuple[int, int]:
         """The first and the last step that the number stands on."""
         if base.window:
