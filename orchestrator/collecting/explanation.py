@@ -203,8 +203,9 @@ def formula(rule: Rule, log: TrainingLog, batch: int | None, throughput: float) 
         terms = f"{batch} samples x ({last} - {first}) iterations / {seconds} s"
     elif rule == "latency":
         terms = f"{batch} samples / {log.latency_s:.9g} s, the mean of these rows and between"
-    elif rule == "rates":
-        terms = f"the mean of the rates printed from iteration {first} to {last}"
+    elif rule in ("rates", "arithmetic"):
+        mean = "harmonic" if rule == "rates" else "arithmetic"
+        terms = f"the {mean} mean of the rates printed from iteration {first} to {last}"
     else:
         terms = "what the program reports itself"
     return f"{terms} = {throughput:.2f}"

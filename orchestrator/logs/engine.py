@@ -1,18 +1,21 @@
 """The one reader of training logs: a format tells it what the lines of a program mean."""
 
+import re
 from collections.abc import Iterable
 from math import isfinite
 
 from orchestrator.logs import nccl
-from orchestrator.logs.format import Format, Step
+from orchestrator.logs.format import CRASH, Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.run import Run
 from orchestrator.logs.text import LONGEST_RECORD, Raw, lines_that, whole_lines
 from orchestrator.logs.window import Window
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Rule, TrainingLog, global_batch_size
 
 RESULT = "train_throughput"
 """What a program's own result is called in ``TrainingLog.reported``."""
+
+_CRASH = re.compile(CRASH)
 
 
 class Reader:
@@ -28,6 +31,7 @@ class Reader:
         self._libraries = nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
+        self._torn_line = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
@@ -55,21 +59,33 @@ class Reader:
             if self.form.lost.search(line):
                 self.lose(step.number)
             return
-        is_known = len(line) <= LONGEST_RECORD and self.form.event(self, line)
-        if not is_known and self.form.broken(line):
+        if len(line) <= LONGEST_RECORD:
+            if self.form.end and self.form.end.search(line):
+                self.run.end()
+            if self.form.event(self, line):
+                return
+            if crash := _CRASH.search(line):
+                self.run.crash(self.line, crash[0].decode())
+        if self.form.broken(line):
             self.run.damage(self.line)
 
     def _end(self, line: bytes) -> None:
         """Read the last line: of a record that may go on it cannot be known what is missing."""
         form = self.form
-        if form.sealed and form.sealed.search(line):
+        if (form.sealed and form.sealed.search(line)) or self._is_behind(line):
             self.take(line + b"\n")
         elif self.half or (
             any(word in line for word in form.cut) if form.cut else form.broken(line)
         ):
-            seen = f"the log ends in the middle of a record, in line {self.line}"
-            self.notes.add("TRUNCATED", seen, sort="record")
+            self._torn_line = self.line
         self._settle(None)
+
+    def _is_behind(self, line: bytes) -> bool:
+        """Return True for a step behind the window whose time alone may lack digits."""
+        step, window = self.form.read(line, self.line), self.run.window
+        if step is None or not step.stamp or window is None or not window.is_whole:
+            return False
+        return line.rstrip().endswith(step.stamp)
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
@@ -163,12 +179,13 @@ class Reader:
         promise = form.promise(run)
         stride, config = run.judge(promise), form.config(run)
         window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
-        rule = "reported" if form.reporting and run.ends is None else form.rule
+        rule: Rule = "reported" if form.reporting and run.ends is None else form.rule
         reported = {name: value for name, value in run.reported.items() if isfinite(value)}
         if rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
-        window.judge(run, stride)
+        window.judge(run, stride, promise.batch or global_batch_size(config))
+        self._judge_torn_end(rule, window)
         start, end = window.moments
         return TrainingLog(
             runs=runs,
@@ -183,6 +200,7 @@ class Reader:
             unit=form.unit,
             reported=reported,
             digest=window.digest,
+            words=window.words,
             size_bytes=raw.size_bytes,
             sha256=raw.sha256,
             fabric=self._libraries.fabric(),
@@ -190,6 +208,8 @@ class Reader:
             rule=rule,
             window=window.used,
             window_mean=window.rate_mean,
+            window_weighed=window.rate_weighed,
+            samples=window.samples,
             latency_s=window.latency_s,
             memory_mib=run.memory_mib,
             lines=window.lines,
@@ -198,6 +218,13 @@ class Reader:
             tells=promise.tells,
             trace=run.trace if runs == 1 else None,
         )
+
+    def _judge_torn_end(self, rule: Rule, window: Window) -> None:
+        """Note a last record that nothing ends, unless all that is measured stands before it."""
+        has_number = RESULT in self.run.reported if rule == "reported" else window.is_whole
+        if self._torn_line and not (has_number and self.run.is_whole):
+            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
+            self.notes.add("TRUNCATED", seen, sort="record")
 
 
 def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:

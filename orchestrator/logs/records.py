@@ -4,7 +4,6 @@ from collections import deque
 from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING
 
-from orchestrator.logs import clock
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.window import Window
@@ -32,19 +31,16 @@ class Records(Window):
             self._include(step)
 
     def _include(self, step: Step) -> None:
-        self._steps += 1
-        self._hash.update(step.evidence + b"\n")
+        self._count(step)
+        self._time(step, None)
         self._rates.add(step.rate)
         self._rated += 1
         first, _ = self._inside or (step, step)
         self._inside = (first, step)
         self.used, self.lines = (first.number, step.number), (first.line, step.line)
         self._times += 1 / step.rate if isfinite(step.rate) and step.rate else nan
-        latency_s = float(step.latency)
-        if isfinite(latency_s) and latency_s > 0:
-            self._latencies_ns += clock.of_seconds(step.latency)
-        else:
-            self._latencies_ns = nan
+        lasted = step.latency_ns is not None and step.latency_ns > 0
+        self._latencies_ns += step.latency_ns if step.latency_ns and lasted else nan
         mean_s = self._latencies_ns / (self._rated * SECOND_NS)  # rounded only here
         self.latency_s = None if isnan(mean_s) else mean_s
 
@@ -61,14 +57,15 @@ class Records(Window):
     def repeat(self, step: Step, last: Step) -> None:
         """Doubt a record that is printed again, unless it says the same."""
         inside = self.ends is None or self._first <= step.number <= self._last
-        if inside and step.evidence != last.evidence:
+        if inside and step.text != last.text:
             self._doubtful = step.number
 
-    def judge(self, run: "Run", stride: int) -> None:
+    def judge(self, run: "Run", stride: int, _batch: float | None) -> None:
         """Note a window of which the log lacks a record, or does not tell one for certain."""
         for step in self._newest:
             self._include(step)
         if run.first is None or run.last is None or self._reaches(run.last, stride):
+            self._judge_gap()
             return
         self._inside, self._steps = None, 0
         self.used, self.lines, self.latency_s = self.ends, None, None
@@ -95,5 +92,10 @@ class Records(Window):
         return covers and self._last <= last.number
 
     @property
-    def _is_whole(self) -> bool:
+    def rate_weighed(self) -> float | None:
+        """Harmonic mean of the rates of all records."""
+        return self.rate
+
+    @property
+    def is_whole(self) -> bool:
         return self._inside is not None

@@ -10,12 +10,12 @@ from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
 from orchestrator.logs.records import Records
 from orchestrator.logs.window import Window
-from orchestrator.model.log import Rate
+from orchestrator.model.log import SECOND_NS, Rate
 from orchestrator.model.trace import Trace
 
 _JUMPS = 1000
 _TOLERANCE = 0.03
-"""Between a record's rate x latency and the batch; both are rounded when they are printed."""
+"""Between a record's rate x latency and the batch, of formats that do not say their digits."""
 
 
 @dataclass(slots=True)
@@ -51,12 +51,16 @@ class Run:
         self.stride = 0
         self.pace: tuple[int, float] | None = None
         self._stamp = b""
-        self._batch: int | None = None
+        self._batch: float | None = None
         self._jumps: dict[int, _Times] = {}
         self._damage = _Times("")
         self._damaged_at = 0
         self._positive = True
         self._in_first_epoch = 0
+        self._ended_at = self._crashed_at = -1
+        self._crash = ""
+        self.is_whole = False
+        """Whether all steps are there that the header promises, or the program's own end."""
         self._rates = Rates()
 
     @property
@@ -101,6 +105,15 @@ class Run:
         if self.window and self.last and self.epochs == 1:
             self.window.repeat(step, self.last)
 
+    def end(self) -> None:
+        """Take the words with which the program ends."""
+        self._ended_at = self.steps
+
+    def crash(self, line: int, words: str) -> None:
+        """Take words of a failure."""
+        if self._crashed_at != self.steps:
+            self._crashed_at, self._crash = self.steps, f"line {line}: {words}"
+
     def damage(self, line: int) -> None:
         """Remember a broken record until the next step tells where it was."""
         if not self._damage.times:
@@ -125,10 +138,9 @@ class Run:
     def _open(self, step: Step) -> Window:
         """Begin with the first step, for what is measured may depend on it."""
         self.series, self.first = step.series, step
-        if not step.latency:
-            return Window(self.ends, self._form, self.notes)
         self._batch = self._form.promise(self).batch
-        return Records(self.ends, self._form, self.notes)
+        kind = Records if self._form.rule == "latency" else Window
+        return kind(self.ends, self._form, self.notes)
 
     def _open_epoch(self, step: Step, before: Step | None) -> None:
         """Begin an epoch, whose numbers begin as in the first one, or go on."""
@@ -169,18 +181,25 @@ class Run:
         if not (isfinite(step.rate) and step.rate > 0):
             self._positive = False
             self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
-        if not step.latency:
+        if step.latency_ns is None:
             return
-        latency_s = float(step.latency)
-        if not (isfinite(latency_s) and latency_s > 0):
+        if not step.latency_ns > 0:
             seen = f"{where}: the latency is not a positive number"
             self.notes.add("NOT-FINITE", seen, sort="latency")
         elif self._batch and isfinite(step.rate):
-            samples = step.rate * latency_s
-            if abs(samples / self._batch - 1) > _TOLERANCE:
-                seen = f"{where}: {step.rate:g} samples/s x {step.latency.decode()} s are"
-                seen = f"{seen} {samples:.1f} samples; the header says {self._batch}"
-                self.notes.add("RATE-MISMATCH", seen, sort="record")
+            self._check_product(step, step.latency_ns / SECOND_NS, self._batch)
+
+    def _check_product(self, step: Step, latency_s: float, batch: float) -> None:
+        """Compare rate x latency with the batch, as exactly as both are printed."""
+        tolerance, digits = _TOLERANCE, self._form.digits
+        if digits and step.rate > 0:
+            tolerance = 0.51 * (digits[0] / step.rate + digits[1] / latency_s) + 1e-6
+        made = step.rate * latency_s
+        if abs(made / batch - 1) > tolerance:
+            unit, _, _ = self._form.unit.partition("/")
+            seen = f"line {step.line}: iteration {step.number}: {step.rate:g} {self._form.unit}"
+            seen = f"{seen} x {latency_s:.9g} s are {made:.6g} {unit}; the header says {batch:.6g}"
+            self.notes.add("RATE-MISMATCH", seen, sort="record")
 
     def close(self) -> None:
         """Note what the records were that no step follows."""
@@ -196,10 +215,9 @@ class Run:
                 self.notes.add("SKIPPED-STEPS", jump.seen, times=jump.times)
         if self.first:
             self._judge_beginning(self.first.number, stride, promise)
-        if promise.lines is not None and self.steps < promise.lines:
-            self.notes.add("TRUNCATED", f"have {self.steps} of {promise.lines} steps")
-        if self.last and promise.lines is None:
-            self._judge_end(self.last, stride, promise)
+        self._judge_length(stride, promise)
+        if self.steps and self._crashed_at == self.steps != self._ended_at:
+            self.notes.add("CRASHED", f"{self._crash}; after the last step, and no end of its own")
         self._judge_header()
         if not self.steps:
             self.notes.add("NO-STEPS", "no line of an iteration")
@@ -212,14 +230,32 @@ class Run:
             seen = f"the log begins at iteration {begin}; needed {first}"
             self.notes.add("SKIPPED-STEPS", seen, sort="beginning")
 
-    def _judge_end(self, last: Step, stride: int, promise: Promise) -> None:
+    def _judge_length(self, stride: int, promise: Promise) -> None:
+        """Compare the last step with what the header promises, and with the program's own end."""
+        short = self._behind(self.last, stride, promise)
+        if promise.lines is not None and self.steps < promise.lines:
+            short = f"have {self.steps} of {promise.lines} steps"
+        is_gapless = self._jumps.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
+        has_ended = is_gapless and self._ended_at == self.steps > 0
+        if short and has_ended:
+            self.notes.add("SHORT-RUN", f"{short}; the program ended there by itself")
+        elif short:
+            self.notes.add("TRUNCATED", short, sort="end")
+        is_promised = promise.lines is not None or promise.least is not None
+        self.is_whole = has_ended or (is_promised and not short)
+
+    def _behind(self, last: Step | None, stride: int, promise: Promise) -> str:
+        """Return in words how far the last step is from the promised end; empty if it is there."""
+        if last is None or promise.lines is not None:
+            return ""
         done, epochs = last.number + 1 - self._form.base, promise.epochs or last.epoch + 1
         seen = f"the log ends at iteration {self._form.place(last)}; its header promises"
         seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
         if done > (promise.most or done) or last.epoch + 1 > epochs:
             self.notes.add("MIXED-CONFIG", seen, sort="end")
         elif (promise.least or 0) - done >= stride or last.epoch + 1 < epochs:
-            self.notes.add("TRUNCATED", seen, sort="end")
+            return seen
+        return ""
 
     def _judge_header(self) -> None:
         keys, form = self.header.keys, self._form

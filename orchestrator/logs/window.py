@@ -4,7 +4,7 @@ import hashlib
 from collections import deque
 from math import inf, isfinite, nan
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from orchestrator.logs.format import Format, Step
 from orchestrator.logs.notes import Notes
@@ -15,6 +15,29 @@ if TYPE_CHECKING:
     from orchestrator.logs.run import Run
 
 _RECENT = 100_000
+"""Steps whose times are held; of more, a median of the last ones is usual enough."""
+_GAP_TIMES = 5
+_FEWER = 3
+"""Decimals that a time lacks beside another, if its fraction was dropped; Python drops zeros."""
+_SAMPLES_OFF = 0.03
+"""From which on the batch is wrong rather than the clock: RATE-MISMATCH tells it."""
+
+
+class _Pace(NamedTuple):
+    """How long an iteration took.
+
+    Args:
+        took_ns: by the clock, else by the printed latency, else one over the rate.
+        ahead: iterations since the step before.
+        before: line of the step before.
+    """
+
+    took_ns: float
+    number: int
+    ahead: int
+    line: int
+    before: int
+    rate: float
 
 
 class Window:
@@ -36,17 +59,24 @@ class Window:
         self._notes = notes
         self._first, self._last = ends or (0, 0)
         self._taken: dict[int, tuple[bytes, int | None, int]] = {}
-        """Evidence, clock in ns and line of the ends."""
+        """Text, clock in ns and line of the ends."""
+        self._decimals: dict[int, int] = {}
         self._hash = hashlib.sha256()
+        self._words = hashlib.sha256()
+        self._range = (inf, -inf)
         self._steps = 0
         self.origin_ns: int | None = None
         """When the first step of all was printed, by the log's own clock."""
-        self._before: tuple[int, int | None] = (0, None)
-        self._gaps_ns = deque[float](maxlen=_RECENT)
-        self._widest = (0.0, 0, 0, 0)
+        self._before: tuple[int, int | None, int] | None = None
+        """Iteration, clock in ns if there is such a time, and line of the step before."""
+        self._paces = deque[_Pace](maxlen=_RECENT)
+        self._widest = _Pace(0.0, 0, 0, 0, 0, 0.0)
+        self._timed = False
+        self.samples: float | None = None
+        """Of an iteration, by the clock and the printed rates; None where either is missing."""
         self._rates = Rates()
-        self._rated = 0
-        self._times = 0.0
+        self._rated = self._weighed = 0
+        self._times = self._slowness = 0.0
 
     def add(self, step: Step) -> None:
         """Take the next step, as far as it lies inside; clocks count from the first of all."""
@@ -61,29 +91,48 @@ class Window:
             self._take(step, clock_ns)
 
     def _take(self, step: Step, clock_ns: int | None) -> None:
-        self._steps += 1
-        self._hash.update(step.evidence + b"\n")
+        self._count(step)
+        self._time(step, clock_ns)
         if self.ends is None:
             return
         self._rates.add(step.rate)
+        if step.number > self._first or not self._form.averaged:
+            self._slowness += 1 / step.rate if 0 < step.rate < inf else nan
+            self._weighed += 1
         if step.number > self._first:
             self._rated += 1
             self._times += 1 / step.rate if 0 < step.rate < inf else nan
         if step.stamp and clock_ns is None:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
-        if step.stamp:
-            self._time(step, clock_ns)
         if step.number in self.ends and (clock_ns is not None or not step.stamp):
-            self._taken[step.number] = (step.evidence, clock_ns, step.line)
+            self._taken[step.number] = (step.text, clock_ns, step.line)
+            self._decimals[step.number] = len(step.stamp.partition(b".")[2])
+
+    def _count(self, step: Step) -> None:
+        """Take a step as evidence, by its time and by its words."""
+        self._steps += 1
+        self._hash.update(step.evidence + b"\n")
+        self._words.update(step.words + b"\n")
+        low, high = self._range
+        self._range = (min(low, step.rate), max(high, step.rate))
 
     def _time(self, step: Step, clock_ns: int | None) -> None:
-        """Take the time of an iteration that follows another."""
-        number, before_ns = self._before
-        if clock_ns is not None and before_ns is not None:
-            gap_ns, ahead = clock_ns - before_ns, step.number - number
-            self._gaps_ns.append(gap_ns / ahead)
-            self._widest = max(self._widest, (gap_ns / ahead, step.number, ahead, step.line))
-        self._before = (step.number, clock_ns)
+        """Take the time of an iteration: since the step before, or as it is printed."""
+        number, before_ns, line = self._before or (step.number - 1, None, step.line)
+        self._before = (step.number, clock_ns, step.line)
+        ahead, took_ns = step.number - number, nan
+        if step.stamp:
+            self._timed = True
+            if clock_ns is not None and before_ns is not None:
+                took_ns = (clock_ns - before_ns) / ahead
+        elif step.latency_ns is not None:
+            took_ns = step.latency_ns
+        elif step.rate > 0 and not (self._form.averaged and step.number == self._first):
+            took_ns = 1 / step.rate
+        if isfinite(took_ns):
+            pace = _Pace(took_ns, step.number, ahead, step.line, line, step.rate)
+            self._paces.append(pace)
+            self._widest = max(self._widest, pace)
 
     def misses(self, before: int | None, after: int | None, _behind: int) -> bool | None:
         """Whether a step that was lost between these two, if there are such, could lie inside."""
@@ -94,42 +143,115 @@ class Window:
     def repeat(self, step: Step, _last: Step) -> None:
         """Give up an end of the window that is printed again with other words or another time."""
         taken = self._taken.get(step.number)
-        if taken and taken[0] != step.evidence:
+        if taken and taken[0] != step.text:
             del self._taken[step.number]
 
-    def judge(self, _run: "Run", _stride: int) -> None:
-        """Note iterations of more than 5 times the last ones' median, and a coarse clock."""
-        if self._is_whole:
+    def judge(self, _run: "Run", _stride: int, batch: float | None) -> None:
+        """Note iterations far longer than the others, and a clock that cannot be trusted.
+
+        Args:
+            batch: samples of an iteration by the header; None if it does not say them.
+        """
+        if self.is_whole:
             self.lines = self._taken[self._first][2], self._taken[self._last][2]
-        self._judge_clock()
-        gap_ns, number, iterations, line = self._widest
-        usual_ns = median(self._gaps_ns) if self._gaps_ns else 0
-        if not 0 < 5 * usual_ns < gap_ns:
+        if not self._judge_fractions():
+            self._judge_jumps(batch)
+        if self.ends is not None:
+            self._judge_gap()
+
+    def _judge_gap(self) -> None:
+        """Note the longest iteration if it took more than 5 times the median."""
+        widest = self._widest
+        usual_ns = median([pace.took_ns for pace in self._paces]) if self._paces else 0
+        if not 0 < _GAP_TIMES * usual_ns < widest.took_ns:
             return
-        what = f"iteration {number}, inside the window, took"
-        step = "step takes"
-        if iterations > 1:
-            what = f"up to iteration {number}, inside the window, an iteration took"
-            step = "is"
-        took, median_s = f"{gap_ns / SECOND_NS:.3f} s", f"{usual_ns / SECOND_NS:.3f} s"
-        self._notes.add("GAP", f"line {line}: {what} {took}; the median {step} {median_s}")
+        where = f"line {widest.line}: iteration {widest.number}, inside the window,"
+        took, usual = f"{widest.took_ns / SECOND_NS:.3f} s", f"{usual_ns / SECOND_NS:.3f} s"
+        if usual_ns < 1:  # neither clock nor latency: these are one over the rates
+            seen = f"{where} has the rate {widest.rate:g}; the median is {1 / usual_ns:g}"
+        elif self._timed and widest.ahead > 1:
+            where = f"line {widest.line}: up to iteration {widest.number}, inside the window,"
+            seen = f"{where} an iteration took {took}; the median is {usual}"
+        else:
+            seen = f"{where} took {took}; the median step takes {usual}"
+        self._notes.add("GAP", seen)
 
-    def _judge_clock(self) -> None:
-        """Note a window that begins and ends on a whole second: its clock has no fractions.
+    def _judge_fractions(self) -> bool:
+        """Note an end of the window whose time has no fractions of a second.
 
-        A clock with microseconds does so once in 10 ** 12 windows.
+        Both may be whole by themselves once in 10 ** 12 windows; one end is not, where as many
+        decimals are printed as at the other.
         """
         (start, end), origin_ns = self.moments, self.origin_ns
         if not (start and end) or origin_ns is None or end.clock_ns <= start.clock_ns:
-            return
-        if (start.clock_ns + origin_ns) % SECOND_NS or (end.clock_ns + origin_ns) % SECOND_NS:
-            return
-        seconds = (end.clock_ns - start.clock_ns) // SECOND_NS
+            return False
+        whole = [it for it in (start, end) if (it.clock_ns + origin_ns) % SECOND_NS == 0]
+        decimals = {it: self._decimals[it.iteration] for it in (start, end)}
+        if len(whole) < 2:
+            whole = [it for it in whole if decimals[it] + _FEWER <= max(decimals.values())]
+        if not whole:
+            return False
+        where = f"line{'s' * (len(whole) > 1)} {' and '.join(str(it.line) for it in whole)}"
+        lasted = f"{(end.clock_ns - start.clock_ns) / SECOND_NS:g} s"
         self._notes.add(
             "COARSE-CLOCK",
-            f"lines {start.line} and {end.line}: the clock shows whole seconds; the {seconds} s"
-            " between them are good to 1 s",
+            f"{where}: the clock shows whole seconds; the {lasted} between the ends of the window"
+            " are good to 1 s",
         )
+        return True
+
+    def _judge_jumps(self, batch: float | None) -> None:
+        """Note where the clock and the printed rates disagree on the time of a step."""
+        paces = [pace for pace in self._paces if pace.rate > 0]
+        if not self._timed or not paces:
+            return
+        usual = median([pace.took_ns * pace.rate for pace in paces])
+        self.samples = usual / SECOND_NS
+        if not self.is_whole or not (self._form.averaged or all(it.ahead == 1 for it in paces)):
+            return  # a rate of one step says nothing of those that were not printed
+        share, _, late_ns = self._form.agreement
+        digit, _ = self._form.digits or (0.0, 0.0)
+        off_ns, is_off = [], []
+        for pace in paces:
+            expected_ns = usual / pace.rate * pace.ahead
+            off_ns.append(pace.took_ns * pace.ahead - expected_ns)
+            is_off.append(abs(off_ns[-1]) > (share + digit / pace.rate) * expected_ns + late_ns)
+        jumps = [
+            pace
+            for at, pace in enumerate(paces)
+            if is_off[at] and not self._is_made_up_for(at, off_ns, is_off)
+        ]
+        for pace in jumps:
+            self._note_jump(pace, usual / pace.rate * pace.ahead)
+        if batch is not None and not jumps:
+            self._judge_duration(batch)
+
+    def _note_jump(self, pace: _Pace, expected_ns: float) -> None:
+        took, expected = pace.took_ns * pace.ahead / SECOND_NS, expected_ns / SECOND_NS
+        seen = f"lines {pace.before} and {pace.line}: {took:.3f} s by the clock"
+        self._notes.add("CLOCK-JUMP", f"{seen}, {expected:.3f} s by the printed rate")
+
+    @staticmethod
+    def _is_made_up_for(at: int, off_ns: list[float], is_off: list[bool]) -> bool:
+        """Return True if a neighbor is off by as much the other way: a line was printed late."""
+        return any(
+            is_off[other] and abs(off_ns[at] + off_ns[other]) < 0.2 * abs(off_ns[at])
+            for other in (at - 1, at + 1)
+            if 0 <= other < len(off_ns)
+        )
+
+    def _judge_duration(self, batch: float) -> None:
+        """Note a window that took another time by its clock than by its printed rates."""
+        start, end = self.moments
+        rate, (_, share, late_ns) = self.rate, self._form.agreement
+        if not (start and end and rate):
+            return
+        took_ns = end.clock_ns - start.clock_ns
+        expected_ns = batch * (self._last - self._first) / rate * SECOND_NS
+        off_ns = abs(took_ns - expected_ns)
+        if share * expected_ns + late_ns < off_ns <= _SAMPLES_OFF * expected_ns:
+            pace = _Pace(took_ns, self._last, 1, end.line, start.line, rate)
+            self._note_jump(pace, expected_ns)
 
     @property
     def moments(self) -> tuple[Moment | None, Moment | None]:
@@ -143,18 +265,29 @@ class Window:
     @property
     def rate(self) -> float | None:
         """Harmonic mean of the rates after the first iteration up to the last."""
-        return self._rated / self._times if self._is_whole and self._times > 0 else None
+        return self._rated / self._times if self.is_whole and self._times > 0 else None
+
+    @property
+    def rate_weighed(self) -> float | None:
+        """Harmonic mean of the rates that are printed of steps inside the window."""
+        return self._weighed / self._slowness if self.is_whole and self._slowness > 0 else None
 
     @property
     def rate_mean(self) -> float | None:
         """Arithmetic mean of the rates from the first iteration to the last."""
-        mean = self._rates.mean if self._is_whole else None
+        mean = self._rates.mean if self.is_whole else None
         return mean if mean is not None and isfinite(mean) else None
 
     @property
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         return self._first in self._taken and self._last in self._taken
 
     @property
     def digest(self) -> str:
         return self._hash.hexdigest() if self._steps else ""
+
+    @property
+    def words(self) -> str:
+        """Hash over losses and rates; empty where all rates are equal, which proves nothing."""
+        low, high = self._range
+        return self._words.hexdigest() if low < high else ""

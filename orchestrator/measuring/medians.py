@@ -30,7 +30,7 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
-    marks += [*_trend(values), *_node_sets(agreed), *_beside(agreed)]
+    marks += [*_node_sets(agreed), *_beside(agreed)]
     return Result(case, agreed, totals, None, None, tuple(marks))
 
 
@@ -55,15 +55,6 @@ def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
         where = "above" if share > 0 else "below"
         text = f"{abs(share):.1%} {where} the median of {words.count(len(valid), 'trial')}"
         yield replace(trial, marks=(*trial.marks, Problem("OUTLIER", text)))
-
-
-def _trend(values: Sequence[float]) -> Iterable[Problem]:
-    """The mark of trials that rise or fall one after another."""
-    if (seen := series.trend(values)) is not None:
-        way = "rises" if seen.change > 0 else "falls"
-        times = words.count(len(values), "trial")
-        text = f"it {way} by {abs(seen.change):.1%} over {times}, p = {seen.p:.2g}"
-        yield Problem("TREND", text)
 
 
 def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:

@@ -2,27 +2,31 @@
 
 from orchestrator import errors
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
+from orchestrator.model.log import global_batch_size as batch_by_header
 
 
 def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
     """Samples per second of the whole gang, taken from its log as ``rule`` says.
 
     Args:
-        global_batch_size: None where it is unknown; the rules ``rates`` and ``reported`` do not
-            need it.
+        global_batch_size: None where it is unknown; ``rates``, ``arithmetic`` and ``reported`` do
+            not need it.
 
     Raises:
         LogError: the log lacks what the rule needs.
 
     Source:
         DLPerf: extract_pytorch_logs_time.py and extract_util.py for ``clock``, but by the log's
-        own iteration numbers; extract_tensorflow_logs.py for ``rates``; training_perf.sh for
+        own iteration numbers; extract_tensorflow_logs.py for ``arithmetic``; training_perf.sh for
         ``reported``; the report of OneFlow GPT for ``latency``.
     """
     if rule == "reported":
         return _reported(log)
-    if rule == "rates":
-        return _mean_rate(log)
+    if rule in ("rates", "arithmetic"):
+        rate = log.window_weighed if rule == "rates" else log.window_mean
+        if rate is None:
+            raise _lacking(log, _window(log)[1 if log.start else 0])
+        return rate
     if global_batch_size is None:
         raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
     if rule == "latency":
@@ -55,12 +59,6 @@ def _reported(log: TrainingLog) -> float:
     return value
 
 
-def _mean_rate(log: TrainingLog) -> float:
-    if log.window_mean is None:
-        raise _lacking(log, _window(log)[1 if log.start else 0])
-    return log.window_mean
-
-
 def _latency_s(log: TrainingLog) -> float:
     if log.latency_s is None:
         raise _lacking(log, _window(log)[1])
@@ -90,12 +88,5 @@ def _lacking(log: TrainingLog, iteration: int) -> errors.LogError:
 
 
 def global_batch_size(log: TrainingLog) -> int | None:
-    """Samples of one optimizer step by the log's header; None if the header lacks them."""
-    whole = log.config.get("global_batch_size")
-    if isinstance(whole, int):
-        return whole
-    micro, world = log.config.get("micro_batch_size"), log.config.get("world_size")
-    steps = log.config.get("accumulation_steps", 1)
-    if isinstance(micro, int) and isinstance(world, int) and isinstance(steps, int):
-        return micro * world * steps
-    return None
+    """Return the samples of one optimizer step by the log's header, None if it lacks them."""
+    return batch_by_header(log.config)

@@ -39,8 +39,9 @@ class Method(Noun):
     `rule: reported`."""
     rule: Rule | None = None
     """How throughput is taken from a log, if not as is usual for the workload: by its clock over
-    the window, as the mean of the rates printed in the window, as the program reports it at its
-    end, or by the mean latency of a step in the window."""
+    the window, as the harmonic mean of the rates printed in the window (`rates`; `arithmetic` as
+    DLPerf's script for TensorFlow has it), as the program reports it at its end, or by the mean
+    latency of a step in the window."""
     time_limit_s: Seconds = 3600.0
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0

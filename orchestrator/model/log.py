@@ -8,12 +8,13 @@ from typing import Literal
 from orchestrator.model.problem import Problem
 from orchestrator.model.trace import Trace
 
-Rule = Literal["clock", "rates", "reported", "latency"]
+Rule = Literal["clock", "rates", "arithmetic", "reported", "latency"]
 """How throughput is taken from a log.
 
-clock: samples between two iterations by the time between their lines. rates: the arithmetic mean of
-the rates printed from the first to the last iteration of the window. reported: what the program
-itself reports at its end. latency: global batch size / mean seconds per step in the window.
+clock: samples between two iterations by the time between their lines. rates: the harmonic mean of
+the rates printed of the window, which is its work over its time. arithmetic: their arithmetic mean,
+as DLPerf's extract_tensorflow_logs.py takes it. reported: what the program itself reports at its
+end. latency: global batch size / mean seconds per step in the window.
 """
 
 SECOND_NS = 1_000_000_000
@@ -136,6 +137,10 @@ class TrainingLog:
             needs none.
         window_mean: arithmetic mean of the rates printed inside the window, both ends included;
             None unless the log has both ends.
+        window_weighed: their harmonic mean, without the first where a rate is the mean since the
+            line before; None likewise.
+        words: hash over losses and rates of the window; equal for copies whose times were changed.
+        samples: of an iteration, by the clock and the printed rates; None where either is missing.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
         lines: of the first and the last record of the window; None unless the log has both.
@@ -166,6 +171,9 @@ class TrainingLog:
     rule: Rule = "clock"
     window: tuple[int, int] | None = None
     window_mean: float | None = None
+    window_weighed: float | None = None
+    words: str = ""
+    samples: float | None = None
     latency_s: float | None = None
     memory_mib: int | None = None
     lines: tuple[int, int] | None = None
@@ -179,3 +187,15 @@ class TrainingLog:
         if rule != "reported":
             return self.lines
         return None if self.result_line is None else (self.result_line, self.result_line)
+
+
+def global_batch_size(config: Mapping[str, str | int | float | bool]) -> int | None:
+    """Return the samples of one optimizer step by a log's header, None if it lacks them."""
+    whole = config.get("global_batch_size")
+    if isinstance(whole, int):
+        return whole
+    micro, world = config.get("micro_batch_size"), config.get("world_size")
+    steps = config.get("accumulation_steps", 1)
+    if isinstance(micro, int) and isinstance(world, int) and isinstance(steps, int):
+        return micro * world * steps
+    return None

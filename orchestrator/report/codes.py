@@ -7,8 +7,10 @@ from orchestrator.report.phrases import Language
 
 _LOGS: Mapping[str, str] = {
     "CASE-MISMATCH": "日志与用例不符",
+    "CLOCK-JUMP": "日志的时钟与打印的速率不一致",
     "CLOCK-STEP": "日志的时钟没有向前走",
     "COARSE-CLOCK": "日志的时钟只精确到秒",
+    "CRASHED": "程序在最后一步之后出错",
     "DUP-STEPS": "迭代重复出现",
     "GAP": "窗口内有异常慢的迭代",
     "HEADERLESS": "日志没有参数部分",
@@ -25,6 +27,7 @@ _LOGS: Mapping[str, str] = {
     "NOT-FINITE": "数值不是有限数",
     "RATE-MISMATCH": "吞吐率与日志打印的数值不一致",
     "SEVERAL-RUNS": "一个日志中有多次运行",
+    "SHORT-RUN": "程序自行提前结束",
     "SKIPPED-STEPS": "迭代编号不连续",
     "TRUNCATED": "日志不完整",
     "WINDOW": "日志未覆盖测量窗口",
@@ -47,7 +50,6 @@ _RESULTS: Mapping[str, str] = {
     "SAME-EVIDENCE": "与另一试验的日志相同",
     "STATE-CHANGED": "机器状态记录与运行时的不同",
     "THROTTLED": "测量期间 GPU 时钟被限制",
-    "TREND": "各次试验依次升高或降低",
     "UNSETTLED": "达到最多次数后区间仍宽于要求",
     "SLOW-NODE": "有节点比其他节点慢",
     "WIDE-SPREAD": "各次试验相差较大",

@@ -119,6 +119,7 @@ _STATES: Mapping[str, tuple[str, str]] = {
 _RULES: Mapping[str, tuple[str, str]] = {
     "rule.clock": ("clock", "时钟"),
     "rule.rates": ("rates", "打印速率"),
+    "rule.arithmetic": ("arithmetic mean", "速率算术平均"),
     "rule.reported": ("reported", "程序报告"),
     "rule.latency": ("latency", "延迟"),
 }
@@ -204,6 +205,12 @@ _METHOD: Mapping[str, tuple[str, str]] = {
         "时间，迭代编号和时间均取自日志本身。",
     ),
     "method.rates": (
+        "Throughput of a trial: the harmonic mean of the rates that the program prints from"
+        " iteration {first} to {last}, which is its work over its time.",
+        "单次试验的吞吐率：程序在第 {first} 至第 {last} 次迭代所打印速率的调和平均值，"
+        "即工作量 ÷ 时间。",
+    ),
+    "method.arithmetic": (
         "Throughput of a trial: the arithmetic mean of the rates that the program prints from"
         " iteration {first} to {last}.",
         "单次试验的吞吐率：程序在第 {first} 至第 {last} 次迭代所打印速率的算术平均值。",

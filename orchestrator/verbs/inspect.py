@@ -64,7 +64,8 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
     if any(
-        validity.keeps_out(problem) and problem.code not in answered for problem in all_problems
+        validity.keeps_out(problem, log.rule) and problem.code not in answered
+        for problem in all_problems
     ):
         value = None
     voice.document(log_document(workload.name, log, value, all_problems) | {"unit": workload.unit})

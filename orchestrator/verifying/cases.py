@@ -223,7 +223,6 @@ def _marks(case: DerivedCase) -> Iterator[Mark]:
     spread = case.numbers.get("spread")
     if isinstance(spread, float) and spread > WIDE_SPREAD:
         yield Mark("WIDE-SPREAD", (f"{spread:.1%}",))
-    yield from scatter.trend(case.in_order)
     sets = dict.fromkeys(nodeset.fold(sorted(it.nodes)) for it in case.valid if it.nodes)
     if len(sets) > 1:
         yield Mark("NODE-SETS", tuple(sets))

@@ -101,7 +101,7 @@ def _exclude_copies(found: Sequence[CaseTrial]) -> None:
     """Make trials invalid that stand on the same steps or bytes as another."""
     users: dict[str, list[CaseTrial]] = {}
     for trial in found:
-        for key in {trial.derived.steps, trial.sha256 or ""} - {""}:
+        for key in {trial.derived.steps, trial.derived.words, trial.sha256 or ""} - {""}:
             users.setdefault(key, []).append(trial)
     for those in users.values():
         for trial in those if len(those) > 1 else []:

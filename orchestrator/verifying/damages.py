@@ -14,6 +14,8 @@ MICRO = ("batch_size_per_device", "Per-GPU Batch Size", "batch_size")
 """By programs whose word is their own, and last what others print, too."""
 PROMISES = {"prof", "num_iter", "iter_num", "train_iters", "ranks"}
 """Arguments of programs that say how many steps come; without one nothing is promised."""
+FEWER = 3
+"""Decimals that a time without a fraction lacks beside another."""
 GAP_TIMES = 5
 """How many times the median of the last iterations one may take."""
 NS = 10**9
@@ -33,7 +35,9 @@ def damages(log: PlainLog, method: object) -> Iterator[Reason]:
         yield "SKIPPED-STEPS", f"line {line}: {seen}"
     if steps.back:
         yield "CLOCK-STEP", f"line {steps.back}: its clock goes back"
-    if PROMISES & log.facts.keys():
+    is_gapless = steps.jumps.keys() <= {stride}
+    has_ended = is_gapless and log.ended_after == steps.count + steps.later
+    if PROMISES & log.facts.keys() and not has_ended:
         yield from _cut(steps, steps.last, number(at(method, "iterations")))
     if not steps.is_positive:
         yield "NOT-FINITE", "a rate in it is no positive number"
@@ -90,16 +94,21 @@ def odd(inside: Stretch) -> Iterator[Mark]:
         inside: the steps in the window.
     """
     first, last = inside.first, inside.last
-    if not (first and last) or first.clock_ns is None or last.clock_ns is None:
+    if not (first and last):
         return
-    if last.clock_ns <= first.clock_ns:
-        return
-    if not first.clock_ns % NS and not last.clock_ns % NS:
-        seconds = (last.clock_ns - first.clock_ns) // NS
-        lines = f"lines {first.line} and {last.line}"
-        yield Mark("COARSE-CLOCK", (lines, f"the {seconds} s", "to 1 s"))
+    if first.clock_ns is not None and last.clock_ns is not None:
+        if last.clock_ns <= first.clock_ns:
+            return
+        most = max(first.decimals, last.decimals)
+        whole = [it for it in (first, last) if (it.clock_ns or 0) % NS == 0]
+        coarse = [str(it.line) for it in whole if len(whole) > 1 or it.decimals + FEWER <= most]
+        if coarse:
+            lasted = f"the {(last.clock_ns - first.clock_ns) / NS:g} s"
+            yield Mark("COARSE-CLOCK", (*coarse, lasted, "to 1 s"))
     usual = median(inside.took) if inside.took else 0
-    widest, iteration, line = inside.widest
+    widest, iteration, line, rate = inside.widest
     if 0 < GAP_TIMES * usual < widest:
         shown = (f"{widest / NS:.3f} s", f"{usual / NS:.3f} s")
+        if usual < 1:  # one over a rate
+            shown = (f"the rate {rate:g}", f"{1 / usual:g}")
         yield Mark("GAP", (f"line {line}:", f"iteration {iteration},", *shown))

@@ -8,7 +8,7 @@ from orchestrator.verifying.differences import Findings, items, text
 LOOKED_FOR = frozenset(
     {
         *("COARSE-CLOCK", "GAP", "STATE-CHANGED", "THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"),
-        *("OUTLIER", "WIDE-SPREAD", "TREND", "NODE-SETS", "BESIDE", "UNSETTLED", "DRIFT"),
+        *("OUTLIER", "WIDE-SPREAD", "NODE-SETS", "BESIDE", "UNSETTLED", "DRIFT"),
         *("BASELINE-DIFFERS", "IMPLAUSIBLE", "SLOW-NODE"),
     }
 )

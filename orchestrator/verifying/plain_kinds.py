@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)"
-_NUMBER = r"-?(?:\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?|nan|inf)"
+_LOST = r"[-+]?(?i:nan(?:\([\w-]*\))?|inf(?:inity)?)"
+_NUMBER = rf"(?:-?\d{{1,30}}(?:\.\d{{1,30}})?(?:[eE][-+]?\d{{1,2}})?|{_LOST})"
 _STEP = r"(?P<iteration>\d{1,15})"
-_SAID = r"(?:[\w.]+ : (?:-?\d[\d.e+-]*|nan|inf)(?: [^\s:\0]+)?|None) +"
+_SAID = rf"(?:[\w.]+ : (?:-?\d[\d.e+-]*|{_LOST})(?: [^\s:\0]+)?|None) +"
 _LOSSES = rf"(?:\w+: {_NUMBER}, )*"
 _NVLOG = r":::NVLOG\S+ \S+ (?P<seconds>\d{1,10}\.\d+) \([^)]*\) "
 
@@ -54,7 +55,8 @@ KINDS = (
         re.compile(r"(?<!\w)train:"),
         re.compile(
             rf"(?<!\w)train: epoch (?P<epoch>\d{{1,15}}), iter {_STEP}, {_LOSSES}samples/s:"
-            r" (?P<rate>\d{1,30}\.\d{3}|nan|inf)(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
+            rf" (?P<rate>\d{{1,30}}\.\d{{3}}|{_LOST})"
+            r"(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
         ),
     ),
     Kind(
@@ -62,7 +64,7 @@ KINDS = (
         "step: ",
         re.compile(r"(?<!\w)step:"),
         re.compile(
-            rf"(?<!\w)step: {_STEP}, {_LOSSES}throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|nan|inf)"
+            rf"(?<!\w)step: {_STEP}, {_LOSSES}throughput: (?P<rate>\d{{1,30}}\.\d{{3}}|{_LOST})"
             r"(?:, [a-z]\w*: [-\d.]+)*(?: (?P<seconds>\d{9,10}\.\d+))?\s*$"
         ),
     ),
@@ -73,7 +75,7 @@ KINDS = (
         re.compile("\n"),
         re.compile(
             rf"^[^|]*\| *{_STEP} *\| *\d+ *\| *\d+ *\| *(?P<rate>\d{{1,30}}\.\d{{5}}) *\|"
-            r" *(?P<latency>\d{1,30}\.\d{5}) *\|(?: *(?:-?\d+\.\d{5}|-?nan|-?inf) *\|)*\s*$"
+            rf" *(?P<latency>\d{{1,30}}\.\d{{5}}) *\|(?: *(?:-?\d+\.\d{{5}}|{_LOST}) *\|)*\s*$"
         ),
     ),
     # our all-reduce
@@ -81,9 +83,14 @@ KINDS = (
         "all_reduce",
         "busbw=",
         re.compile("iteration="),
-        re.compile(rf"iteration={_STEP} us={_NUMBER} busbw=(?P<rate>{_NUMBER}) GB/s"),
+        re.compile(rf"iteration={_STEP} us=(?P<us>{_NUMBER}) busbw=(?P<rate>{_NUMBER}) GB/s"),
     ),
 )
+ENDS = re.compile(
+    r"Experiment ended|DLL .* - Summary: |Ending Model Training|train_throughput : "
+    r"|Average total_ips: |Saving model to \S*snapshot_(?:epoch_\d|last)"
+)
+"""What a program says where it ends by itself."""
 HALF = re.compile(rf"{_NVLOG}iteration: {_STEP}\s*$")
 OTHER_HALF = re.compile(_NVLOG + rf"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>{_NUMBER})\s*$")
 REPORTED = re.compile(

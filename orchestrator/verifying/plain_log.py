@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
+from math import nan
 from pathlib import Path
 
 from orchestrator.verifying import plain_kinds, plain_lines
@@ -31,6 +32,7 @@ class PlainLog:
         facts: arguments of the program by its own names, the first value of each.
         reported: the program's own results, each with its line.
         memory_mib: the largest use of a GPU that it prints.
+        ended_after: steps before the words with which the program ends.
         garbled: the first line that has words of a step and is none, or that nothing ends; 0
             without one.
     """
@@ -40,6 +42,7 @@ class PlainLog:
     reported: list[tuple[int, float]] = field(default_factory=list)
     memory_mib: int | None = None
     garbled: int = 0
+    ended_after: int = 0
 
 
 def read(path: Path, window: tuple[int, int] | None) -> PlainLog:
@@ -59,6 +62,8 @@ def read(path: Path, window: tuple[int, int] | None) -> PlainLog:
                 break
         else:
             half = _beside(log, count, line, half)
+            if plain_kinds.ENDS.search(line) and log.steps.series != "bert":  # saves in between
+                log.ended_after = log.steps.count + log.steps.later
             continue
         if len(kind.alone.findall(line)) > 1:
             log.garbled = log.garbled or count
@@ -72,15 +77,27 @@ def read(path: Path, window: tuple[int, int] | None) -> PlainLog:
 
 def _take_step(log: PlainLog, line: int, kind: str, found: re.Match[str]) -> None:
     parts = found.groupdict()
-    latency = parts.get("latency")
+    latency, us = parts.get("latency"), parts.get("us")
+    printed = parts.get("stamp") or parts.get("seconds") or ""
+    said = parts["iteration"] + parts["rate"] if "\n" in found[0].rstrip() else found[0]
     step = PlainStep(
         line,
         int(parts["iteration"]),
         _clock(parts.get("stamp"), parts.get("seconds")),
-        float(parts["rate"]),
+        _number(parts["rate"]),
         Fraction(latency) if latency else None,
+        _number(latency) if latency else _number(us) / 1e6 if us else None,
+        said.replace(printed, "", 1).strip(),
+        len(printed.partition(".")[2]),
     )
     log.steps.take(step, parts.get("series") or kind, int(parts.get("epoch") or 0))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # nan(ind), as some C libraries print it
+        return nan
 
 
 def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
@@ -95,7 +112,7 @@ def _beside(log: PlainLog, count: int, line: str, half: str) -> str:
     if any(word in line for word in _WORDS):
         log.garbled = log.garbled or count
     if found := plain_kinds.REPORTED.search(line):
-        log.reported.append((count, float(found[2] or found[3])))
+        log.reported.append((count, _number(found[2] or found[3])))
     elif found := _MEMORY.search(line):
         log.memory_mib = max(log.memory_mib or 0, int(found[1]))
     elif len(line) < 20_000:

@@ -13,6 +13,8 @@ LAST_ROWS = 5
 TRACE_POINTS = 120
 HELD = 2_000_000
 """Rates that are held at once, and steps of a log that is drawn."""
+AVERAGED = ("train: ", "step: ")
+"""How steps begin whose rate is the mean since the line before."""
 RECENT = 100_000
 """Last iterations of a window that say how long one usually takes."""
 
@@ -23,6 +25,9 @@ class PlainStep(NamedTuple):
     Args:
         clock_ns: nanoseconds since 1970; None where no time is printed.
         latency: seconds of one step, exact; None likewise.
+        lasted_s: seconds of one step, as they are printed; None likewise.
+        decimals: of its time, as printed.
+        said: losses and rate, whatever time stands beside them.
     """
 
     line: int
@@ -30,11 +35,16 @@ class PlainStep(NamedTuple):
     clock_ns: int | None
     rate: float
     latency: Fraction | None
+    lasted_s: float | None = None
+    said: str = ""
+    decimals: int = 0
 
     @property
     def words(self) -> bytes:
         """What the same step of another run does not have."""
-        return b"%d %d %r;" % (self.iteration, self.clock_ns or 0, self.rate)
+        if self.clock_ns is None:
+            return self.said.encode() + b"\n"
+        return b"%d %d;" % (self.iteration, self.clock_ns)
 
 
 @dataclass(slots=True)
@@ -77,7 +87,7 @@ class Stretch:
     Args:
         slowness: the sum of what one sample took by each printed rate.
         took: nanoseconds of the last iterations.
-        widest: the longest of all, with its iteration and line.
+        widest: the longest of all, with its iteration, line and rate.
     """
 
     count: int = 0
@@ -87,7 +97,8 @@ class Stretch:
     slowness: float = 0.0
     latency: Fraction = Fraction(0)
     took: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    widest: tuple[float, int, int] = (0.0, 0, 0)
+    widest: tuple[float, int, int, float] = (0.0, 0, 0, 0.0)
+    _said: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     @classmethod
@@ -101,23 +112,43 @@ class Stretch:
     def take(self, step: PlainStep) -> None:
         """Take the next step."""
         self._hashed.update(step.words)
+        self._said.update(step.said.encode())
         if isfinite(step.rate) and step.rate > 0:
             self.rates.take(step.rate)
             self.slowness += 1 / step.rate
         if step.latency is not None:
             self.latency += step.latency
-        if self.last:
-            self._time(self.last, step)
+        self._time(self.last or step, step)
         self.count += 1
         self.first, self.last = self.first or step, step
 
     def _time(self, before: PlainStep, step: PlainStep) -> None:
+        """Take how long an iteration took: by the clock, as printed, or one over its rate."""
         ahead = step.iteration - before.iteration
-        if ahead > 0 and before.clock_ns is not None and step.clock_ns is not None:
+        if step.clock_ns is not None:
+            if ahead <= 0 or before.clock_ns is None:
+                return
             took = (step.clock_ns - before.clock_ns) / ahead
-            self.took.append(took)
-            if took >= self.widest[0]:
-                self.widest = (took, step.iteration, step.line)
+        elif step.lasted_s is not None:
+            took = step.lasted_s * 1e9
+        elif step.rate > 0 and (self.count or not step.said.startswith(AVERAGED)):
+            took = 1 / step.rate
+        else:
+            return
+        self.took.append(took)
+        if took >= self.widest[0]:
+            self.widest = (took, step.iteration, step.line, step.rate)
+
+    @property
+    def weighed(self) -> float | None:
+        """The harmonic mean of the rates of steps inside; a mean of steps before is none."""
+        is_averaged = self.first is not None and self.first.said.startswith(AVERAGED)
+        return self.rate_after_first if is_averaged else self.rate
+
+    @property
+    def words(self) -> str:
+        """The same beside its times; empty where all rates are equal, which proves nothing."""
+        return self._said.hexdigest() if len({*self.rates.held}) > 1 else ""
 
     @property
     def digest(self) -> str:
@@ -151,6 +182,7 @@ class Steps:
         jumped: of each such jump, the first line that made it, and what it says.
         back: the first line whose clock goes back; 0 without one.
         timeless: how many have no time.
+        made: time of iterations by the clock, in nanoseconds, times their rates.
     """
 
     window: tuple[int, int] | None = None
@@ -167,8 +199,10 @@ class Steps:
     timeless: int = 0
     inside: Stretch = field(default_factory=Stretch)
     rows: deque[PlainStep] = field(default_factory=lambda: deque(maxlen=LAST_ROWS))
+    made: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _epoch: int = 0
     _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    _said: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def take(self, step: PlainStep, series: str, epoch: int) -> None:
         """Take the next step of a log."""
@@ -187,6 +221,7 @@ class Steps:
         self.timeless += step.clock_ns is None
         self.rows.append(step)
         self._hashed.update(step.words)
+        self._said.update(step.said.encode())
         if self.window and self.window[0] <= step.iteration <= self.window[1]:
             self.inside.take(step)
 
@@ -196,6 +231,8 @@ class Steps:
             self.jumped[jump] = (step.line, f"step {step.iteration} after {before.iteration}")
         self.jumps[jump] += 1
         if before.clock_ns is not None and step.clock_ns is not None:
+            took = (step.clock_ns - before.clock_ns) / (jump or 1)
+            self.made.append(took * step.rate)
             self.back = self.back or (step.line if step.clock_ns < before.clock_ns else 0)
 
     @property
@@ -207,3 +244,8 @@ class Steps:
     def digest(self) -> str:
         """What no other trial may have; empty where there is nothing."""
         return self._hashed.hexdigest() if self.count else ""
+
+    @property
+    def words(self) -> str:
+        """The same beside its times; empty where all rates are equal, which proves nothing."""
+        return self._said.hexdigest() if len({*self.rates.held}) > 1 else ""

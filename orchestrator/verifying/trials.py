@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
+from statistics import median
 
 from orchestrator.verifying import damages, plain_log
 from orchestrator.verifying.damages import NS, Reason
@@ -22,6 +23,8 @@ WINDOWS = {
 }
 """Between which iterations a log is measured where a method says nothing."""
 RATE_TOLERANCE = 0.03
+RESULT_TOLERANCE, SAMPLED_TOLERANCE = 0.001, 0.01
+"""Of a program's own result, whether it prints every step or some."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,8 @@ class DerivedTrial:
         result_line: where the program reports what the rule ``reported`` takes.
         doubts: why it may not count; what would tell is beyond this reader.
         begun_ns: when its first step was printed.
-        steps: a hash of what must not be the same in two trials.
+        steps, words: hashes of what must not be the same in two trials: times, and what stands
+            beside them.
         trace: the mean of the rates from one iteration to another.
     """
 
@@ -52,6 +56,7 @@ class DerivedTrial:
     memory_mib: int | None = None
     rate_mean: float | None = None
     steps: str = ""
+    words: str = ""
     trace: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
@@ -119,7 +124,8 @@ def _measure(
     if lacking := _lacking(found.rule, inside, window):
         found.reasons.append(("WINDOW", lacking))
         return
-    found.steps = inside.digest if window else log.steps.digest
+    counted = inside if window else log.steps
+    found.steps, found.words = counted.digest, counted.words
     if inside.first and inside.last:
         found.span = (inside.first, inside.last)
         found.marks += damages.odd(inside)
@@ -151,7 +157,8 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: Stretch, batch: int) -> N
     by_clock = _by_clock(found, batch)
     values = {
         "clock": by_clock,
-        "rates": inside.rates.mean,
+        "rates": inside.weighed,
+        "arithmetic": inside.rates.mean,
         "latency": batch / found.latency_s if found.latency_s else None,
         "reported": reported.pop() if len(reported) == 1 else None,
     }
@@ -161,7 +168,12 @@ def _apply(found: DerivedTrial, log: PlainLog, inside: Stretch, batch: int) -> N
         found.reasons.append(("NO-RESULT", seen))
     elif found.rule == "reported":
         found.result_line = next(line for line, value in log.reported if isfinite(value))
-        _against(found, found.throughput, found.rate_mean)
+        steps = log.steps
+        is_whole = steps.jumps.keys() <= {1} and not steps.later
+        share = RESULT_TOLERANCE if is_whole else SAMPLED_TOLERANCE
+        _against(found, found.throughput, found.rate_mean, share)
+        if steps.made:
+            _against(found, batch * NS, median(steps.made))
     elif found.rule == "latency":
         _against(found, found.throughput, inside.rate)
     else:
@@ -177,9 +189,11 @@ def _by_clock(found: DerivedTrial, batch: int) -> float | None:
     return batch * count * NS / nanoseconds if nanoseconds > 0 else None
 
 
-def _against(found: DerivedTrial, value: float | None, rate: float | None) -> None:
+def _against(
+    found: DerivedTrial, value: float | None, rate: float | None, share: float = RATE_TOLERANCE
+) -> None:
     """Compare a number with the log's own rates: of another gang they differ by half."""
-    if value and rate is not None and abs(rate / value - 1) > RATE_TOLERANCE:
+    if value and rate is not None and abs(rate / value - 1) > share:
         seen = f"it gives {value:.2f}, its printed rates {rate:.2f}"
         found.reasons.append(("RATE-MISMATCH", seen))
 

@@ -38,22 +38,30 @@ def _config(run: Run) -> dict[str, Value]:
 
 
 def _promise(run: Run) -> Promise:
-    steps = run.header.number("iterations")
+    """Return the steps to come, and the gigabytes that each moves as nccl-tests count them."""
+    steps, sizes = run.header.number("iterations"), run.header.numbers("size_mib", "world_size")
+    moved_gb = None
+    if sizes:
+        mib, ranks = sizes
+        moved_gb = (mib << 20) * 2 * (ranks - 1) / ranks / 1e9
     tells = frozenset({"precision", "size_mib", "world_size"})
-    return Promise(interval=1, least=steps, most=steps, tells=tells)
+    return Promise(interval=1, least=steps, most=steps, batch=moved_gb, tells=tells)
 
 
 FORMAT = Format(
     unit="GB/s",
     rule="rates",
     step=(
-        rb"(?P<words>iteration=(?P<iteration>\d{1,15}) us=" + NUMBER + rb""
-        rb" busbw=(?P<rate>" + NUMBER + rb")) GB/s"
+        rb"iteration=(?P<iteration>\d{1,15}) us=(?P<latency>\d{1,12}\.\d" + LOST + rb")"
+        rb" busbw=(?P<rate>" + NUMBER + rb") GB/s"
     ),
+    sealed=re.compile(rb"busbw=" + NUMBER + rb" GB/s"),
     marks=(b"iteration=", b"all-reduce "),
     alone=(b"iteration=",),
     lost=re.compile(rb"us=(?:" + LOST[1:] + rb")"),
     clock=None,
+    latencies_a_second=10**6,
+    digits=(1e-4, 1e-7),  # busbw=0.2115 us=317281.5
     window=(6, 25),
     header={
         "ranks": ("world_size", count),

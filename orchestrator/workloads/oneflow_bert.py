@@ -94,6 +94,7 @@ WORKLOAD = Workload(
     unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
+    rules=frozenset({"clock", "rates"}),
     log_prefix="bert_base",
     layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),

@@ -117,6 +117,7 @@ WORKLOAD = Workload(
     unsupported=unsupported,
     devices=frozenset({"cuda"}),
     axes=frozenset(),
+    rules=frozenset({"clock", "rates"}),
     log_prefix="rn50",
     layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=published,

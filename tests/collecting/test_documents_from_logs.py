@@ -5,6 +5,7 @@ the throughput that a document prints; so it is the way from bytes to tables tha
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -85,9 +86,9 @@ def gpt_shape(name: str) -> dict[str, int]:
     }
 
 
-def collected(folder: Path, workload: str, code: int = 0) -> Any:
+def collected(folder: Path, workload: str, *options: str, code: int = 0) -> Any:
     """What `collect` makes of a folder of logs; the reports lie beside it."""
-    words = ("collect", "--logs", str(folder), "--workload", workload, "--json")
+    words = ("collect", "--logs", str(folder), "--workload", workload, "--json", *options)
     out = ("--out", str(folder.parent / "out"), "--state", str(folder.parent / "state"))
     done = subprocess.run((*PROGRAM, *words, *out), capture_output=True, timeout=120, check=False)
     assert done.returncode == code, done.stderr.decode()
@@ -122,6 +123,17 @@ def test_seed_000_comes_out_of_28_logs(tmp_path: Path) -> None:
     assert printed(document, 1) == SEED_000_FINAL
     rows = [f"{trial['throughput']:.1f}" for case in document["cases"] for trial in case["trials"]]
     assert rows == [f"{value:.1f}" for values in SEED_000.values() for value in values]
+
+
+def test_oneflow_of_before_august_2020_is_measured_by_its_rates(tmp_path: Path) -> None:
+    """Its logs have no clock: with `--rule rates`, as the page of NO-CLOCK says, a mark."""
+    timeless = re.sub(r" \d{10}\.\d+$", "", rn50("1n1g", 385.628, 1.6e9), flags=re.MULTILINE)
+    write(tmp_path / "old", "rn50_b128_fp32", {"1n1g": [timeless]})
+    (case,) = collected(tmp_path / "old", "oneflow_rn50", code=3)["cases"]
+    assert (case["median"], case["trials"][0]["state"]) == (None, "invalid")
+    (case,) = collected(tmp_path / "old", "oneflow_rn50", "--rule", "rates")["cases"]
+    assert case["median"] == pytest.approx(385.628)
+    assert [mark["code"] for mark in case["trials"][0]["marks"]] == ["NO-CLOCK"]
 
 
 def test_seed_001_comes_out_of_logs_of_bert(tmp_path: Path) -> None:

@@ -68,6 +68,20 @@ def test_one_log_as_two_trials_counts_as_neither(five: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [(r"(:\d\d\.\d{5})\d( - Epoch)", r"\g<1>3\2"), (r"(train\.loss : )\d()", r"\g<1>5\2")],
+)
+def test_a_copy_whose_times_or_losses_were_changed_is_a_copy(
+    five: Path, before: str, after: str
+) -> None:
+    """One microsecond of each line, or all losses: what is left is that of the other run."""
+    source, copy = (five / "1n8g" / f"r50_b256_amp_{repeat}.log" for repeat in (1, 2))
+    copy.write_text(re.sub(before, after, source.read_text()))
+    (case,) = json.loads(collect(five, "--json").stdout)["cases"]
+    assert [codes(trial) for trial in case["trials"]] == [["SAME-EVIDENCE"]] * 2 + [[]] * 3
+
+
+@pytest.mark.parametrize(
     ("name", "words", "trusted"),
     [
         ("1n8g/r50_b128_amp_1.log", "micro_batch_size is 256 in the log and 128", False),

@@ -101,10 +101,11 @@ def test_real_log_gives_the_throughput_of_its_clock(row: dict[str, str]) -> None
 
 @pytest.mark.parametrize("row", EXPECTED, ids=lambda row: row["file"])
 def test_real_log_is_whole_unless_its_epoch_was_short(row: dict[str, str]) -> None:
-    """Of the nine samples two end at 63 of the 99 steps that --prof 100 promises."""
+    """Of the nine samples two end at 63 of the 99 steps that --prof 100 promises, and say so."""
     log = read((SAMPLES / row["file"]).read_bytes())
-    expected = [] if row["n_iter_lines"] == "99" else ["have 63 of 99 steps"]
-    assert [problem.message for problem in log.problems] == expected
+    short = [("SHORT-RUN", "have 63 of 99 steps; the program ended there by itself")]
+    expected = [] if row["n_iter_lines"] == "99" else short
+    assert [(problem.code, problem.message) for problem in log.problems] == expected
 
 
 def test_chunks_make_no_difference_to_a_log_of_many_blocks() -> None:
@@ -250,8 +251,8 @@ def test_last_line_counts_if_its_rate_is_whole() -> None:
     cut = read(whole[:-1])
     assert cut.last_iteration == 29
     assert problems(cut, "TRUNCATED") == [
-        "the log ends in the middle of a record, in line 61",
         "have 29 of 99 steps",
+        "the log ends in the middle of a record, in line 61",
     ]
 
 
@@ -315,7 +316,9 @@ def test_clock_after_a_time_that_does_not_exist_goes_on() -> None:
 def test_header_promises_each_of_its_epochs() -> None:
     """Two epochs of --prof 100 are 198 steps, unless one is all that was to run."""
     two = CLEAN.replace(b"  epochs : 1 ", b"  epochs : 2 ")
-    assert problems(read(two), "TRUNCATED") == ["have 99 of 198 steps"]
+    assert problems(read(two), "SHORT-RUN")[0].startswith("have 99 of 198 steps")
+    unended = two[: two.index(b" - Summary: ")].rpartition(b"\n")[0] + b"\n"
+    assert problems(read(unended), "TRUNCATED") == ["have 99 of 198 steps"]
     assert read(two.replace(b"run_epochs : -1", b"run_epochs : 1")).problems == ()
     assert read(CLEAN.replace(b"prof : 100", b"prof : -1")).problems == ()
 
@@ -596,15 +599,19 @@ def test_a_clock_of_whole_seconds_is_marked() -> None:
     """The number is good to one part in its seconds; with fractions there is nothing to say."""
     log = read(re.sub(rb"(DLL \S+ \S+)\.\d{6} ", rb"\1 ", SEED % 32), (1, 4))
     assert problems(log, "COARSE-CLOCK") == [
-        "lines 2 and 5: the clock shows whole seconds; the 2 s between them are good to 1 s"
+        "lines 2 and 5: the clock shows whole seconds; the 2 s between the ends of the window are"
+        " good to 1 s"
     ]
     assert problems(read(SEED % 32, (1, 4)), "COARSE-CLOCK") == []
 
 
-def test_one_end_on_a_whole_second_is_no_coarse_clock() -> None:
-    """Python prints no fraction where there is none, once in a million lines."""
-    log = read((SEED % 32).replace(b"14:29:15.387051", b"14:29:15"), (1, 4))
-    assert problems(log, "COARSE-CLOCK") == []
+@pytest.mark.parametrize(("line", "before"), [(2, b"14:29:13.473765"), (5, b"14:29:15.387051")])
+def test_either_end_without_a_fraction_is_a_coarse_clock(line: int, before: bytes) -> None:
+    """One end that lost its fraction moves the number by up to a second, too."""
+    log = read((SEED % 32).replace(before, before[:8]), (1, 4))
+    assert problems(log, "COARSE-CLOCK")[0].startswith(f"line {line}: the clock shows whole")
+    zeros = (SEED % 32).replace(before, before[:9] + b"000000")
+    assert problems(read(zeros, (1, 4)), "COARSE-CLOCK") == []
 
 
 def test_window_off_the_log_has_no_end() -> None:

@@ -294,18 +294,20 @@ def test_run_that_went_on_from_a_checkpoint_is_named() -> None:
 
 
 def test_every_cut_of_a_log_gives_a_problem() -> None:
-    """Wherever the log is cut before its last line feed, it says that something is missing."""
-    for size in range(WHOLE.index(TITLE), len(WHOLE)):
+    """Wherever the log is cut before the last latency, it says that something is missing."""
+    end = WHOLE.rindex(b"13.12494") + len(b"13.12494   |")
+    for size in range(WHOLE.index(TITLE), end):
         log = read(WHOLE[:size])
         assert {"TRUNCATED", "NO-STEPS"} & codes(log)
         assert log.window != (60, 100)
 
 
-def test_last_row_without_a_line_feed_does_not_count() -> None:
-    """Nothing says that a row is whole but the end of its line."""
-    log = read(WHOLE.rstrip(b"\n"))
-    assert (log.steps, log.last_iteration) == (9, 90)
-    assert "in the middle of a record, in line 82" in problems(log, "TRUNCATED")[0]
+@pytest.mark.parametrize("lost", [b"\n", b" 6.82232    |\n"])
+def test_last_row_counts_without_a_line_feed(lost: bytes) -> None:
+    """The bar behind its latency says that the number is whole."""
+    log = read(WHOLE.removesuffix(lost))
+    assert (log.steps, log.last_iteration, log.problems) == (10, 100, ())
+    assert log.latency_s == read(WHOLE).latency_s == 13.117188
 
 
 def test_last_line_of_another_kind_may_lack_its_line_feed() -> None:

@@ -1,6 +1,7 @@
 """A log format is added by one file and a sample: with that of its page, by public names alone."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_what_the_engine_promises_holds_for_it(plain: logs.Format, size: int) ->
     assert codes(read([SAMPLE, SAMPLE], None)) == {"SEVERAL-RUNS"}
     assert codes(read([b"".join([*lines[:40], lines[39], *lines[40:]])], None)) == {"DUP-STEPS"}
     assert codes(read([b"".join(lines[1:])], None)) == {"NO-HEADER"}
+
+
+def test_two_logs_of_a_format_without_a_clock_are_no_copies(plain: logs.Format) -> None:
+    """Their lines differ in losses alone; the whole line is the evidence, and copies are equal."""
+    step = plain.step.replace(rb" time=(?P<clock>\d{9,10}\.\d{6})", b"")
+    read = logs.reader(replace(plain, rule="rates", clock=None, step=step))
+    one = re.sub(rb" time=\S+", b"", SAMPLE)
+    other = one.replace(b"loss=5.", b"loss=4.")
+    first, second = read([one], None), read([other], None)
+    assert first.digest != second.digest
+    assert first.digest == read([one + b"bye\n"], None).digest
 
 
 def test_the_sample_is_what_its_source_says() -> None:

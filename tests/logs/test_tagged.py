@@ -42,7 +42,7 @@ def by_rank() -> dict[bytes, bytes]:
 
 def number(log: TrainingLog) -> float | None:
     """What a trial with this log would give a median."""
-    if any(map(validity.keeps_out, log.problems)):
+    if any(validity.keeps_out(problem, log.rule) for problem in log.problems):
         return None
     try:
         return throughputs.of_log(log, throughputs.global_batch_size(log), "clock")

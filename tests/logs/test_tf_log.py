@@ -397,8 +397,8 @@ def test_nvlog_cut_between_lines_is_truncated() -> None:
     cut = NVLOG[: NVLOG.index(b"(benchmark_hooks.py:60) total_ips: 3033.9167605575103")]
     log = read(cut[: cut.rindex(b"\n") + 1])
     assert problems(log, "TRUNCATED") == [
-        "the log ends in the middle of a record, in line 93",
         "have 29 of 30 steps",
+        "the log ends in the middle of a record, in line 93",
     ]
 
 

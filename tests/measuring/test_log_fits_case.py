@@ -73,9 +73,29 @@ def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees:
     by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, 100 * SECOND_NS, 140))
     for rule in ("clock", "rates"):
         assert (validity.rate_problem(by_clock, 100, rule) is None) == agrees
-    rate = Rate(100, window_rate, ())
-    reporting = replace(LOG, reported={"train_throughput": 100.0}, rate=rate)
-    assert (validity.rate_problem(reporting, None, "reported") is None) == agrees
+
+
+@pytest.mark.parametrize(
+    ("steps", "mean", "agrees"),
+    [(120, 100.09, True), (120, 100.2, False), (12, 100.9, True), (12, 98.9, False)],
+)
+def test_a_result_is_the_mean_of_the_printed_rates(
+    steps: int, mean: float, *, agrees: bool
+) -> None:
+    """Of all steps but for rounding; of every tenth one within a percent."""
+    log = replace(LOG, steps=steps, reported={"train_throughput": 100.0})
+    log = replace(log, rate=Rate(steps, mean, None))
+    assert (validity.rate_problem(log, None, "reported") is None) == agrees
+
+
+@pytest.mark.parametrize(("batch", "agrees"), [(128, True), (256, False), (64, False)])
+def test_a_result_agrees_with_the_clock_by_the_batch_of_its_case(
+    batch: int, *, agrees: bool
+) -> None:
+    """A batch or world size that was doubled in header and name alike: the clock tells it."""
+    log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, None))
+    problem = validity.rate_problem(replace(log, samples=128.4), batch, "reported")
+    assert (problem is None) == agrees
 
 
 def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:

@@ -54,8 +54,10 @@ def test_published_latency_gives_the_published_throughput() -> None:
 def test_reported_and_mean_rates_need_no_batch_size() -> None:
     """What the program says of its whole run, and the mean of what it printed in the window."""
     log = replace(LOG, reported={"train_throughput": 7810.758929502331}, window_mean=7800.5)
+    log = replace(log, window_weighed=7790.25)
     assert throughputs.of_log(log, None, "reported") == 7810.758929502331
-    assert throughputs.of_log(log, None, "rates") == 7800.5
+    assert throughputs.of_log(log, None, "rates") == 7790.25
+    assert throughputs.of_log(log, None, "arithmetic") == 7800.5
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,8 @@ def test_reported_and_mean_rates_need_no_batch_size() -> None:
         ("latency", {"window": None}, 512, "WINDOW"),
         ("reported", {}, 512, "NO-RESULT"),
         ("reported", {"reported": {"train_throughput": 0.0}}, 512, "NO-RESULT"),
-        ("rates", {"window_mean": None}, 512, "WINDOW"),
+        ("rates", {"window_weighed": None}, 512, "WINDOW"),
+        ("arithmetic", {"window_mean": None}, 512, "WINDOW"),
         ("rates", {"start": None}, 512, "WINDOW"),
     ],
 )

@@ -90,14 +90,10 @@ OF_MACHINES: dict[str, tuple[Forgery, str]] = {
         lambda it: replaced(it.folder / RESULTS, "6.0% below the median", "4.0% below the median"),
         RESULTS,
     ),
-    "how sure a trend is": (
-        lambda it: replaced(it.folder / RESULTS, "p = 0.0", "p = 0.1"),
-        RESULTS,
-    ),
     **{
         f"no more {code}": (partial(no_more, code=code), RESULTS)
         for code in (
-            *("SLOW-NODE", "DRIFT", "TREND", "BESIDE", "NODE-SETS", "OUTLIER"),
+            *("SLOW-NODE", "DRIFT", "BESIDE", "NODE-SETS", "OUTLIER"),
             *("WIDE-SPREAD", "THROTTLED", "CPU-LOADED"),
         )
     },

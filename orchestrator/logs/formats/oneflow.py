@@ -12,14 +12,14 @@ from math import prod
 
 from orchestrator.logs import clock
 from orchestrator.logs.engine import Reader
-from orchestrator.logs.format import LOST, TAG, Format, Promise
+from orchestrator.logs.format import LOST, TAG, Agreement, Format, Promise
 from orchestrator.logs.header import Table, Value, count, named, real, switch, whole, word
 from orchestrator.logs.run import Run
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
 """With fewer decimals it was cut."""
 _FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
-_CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?)[ \t]*$"
+_CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?[ \t]*$"
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
 _LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
@@ -114,12 +114,15 @@ def _promise(run: Run) -> Promise:
 
 ONEFLOW_RN50 = Format(
     unit="images/s",
-    step=rb"(?<!\w)(?P<words>train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
+    step=rb"(?<!\w)train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
     rb"(?>(?:" + _FIELD + rb"){0,20}), samples/s: " + _RATE + _CLOCK,
-    marks=(b"train:", b"samples/s: ", b" =", b"Loading "),
+    marks=(b"train:", b"samples/s: ", b" =", b"Loading ", b"Saving model to "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
+    end=re.compile(rb"Saving model to \S*snapshot_(?:epoch_\d|last)"),
     clock=clock.of_seconds,
+    agreement=Agreement(step=0.003, window=0.003, late_ns=5e6),  # recorded: 0.4 ms of a second
+    averaged=True,
     window=(20, 120),
     header={
         **_COMMON,
@@ -140,7 +143,7 @@ ONEFLOW_RN50 = Format(
 ONEFLOW_BERT = replace(
     ONEFLOW_RN50,
     unit="sentences/s",
-    step=rb"(?<!\w)(?P<words>step: (?P<iteration>\d{1,15})(?>(?:"
+    step=rb"(?<!\w)step: (?P<iteration>\d{1,15})(?>(?:"
     + _FIELD
     + rb"){0,20}), throughput: "
     + _RATE
@@ -150,6 +153,8 @@ ONEFLOW_BERT = replace(
     + _CLOCK,
     marks=(b"step:", b"throughput: ", b" =", b"Loading "),
     alone=(b"step:", b"throughput: "),
+    end=None,  # snapshots are saved in the middle of a run, too
+    agreement=Agreement(step=0.003, window=0.003, late_ns=7e7),  # recorded: 61 ms, loaded CPUs
     base=0,
     window=(19, 119),
     header={

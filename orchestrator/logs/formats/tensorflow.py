@@ -15,6 +15,7 @@ from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
 from orchestrator.logs.format import LOST, NUMBER, RANK, Format, Promise, Step
+from orchestrator.logs.format import number as printed
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
@@ -46,7 +47,7 @@ _NVLOG = re.compile(
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
-_LOSS = re.compile(rb"(?:cross_entropy|l2_loss|total_loss) ?: (?:" + LOST[1:] + rb")")
+_LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?:" + LOST[1:] + rb")")
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
@@ -129,18 +130,18 @@ def _nvlog(reader: Reader, line: bytes) -> bool:
         return False
     rank, half = found["rank"] or b"", reader.half
     if found["average"]:
-        _conclude(reader, {RESULT: float(found["average"])})
+        _conclude(reader, {RESULT: printed(found["average"])})
     elif found["iteration"]:
         if half:
             reader.run.damage(reader.line)
         stamp, number = _stamp(found["clock"]), int(found["iteration"])
-        reader.half = Step(rank, b"", stamp, 0, number, nan, b"", b"", 0)
+        reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
             return False
-        rate = float(found["rate"])
-        reader.step(half._replace(series=found["series"], rate=rate, line=reader.line))
+        rated = half._replace(series=found["series"], rate=printed(found["rate"]))
+        reader.step(rated._replace(text=found["rate"], line=reader.line))
     else:
         _told_by_nvlog(reader, line)
     return True
@@ -275,11 +276,13 @@ TENSORFLOW = Format(
     step=_STEP + rb"(?>(?:  [a-z]\w{0,40}+ : " + NUMBER + rb")*)",
     marks=(
         *(b"DLL", b":::NVLOG", b"_ips", b"imgs_per", b"throughput"),
-        *(b"Num GPUs", b"Per-GPU", b"Total Steps", b"Starting Model Training"),
+        *(b"Num GPUs", b"Per-GPU", b"Total Steps"),
+        *(b"Starting Model Training", b"Ending Model Training"),
     ),
     alone=(b"DLL ",),
     lost=_LOSS,
     sealed=_SEALED,
+    end=re.compile(rb"Ending Model Training|train_throughput : |Average total_ips: "),
     cut=(b"DLL", b":::NVLOG"),
     window=(21, 120),
     reporting=frozenset({BENCHMARK, "training_benchmark"}),
