@@ -6,7 +6,7 @@ from math import inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from orchestrator.logs.format import Format, Step
+from orchestrator.logs.format import Agreement, Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
 from orchestrator.model.log import SECOND_NS, Moment
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _RECENT = 100_000
 """Steps whose times are held; of more, a median of the last ones is usual enough."""
 _GAP_TIMES = 5
+_SAMPLED = Agreement(step=0.1)
+"""Where the rate is that of one step, and others between are not printed; recorded: 6.2 %."""
 _FEWER = 3
 """Decimals that a time lacks beside another, if its fraction was dropped; Python drops zeros."""
 _SAMPLES_OFF = 0.03
@@ -207,9 +209,10 @@ class Window:
             return
         usual = median([pace.took_ns * pace.rate for pace in paces])
         self.samples = usual / SECOND_NS
-        if not self.is_whole or not (self._form.averaged or all(it.ahead == 1 for it in paces)):
-            return  # a rate of one step says nothing of those that were not printed
-        share, _, late_ns = self._form.agreement
+        if not self.is_whole:
+            return
+        is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
+        share, _, late_ns = _SAMPLED if is_sampled else self._form.agreement
         digit, _ = self._form.digits or (0.0, 0.0)
         off_ns, is_off = [], []
         for pace in paces:
@@ -224,7 +227,7 @@ class Window:
         for pace in jumps:
             self._note_jump(pace, usual / pace.rate * pace.ahead)
         if batch is not None and not jumps:
-            self._judge_duration(batch)
+            self._judge_duration(batch, batch / self.samples if is_sampled else None)
 
     def _note_jump(self, pace: _Pace, expected_ns: float) -> None:
         took, expected = pace.took_ns * pace.ahead / SECOND_NS, expected_ns / SECOND_NS
@@ -240,14 +243,21 @@ class Window:
             if 0 <= other < len(off_ns)
         )
 
-    def _judge_duration(self, batch: float) -> None:
-        """Note a window that took another time by its clock than by its printed rates."""
+    def _judge_duration(self, batch: float, share_due: float | None) -> None:
+        """Note a window that took another time by its clock than by its printed rates.
+
+        Args:
+            share_due: of that time, by the median of steps that are printed now and then; None
+                where all are printed.
+        """
         start, end = self.moments
         rate, (_, share, late_ns) = self.rate, self._form.agreement
         if not (start and end and rate):
             return
         took_ns = end.clock_ns - start.clock_ns
         expected_ns = batch * (self._last - self._first) / rate * SECOND_NS
+        if share_due is not None:
+            expected_ns = took_ns * share_due
         off_ns = abs(took_ns - expected_ns)
         if share * expected_ns + late_ns < off_ns <= _SAMPLES_OFF * expected_ns:
             pace = _Pace(took_ns, self._last, 1, end.line, start.line, rate)

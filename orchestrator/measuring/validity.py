@@ -122,7 +122,7 @@ def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem 
     if problem or not (log.samples and global_batch_size and rate):
         return problem
     by_clock = rate * global_batch_size / log.samples
-    return _mismatch("the clock gives", by_clock, rate, RATE_TOLERANCE)
+    return _mismatch("the clock gives", by_clock, rate, SAMPLED_TOLERANCE)
 
 
 def _mismatch(

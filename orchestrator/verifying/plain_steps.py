@@ -15,6 +15,8 @@ HELD = 2_000_000
 """Rates that are held at once, and steps of a log that is drawn."""
 AVERAGED = ("train: ", "step: ")
 """How steps begin whose rate is the mean since the line before."""
+LAST_MADE = 2000
+"""Last steps whose clock is held against their rates."""
 RECENT = 100_000
 """Last iterations of a window that say how long one usually takes."""
 
@@ -86,6 +88,7 @@ class Stretch:
 
     Args:
         slowness: the sum of what one sample took by each printed rate.
+        slowness_after: the same without the first step.
         took: nanoseconds of the last iterations.
         widest: the longest of all, with its iteration, line and rate.
     """
@@ -95,6 +98,7 @@ class Stretch:
     last: PlainStep | None = None
     rates: Rates = field(default_factory=Rates)
     slowness: float = 0.0
+    slowness_after: float = 0.0
     latency: Fraction = Fraction(0)
     took: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     widest: tuple[float, int, int, float] = (0.0, 0, 0, 0.0)
@@ -116,6 +120,7 @@ class Stretch:
         if isfinite(step.rate) and step.rate > 0:
             self.rates.take(step.rate)
             self.slowness += 1 / step.rate
+            self.slowness_after += 1 / step.rate if self.count else 0
         if step.latency is not None:
             self.latency += step.latency
         self._time(self.last or step, step)
@@ -166,7 +171,7 @@ class Stretch:
         """The same without the first step, whose time lies before the stretch."""
         if self.rate is None or self.first is None or self.count < 2:
             return None
-        return (self.count - 1) / (self.slowness - 1 / self.first.rate)
+        return (self.count - 1) / self.slowness_after
 
 
 @dataclass(slots=True)
@@ -199,7 +204,7 @@ class Steps:
     timeless: int = 0
     inside: Stretch = field(default_factory=Stretch)
     rows: deque[PlainStep] = field(default_factory=lambda: deque(maxlen=LAST_ROWS))
-    made: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    made: deque[float] = field(default_factory=lambda: deque(maxlen=LAST_MADE))
     _epoch: int = 0
     _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     _said: "hashlib._Hash" = field(default_factory=hashlib.sha256)

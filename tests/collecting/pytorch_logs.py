@@ -46,6 +46,7 @@ class Run:
     def log(self) -> str:
         """What it prints; the first iteration takes 20 times as long as the others."""
         usual_s, clock_s = self.world_size * self.batch / self.rate, 0.0
+        loss = 7 + self.began.timestamp() % 86400 / 1e5  # no two runs print the same
         header = HEADER.format(
             batch=self.batch, amp=self.amp, prof=self.prof, world=self.world_size
         )
@@ -58,9 +59,10 @@ class Run:
             step_s = usual_s * (20 if iteration == 1 else 1.1 if iteration % 2 else 0.9)
             clock_s += step_s
             printed = self.world_size * self.batch / step_s
+            loss -= 1 / 1000
             lines.append(
                 f"DLL {self.began + timedelta(seconds=clock_s)} - Epoch: 0 Iteration: {iteration}"
-                f"  train.loss : {7 - iteration / 1000:.5f}  train.total_ips : {printed:.2f} img/s"
+                f"  train.loss : {loss:.5f}  train.total_ips : {printed:.2f} img/s"
             )
         end = self.began + timedelta(seconds=clock_s + 1)
         lines += [f"DLL {end} - Summary: train.total_ips : {self.rate:.2f} img/s"]

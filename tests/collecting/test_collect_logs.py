@@ -23,7 +23,7 @@ SPEEDUPS = (1.0, 3.91, 7.67, 14.94, 28.09)
 
 
 def test_real_logs_give_the_numbers_worked_out_by_hand() -> None:
-    """Each log's clock over 20 to 60 and its mean rate, to 0.01; two were cut, so exit 3."""
+    """Each log's clock over 20 to 60 and its mean rate, to 0.01; two ended early, so exit 3."""
     done = collect(SAMPLES, "--window", "20:60", "--json")
     document = json.loads(done.stdout)
     found = {log["log"]: log for log in document["logs"]}
@@ -35,9 +35,9 @@ def test_real_logs_give_the_numbers_worked_out_by_hand() -> None:
         assert (log["throughput"], log["rate"]["mean"]) == pytest.approx(expected, abs=0.01)
         assert log["config"]["world_size"] == int(row["world_size"])
         cut = row["last_iter"] != "99"
-        assert codes(log) == ["TRUNCATED"] * cut
+        assert codes(log) == ["SHORT-RUN"] * cut
         assert row["file"] in done.stderr or not cut
-    assert sum(codes(log) == ["TRUNCATED"] for log in document["logs"]) == 2
+    assert sum(codes(log) == ["SHORT-RUN"] for log in document["logs"]) == 2
 
 
 def test_real_logs_are_listed_by_world_size_without_speedup() -> None:
@@ -54,7 +54,7 @@ def test_real_logs_are_listed_by_world_size_without_speedup() -> None:
         assert (float(throughput), float(mean)) == pytest.approx(expected, abs=0.01)
         assert (world_size, batch) == (said["world_size"], said["batch_size"])
         assert precision == ("amp" if said["amp"] == "True" else "fp32")
-        assert problems == ["TRUNCATED"] * (said["last_iter"] != "99")
+        assert problems == ["SHORT-RUN"] * (said["last_iter"] != "99")
     assert "speedup" not in done.stdout
 
 

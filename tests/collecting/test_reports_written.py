@@ -83,9 +83,9 @@ def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
     words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
     place.must(*words, "--out", str(out), "--lang", "zh", code=3)
     text = (out / "report.md").read_text(encoding="utf-8").replace("\\", "")
-    assert f"- {CUT.name}：TRUNCATED（日志不完整）：have 63 of 99 steps" in text
+    assert f"- {CUT.name}：SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
-    assert "| 时钟 25-125 | TRUNCATED（日志不完整） GAP（窗口内有异常慢的迭代） " in row
+    assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束） GAP（窗口内有异常慢的迭代） " in row
 
 
 def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:

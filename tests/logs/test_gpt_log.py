@@ -372,7 +372,7 @@ def test_row_that_contradicts_the_batch_size_is_named() -> None:
         )
     )
     assert problems(log, "RATE-MISMATCH") == [
-        "line 73: iteration 10: 35.8804 samples/s x 14.26962 s are 512.0 samples;"
+        "line 73: iteration 10: 35.8804 samples/s x 14.26962 s are 512 samples;"
         " the header says 1024 (the first of 10)"
     ]
 

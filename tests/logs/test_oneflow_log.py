@@ -371,7 +371,7 @@ def test_last_record_without_a_line_feed_does_not_count() -> None:
     """A time that lost its last digits would still look like one."""
     log = read(WHOLE.removesuffix(END).removesuffix(b"\n"))
     assert (log.steps, log.end) == (5, None)
-    assert "in the middle of a record, in line 38" in problems(log, "TRUNCATED")[0]
+    assert "in the middle of a record, in line 38" in problems(log, "TRUNCATED")[1]
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,8 @@ def test_environment_is_chinese() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"rule": "rates"}, "程序在第 25 至第 125 次迭代所打印速率的算术平均值"),
+        ({"rule": "rates"}, "程序在第 25 至第 125 次迭代所打印速率的调和平均值"),
+        ({"rule": "arithmetic"}, "程序在第 25 至第 125 次迭代所打印速率的算术平均值"),
         ({"rule": "reported"}, "程序结束时自己报告的数值"),
         ({"rule": "latency"}, "平均延迟取程序在第 25 至第 125 步所打印的各行"),
         ({"rule": None}, "每份日志的吞吐率由日志自身的形式决定"),

@@ -98,7 +98,11 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"rule": "rates"}, "mean of the rates that the program prints from iteration 25 to 125"),
+        (
+            {"rule": "rates"},
+            "the harmonic mean of the rates that the program prints from iteration",
+        ),
+        ({"rule": "arithmetic"}, "arithmetic mean of the rates that the program prints from"),
         ({"rule": "reported", "window": None}, "what the program itself reports at its end"),
         ({"rule": "latency"}, "global batch size / the mean latency of a step, over the rows that"),
         ({"rule": None, "window": None}, "Throughput of a log: by what the log is"),
