@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
 from pathlib import Path
-from statistics import fmean, harmonic_mean
+from statistics import fmean, harmonic_mean, median
 
 HERE = Path(__file__).parent
 S = 1_000_000_000
@@ -223,33 +223,42 @@ def truth(base: Base, text: bytes) -> tuple[float, ...]:
 def contradiction(base: Base, text: bytes) -> tuple[float, float, float]:
     """How far a log's second source is from its first: in a step, in the window, in its result."""
     try:
-        log, samples = Log(base.kind, text), float(base.samples)
-        first, last = log.window(base)
-        if log.has("s"):
-            steps = range(first, last + 1)
-            took = [float(log.get(step, "s")) * base.unit_s for step in steps]
-            told = [samples / log.rate(step) for step in steps]
-        else:
-            steps = range(first + 1, last + 1)
-            took = [(log.clock(step) - log.clock(step - 1)) / S for step in steps]
-            ahead = [log.number(step) - log.number(step - 1) for step in steps]
-            told = [samples * n / log.rate(step) for step, n in zip(steps, ahead, strict=True)]
-        mean = fmean(map(log.rate, log.all))
-        result = truth(base, text)[0] / mean - 1 if base.rule == "reported" else 0
-        worst = max(abs(a / b - 1) for a, b in zip(took, told, strict=True))
-        return worst, abs(sum(took) / sum(told) - 1), abs(result)
+        log = Log(base.kind, text)
+        pairs = _pairs(base, log, *log.window(base))
+        result = truth(base, text)[0] / fmean(map(log.rate, log.all)) - 1
+        took, told = map(sum, zip(*pairs, strict=True))
+        worst = max(abs(a / b - 1) for a, b in pairs)
+        return worst, abs(took / told - 1), abs(result) if base.rule == "reported" else 0
     except (ValueError, ArithmeticError, StopIteration, IndexError):
         return inf, inf, inf
+
+
+def _pairs(base: Base, log: Log, first: int, last: int) -> list[tuple[float, float]]:
+    """Seconds of each step by clock or latency, and by rate."""
+    steps, samples = range(first, last + 1), float(base.samples)
+    if log.has("s"):
+        return [(float(log.get(k, "s")) * base.unit_s, samples / log.rate(k)) for k in steps]
+    return [
+        (
+            (log.clock(k) - log.clock(k - 1)) / S,
+            samples * (log.number(k) - log.number(k - 1)) / log.rate(k),
+        )
+        for k in steps[1:]
+    ]
 
 
 def _limits(kind: str) -> list[float]:
     """Half as much again as the worst of honest logs so made, or what few digits allow."""
     alike = next((it for it in FAMILIES if kind in it), (kind,))
-    found = [
-        contradiction(it, it.bytes()) for it in BASES if it.kind in alike and it.rule != "none"
-    ]
-    least = (0.005, 0.007 if len(alike) > 1 else 0.002, 0.002)
-    return [max(1.5 * max(seen), low) for *seen, low in zip(*found, least, strict=True)]
+    bases = [it for it in BASES if it.kind in alike and it.rule != "none"]
+    steps, found = [0.005 / 1.5], [contradiction(it, it.bytes()) for it in bases]
+    for base in bases:  # any step may be one of a window; one of 5 times the usual is a gap
+        pairs = _pairs(base, log := base.log(), 0, len(log) - 1)
+        usual = median(took for took, _ in pairs)
+        steps += [abs(took / told - 1) for took, told in pairs if took <= 5 * usual]
+    window, result = (max(it[k] for it in found) for k in (1, 2))
+    least = 0.007 if len(alike) > 1 else 0.002
+    return [1.5 * max(steps), max(1.5 * window, least), max(1.5 * result, 0.002)]
 
 
 FAMILIES = (("pytorch", "reference", "tensorflow"), ("nvlog", "tf every 10"))
