@@ -239,7 +239,7 @@ def test_a_lost_rate_of_every_kind_is_no_number(lost: bytes) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        b'Traceback (most recent call last):\n  File "main.py", line 5\nRuntimeError: no\n',
+        b'Traceback (most recent call last):\n  File "main.py", line 5\nRuntimeError: NCCL error\n',
         b"[rank0]: Traceback (most recent call last):\n",
         b"Segmentation fault (core dumped)\n",
         b"RuntimeError: NCCL error in: /opt/pytorch/ProcessGroupNCCL.cpp:410\n",
