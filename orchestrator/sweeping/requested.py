@@ -163,6 +163,21 @@ def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
     return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
 
 
+def nothing_left(whole: Plan, chosen: Plan) -> str:
+    """Say that all requested trials are done, and which options run something.
+
+    Args:
+        whole: every trial of the sweep.
+        chosen: the requested ones.
+    """
+    cases = {trial.case for trial in chosen.trials if not trial.canary}
+    more = max(trial.repeat for trial in whole.trials if trial.case in cases) + 1
+    # Where the spread decides on repeats, a case that has settled needs no more of them.
+    adds = f"--repeats {more} adds {words.count(len(cases), 'trial')}, "
+    shown = adds if isinstance(chosen.method.repeats, int) else ""
+    return f"nothing left to run: {shown}--new starts a new sweep"
+
+
 def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
     seats = [node.seat("") for node in cluster.members]
     for trial in trials:
