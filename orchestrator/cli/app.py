@@ -61,10 +61,11 @@ def main() -> None:
     except _WrongUsage as error:
         _wrong_usage(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
+        from orchestrator import workloads
+
         path = _traceback(error)
-        bug = errors.DlperfError(
-            f"{type(error).__name__}: {error}", code="BUG", fix=f"report it with {path}"
-        )
+        cause, fix = f"{type(error).__name__}: {error}", f"report it with {path}"
+        bug = workloads.blame(error) or errors.DlperfError(cause, code="BUG", fix=fix)
         sys.stderr.write(f"{bug}\n")
         _document(bug)
         sys.exit(bug.exit_code)

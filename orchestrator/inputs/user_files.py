@@ -224,7 +224,11 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
     """Everything wrong with a playbook that does not need its image to be seen."""
     yield from _unfit_name(name)
     yield from _unknown(experiment)
-    workload = workloads.find(experiment.workload)
+    try:
+        workload = workloads.find(experiment.workload)
+    except errors.LocalError as error:  # PLUG-IN, which concerns no other file
+        yield Conflict(("workload",), error.cause)
+        workload = None
     if workload is None:
         yield from experiment.conflicts()
         yield from environment.refused(experiment.env)

@@ -21,7 +21,10 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
         return _sweeps(store, voice)
     head: tuple[str, ...]
     if kind == "workloads":
-        head, rows = ("workload", "title"), _workloads()
+        head, rows = (
+            ("workload", "title"),
+            [(name, _title(name, voice)) for name in workloads.names()],
+        )
     elif kind == "inventories":
         head = ("name", "file")
         rows = [(name, str(path)) for name, path in _files("inventory")]
@@ -62,6 +65,10 @@ def _description(path: Path) -> str:
     return words if isinstance(words, str) else "?"
 
 
-def _workloads() -> list[tuple[str, ...]]:
-    installed = ((name, workloads.find(name)) for name in workloads.names())
-    return [(name, workload.title if workload else "?") for name, workload in installed]
+def _title(workload: str, voice: Voice) -> str:
+    try:
+        found = workloads.find(workload)
+    except errors.LocalError as error:
+        voice.line(str(error))
+        return "?"
+    return found.title if found else "?"
