@@ -13,6 +13,7 @@ import typer
 from orchestrator import __version__, errors, words
 from orchestrator.cli import comparing, evidence, files, provisioning, sweeps, upkeep
 from orchestrator.cli.command import stopped_code
+from orchestrator.console import output
 from orchestrator.signals import SIGNALS, Stopped
 
 app = typer.Typer(
@@ -55,7 +56,11 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
+        output.guard()
         SIGNALS.end(app(standalone_mode=False))
+    except errors.LocalError as error:  # of `--help`; commands print theirs
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:

@@ -36,7 +36,7 @@ def check(paths: list[str], voice: Voice) -> int:
         except errors.ConfigError as error:
             mistakes += error.mistakes
     for path, kind in kinds.items():
-        voice.line(f"{path}: a valid {kind}")
+        voice.result(f"{path}: a valid {kind}")
     for line in _unprepared(valid):
         voice.line(line)
     if mistakes:
