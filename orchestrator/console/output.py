@@ -1,37 +1,29 @@
 """Standard output whose failures are errors of this machine, not bugs."""
 
-import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
 from errno import EIO
+from typing import TYPE_CHECKING
 
 from orchestrator import errors
 
-
-class _Output(io.TextIOWrapper):
-    def write(self, text: str) -> int:
-        with _translated():
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _translated():
-            super().flush()
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:  # the reader wants no more, as `head` does
-        raise
-    except OSError as error:
-        if error.errno == EIO:  # a terminal that hung up; `Voice.is_unheard` knows
+class _Output(io.FileIO):
+    def write(self, data: "ReadableBuffer") -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # the reader wants no more, as `head` does
             raise
-        # What is still buffered would fail again at the end of the interpreter.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise _lost(str(error.strerror)) from error
+        except OSError as error:
+            if error.errno == EIO:  # a terminal that hung up; `Voice.is_unheard` knows
+                raise
+            # What is still buffered would fail again at the end of the interpreter.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise _lost(str(error.strerror)) from error
 
 
 def guard() -> None:
@@ -40,15 +32,13 @@ def guard() -> None:
     Raises:
         LocalError: STDOUT; it was closed by the caller.
     """
-    if sys.stdout is None:
+    out = sys.stdout
+    if out is None:
         raise _lost("it is closed")
-    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = _Output(
-            os.fdopen(1, "wb", closefd=False),
-            encoding=sys.stdout.encoding,
-            errors=sys.stdout.errors,
-            line_buffering=sys.stdout.line_buffering,
-        )
+    if out is sys.__stdout__ and isinstance(out, io.TextIOWrapper):
+        buffer = io.BufferedWriter(_Output(1, "wb", closefd=False))
+        encoding, lines = out.encoding, out.line_buffering
+        sys.stdout = io.TextIOWrapper(buffer, encoding, out.errors, line_buffering=lines)
 
 
 def _lost(why: str) -> errors.LocalError:

@@ -15,7 +15,9 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
     voice.sentences(report.first_lines(measured))
     voice.results(measured)
     say_reasons(measured, voice)
-    if out.folder is not None:
+    if out.folder is None:
+        voice.line("no report written: --out DIR writes it")
+    else:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
         voice.result(f"Report: {out.folder / report_files.HTML}")
     code = 3 if measured.incomplete else 0

@@ -8,15 +8,9 @@ from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.state.store import Store
 
-KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
-
 
 def list_all(store: Store, kind: str, voice: Voice) -> int:
     """Show everything of a kind; exit code."""
-    if kind not in KINDS:
-        raise errors.UsageError(
-            f"there are no {kind!r} to list", code="NO-KIND", fix=f"one of {', '.join(KINDS)}"
-        )
     if kind == "sweeps":
         return _sweeps(store, voice)
     head: tuple[str, ...]
