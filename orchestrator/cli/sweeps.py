@@ -185,7 +185,7 @@ def collect(
     ] = None,
     language: Annotated[
         Literal["en", "zh"] | None,
-        typer.Option("--lang", help="Language of report.html and report.md; default: en."),
+        typer.Option("--lang", help="zh writes report.zh.html beside report.html; default: en."),
     ] = None,
     strict: Strict = False,
 ) -> int:

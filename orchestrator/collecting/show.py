@@ -44,7 +44,7 @@ def present(
     voice.results(measured)
     say_reasons(measured, voice)
     if out.folder is not None:
-        voice.result(f"Report: {out.folder / report_files.HTML}")
+        voice.result(f"Report: {out.folder / report_files.html(out.language)}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
     voice.document(

@@ -24,7 +24,7 @@ from orchestrator.report.figures import FOLDER, Figure, of_page
 from orchestrator.report.figures.machines import NAME
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
-from orchestrator.report.phrases import Language
+from orchestrator.report.phrases import Language, suffix
 
 
 def markdown(report: Report, language: Language = "en") -> str:
@@ -35,7 +35,7 @@ def markdown(report: Report, language: Language = "en") -> str:
     of_machines = [figure for figure in figures if figure.name.startswith(NAME)]
     others = [figure for figure in figures if figure not in of_machines]
     if others:
-        parts += [page.heading("figures"), *_figures(others)]
+        parts += [page.heading("figures"), *_figures(page, others)]
     parts += _of_machines(page, of_machines)
     parts += _trials(page)
     if report.published:
@@ -58,7 +58,7 @@ def _of_machines(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
         yield from (page.heading("canary"), canary.section(page, page.report.canary))
     states = machines.states(page)
     if states or figures:
-        yield from (page.heading("machines"), *states, *_figures(figures))
+        yield from (page.heading("machines"), *states, *_figures(page, figures))
     if page.report.node_speeds.nodes:
         yield from (page.heading("nodes_compared"), node_speeds.compared(page))
 
@@ -80,11 +80,11 @@ def _fact(page: Page, fact: headline.Fact) -> str:
     return f"- {fact.name}{page.say('colon')}{page.say('comma').join(values)}"
 
 
-def _figures(figures: Sequence[Figure]) -> Iterable[str]:
+def _figures(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
     """Each below its title."""
     for figure in figures:
         title = escaped(figure.title)
-        yield f"**{title}**\n\n![{title}]({FOLDER}/{figure.name}.svg)"
+        yield f"**{title}**\n\n![{title}]({FOLDER}/{figure.name}{suffix(page.language)}.svg)"
 
 
 def _results(page: Page) -> Iterable[str]:

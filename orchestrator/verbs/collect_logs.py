@@ -19,7 +19,7 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
         voice.line("no report written: --out DIR writes it")
     else:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
-        voice.result(f"Report: {out.folder / report_files.HTML}")
+        voice.result(f"Report: {out.folder / report_files.html(out.language)}")
     code = 3 if measured.incomplete else 0
     voice.document({"exit_code": code, **report.document(measured, out.language)})
     return code

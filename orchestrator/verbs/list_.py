@@ -14,11 +14,10 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
     if kind == "sweeps":
         return _sweeps(store, voice)
     head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
     if kind == "workloads":
-        head, rows = (
-            ("workload", "title"),
-            [(name, _title(name, voice)) for name in workloads.names()],
-        )
+        head = ("workload", "title")
+        rows = [(name, _title(name, voice)) for name in workloads.names()]
     elif kind == "inventories":
         head = ("name", "file")
         rows = [(name, str(path)) for name, path in _files("inventory")]

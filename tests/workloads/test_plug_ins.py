@@ -82,9 +82,9 @@ def test_files_that_name_no_broken_plug_in_are_checked(tmp_path: Path) -> None:
     assert checked.returncode == 2, checked.stderr
     assert "odd.yaml:5:11: workload: workload odd (odd, odd_workload:WORKLOAD)" in checked.stderr
     assert f"{tmp_path / 'odd_workload.py'}:1: ModuleNotFoundError" in checked.stderr
-    assert "smoke.yaml: a valid playbook" in checked.stdout + checked.stderr
-    words = ("collect", "--logs", str(LOG), "--workload", "ngc_pytorch_rn50")
-    collected = commands.run([*PROGRAM, *words], cwd=tmp_path, env=env)
+    assert "smoke.yaml: a valid playbook" in checked.stdout
+    collect = ("collect", "--logs", str(LOG), "--workload", "ngc_pytorch_rn50")
+    collected = commands.run([*PROGRAM, *collect], cwd=tmp_path, env=env)
     assert collected.returncode in (0, 3), collected.stderr
 
 
