@@ -268,14 +268,23 @@ def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
         yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
 
 
+def plain_image() -> Image | None:
+    """Return the image, here or shipped, whose program also runs as a plain process; if any."""
+    return next((image for image in _readable().values() if image.requires), None)
+
+
 def _serving(workload_name: str) -> list[str]:
-    """Images, here and shipped, that serve a workload; unreadable ones are left out."""
-    serving = []
+    """Images, here and shipped, that serve a workload."""
+    return [name for name, image in _readable().items() if workload_name in image.workloads]
+
+
+def _readable() -> dict[str, Image]:
+    """Return all images, here and shipped; unreadable ones are left out."""
+    found = {}
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
-            if workload_name in yaml_reader.validated(yaml_reader.read(path), Image).workloads:
-                serving.append(name)
-    return serving
+            found[name] = yaml_reader.validated(yaml_reader.read(path), Image)
+    return found
 
 
 def _built_on(repository: str, tag: str) -> str:
