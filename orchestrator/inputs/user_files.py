@@ -99,7 +99,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
-    return judged_playbook(yaml_reader.draft(path), path.stem, image)
+    return judged_playbook(yaml_reader.draft(path), shipped.named(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:

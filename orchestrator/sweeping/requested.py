@@ -209,10 +209,12 @@ def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     if unfit:
         named = (trial.name_of_case or trial.case.placement for trial in trials_of_cases)
         names = ", ".join(dict.fromkeys(named))
+        trial = trials_of_cases[0]
         raise errors.UsageError(
             f"no case matches {', '.join(map(repr, unfit))}; there are {names}",
             code="NO-CASE",
-            fix="a pattern such as 2x*, 4n8g-* or one of these names",
+            fix=f"a pattern of these names, of placements such as {trial.case.placement}, or of"
+            f" names of trials such as {trial.name}",
         )
     chosen = {trial.name for trial in plan.selected(trials_of_cases, patterns)}
     return whole.only(

@@ -97,5 +97,5 @@ def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     if kinds[0] == "inventory":
         return kinds[0], user_files.judged_cluster(document)
     if kinds[0] == "playbook":
-        return kinds[0], user_files.judged_playbook(document, path.stem)
+        return kinds[0], user_files.judged_playbook(document, shipped.named(path))
     return kinds[0], user_files.judged_image(document)
