@@ -34,6 +34,7 @@ def guard() -> None:
     """
     out = sys.stdout
     if out is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
         raise _lost("it is closed")
     if out is sys.__stdout__ and isinstance(out, io.TextIOWrapper):
         buffer = io.BufferedWriter(_Output(1, "wb", closefd=False))
