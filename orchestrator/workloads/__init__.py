@@ -4,13 +4,14 @@ A module of this package that holds ``WORKLOAD`` is one; other distributions add
 entry-point group ``dlperf_orch.workloads``.
 """
 
+import contextlib
 import importlib
 import pkgutil
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Literal
 
 from pydantic import BaseModel
@@ -163,7 +164,10 @@ def blame(error: BaseException) -> errors.LocalError | None:
     """Return the error as one of the plug-in whose code raised it; None if no plug-in did."""
     frames = traceback.extract_tb(error.__traceback__)
     for entry in entry_points(group=GROUP):
-        file = getattr(sys.modules.get(entry.module), "__file__", None)
+        spec = None
+        with contextlib.suppress(Exception):  # a broken one did not run
+            spec = find_spec(entry.module)
+        file = spec.origin if spec else None
         if lines := [frame.lineno for frame in frames if frame.filename == file]:
             seen = f"{file}:{lines[-1]}: {type(error).__name__}: {error}"
             cause = f"workload {entry.name} failed: {seen}"
