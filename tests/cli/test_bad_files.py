@@ -146,9 +146,8 @@ def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(PLAYBOOK.replace("repeats: 5", "repeats: 0"))
     (tmp_path / "good.yaml").write_text(IMAGE)
     said = dlperf(tmp_path, "check", "two.yaml", "good.yaml", "one.yaml")
-    assert (said.returncode, said.stdout) == (2, "")
+    assert (said.returncode, said.stdout) == (2, "good.yaml: a valid image\n")
     assert said.stderr.splitlines() == [
-        "good.yaml: a valid image",
         "one.yaml:4:9: defaults.port: got 0; needed at least 1",
         "two.yaml:6:12: method.repeats: got 0; needed at least 1",
     ]
