@@ -93,9 +93,9 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
 def _installer() -> str:
     """Return the command that installs a package for the Python of this program."""
     home = Path(sys.prefix).parts
-    if "pipx" in home:
+    if {"pipx", "venvs"} <= {*home}:
         return f"pipx inject {home[-1]}"
-    if "uv" in home:
+    if {"uv", "tools"} <= {*home}:
         return shlex.join(("uv", "pip", "install", "--python", sys.executable))
     return shlex.join((sys.executable, "-m", "pip", "install"))
 

@@ -16,7 +16,7 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
     voice.results(measured)
     say_reasons(measured, voice)
     if out.folder is None:
-        voice.line("no report written: --out DIR writes it")
+        voice.result("No report is written: --out DIR writes one")
     else:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
         voice.result(f"Report: {out.folder / report_files.html(out.language)}")
