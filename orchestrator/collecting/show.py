@@ -77,7 +77,8 @@ def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
     """Yield why trials that ran do not count: some lines of each code, and how many more."""
     by_code: dict[str, list[str]] = {}
     for trial in trials:
-        for problem in trial.problems:
+        marks = () if trial.counts_or_rests else trial.marks  # others are in the first lines
+        for problem in (*trial.problems, *marks):
             if trial.state not in ("planned", NOT_NEEDED):
                 line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
                 by_code.setdefault(problem.code, []).append(line)
