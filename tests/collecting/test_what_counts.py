@@ -149,10 +149,8 @@ def test_a_stall_in_the_window_is_marked_and_counts(five: Path) -> None:
     done = collect(five, "--json")
     trial = json.loads(done.stdout)["cases"][0]["trials"][0]
     assert codes(trial, "marks") == ["GAP"]
-    assert (
-        "mark: GAP (an iteration in the window was unusually slow): 1n8g/r50_b256_amp_1.log: "
-        in (collect(five).stdout)
-    )
+    assert "r50_b256_amp_1.log: " in done.stderr
+    assert "GAP: " in done.stderr
     assert trial["throughput"] == pytest.approx(2048 * 100 / (2048 * 100 / 6135.08 + 3), abs=0.01)
 
 
