@@ -68,20 +68,6 @@ def test_one_log_as_two_trials_counts_as_neither(five: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [(r"(:\d\d\.\d{5})\d( - Epoch)", r"\g<1>3\2"), (r"(train\.loss : )\d()", r"\g<1>5\2")],
-)
-def test_a_copy_whose_times_or_losses_were_changed_is_a_copy(
-    five: Path, before: str, after: str
-) -> None:
-    """One microsecond of each line, or all losses: what is left is that of the other run."""
-    source, copy = (five / "1n8g" / f"r50_b256_amp_{repeat}.log" for repeat in (1, 2))
-    copy.write_text(re.sub(before, after, source.read_text()))
-    (case,) = json.loads(collect(five, "--json").stdout)["cases"]
-    assert [codes(trial) for trial in case["trials"]] == [["SAME-EVIDENCE"]] * 2 + [[]] * 3
-
-
-@pytest.mark.parametrize(
     ("name", "words", "trusted"),
     [
         ("1n8g/r50_b128_amp_1.log", "micro_batch_size is 256 in the log and 128", False),
@@ -162,7 +148,7 @@ def test_a_stall_in_the_window_is_marked_and_counts(five: Path) -> None:
     log.write_text(f"{early}Iteration: 100 {stalled}")
     done = collect(five, "--json")
     trial = json.loads(done.stdout)["cases"][0]["trials"][0]
-    assert codes(trial, "marks") == ["CLOCK-JUMP", "GAP"]
+    assert codes(trial, "marks") == ["GAP"]
     assert "r50_b256_amp_1.log: " in done.stderr
     assert "GAP: " in done.stderr
     assert trial["throughput"] == pytest.approx(2048 * 100 / (2048 * 100 / 6135.08 + 3), abs=0.01)
@@ -178,23 +164,6 @@ def test_a_log_that_cannot_be_read_stops_no_other(five: Path) -> None:
     assert (done.returncode, case["trials_valid"], case["trials_planned"]) == (3, 4, 5)
     assert codes(case["trials"][4])[0] == "READ"
     assert "No such file" in case["trials"][4]["problems"][0]["message"]
-
-
-def test_logs_behind_a_link_to_a_folder_count(
-    five: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """On another disk; a link that leads up again, or repeats a folder, adds nothing."""
-    disk = tmp_path_factory.mktemp("disk") / "logs"
-    (five / "1n8g").rename(disk)
-    (five / "1n8g").symlink_to(disk, target_is_directory=True)
-    (five / "up").symlink_to(".", target_is_directory=True)
-    (five / "latest").mkdir()
-    (five / "kept").mkdir()
-    (five / "kept" / "note.txt").write_text("no log\n")
-    (five / "latest" / "kept").symlink_to("../kept")
-    document = json.loads(collect(five, "--json").stdout)
-    assert document["cases"][0]["trials_valid"] == 5
-    assert [log["log"] for log in document["logs"]] == ["kept/note.txt"]
 
 
 def test_two_campaigns_in_one_folder_do_not_share_medians(tmp_path: Path) -> None:
