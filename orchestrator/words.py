@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 NO_SECRETS = "secrets do not belong into these files"
 _LONGEST = 60
@@ -99,6 +100,15 @@ def sizes(seen_bytes: int, needed_bytes: int) -> tuple[str, str]:
     if both[0] != both[1]:
         return both
     return f"{seen_bytes / (1 << 20):.10g} MiB", f"{needed_bytes / (1 << 20):.10g} MiB"
+
+
+def apart(
+    seen: float, bound: float, kind: Literal["f", "%"] = "f", digits: int = 1
+) -> tuple[str, str]:
+    """Write two numbers with so many digits, or more by which they differ: 0.52 and 0.50."""
+    both = f"{seen:.{digits}{kind}}", f"{bound:.{digits}{kind}}"
+    is_apart = both[0] != both[1] or digits > 9
+    return both if is_apart else apart(seen, bound, kind, digits + 1)
 
 
 def moment(text: str) -> str:

@@ -4,7 +4,6 @@ A new check is a function here that yields ``Finding``; its code belongs into ``
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from orchestrator.checks.data import digests, states
 from orchestrator.checks.engine import docker
@@ -13,7 +12,7 @@ from orchestrator.checks.gpu import gpus
 from orchestrator.checks.health import health
 from orchestrator.checks.inside import container
 from orchestrator.checks.links import lanes, nvlinks
-from orchestrator.checks.machine import host
+from orchestrator.checks.machine import Demands, host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
 from orchestrator.model.cluster import Cluster
@@ -45,22 +44,9 @@ __all__ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Demands:
-    """What the images in use need of every node.
-
-    Args:
-        extra: the extra of this package that brings the modules an image needs.
-        driver: the oldest NVIDIA driver that the images run on.
-    """
-
-    extra: str | None = None
-    driver: str | None = None
-
-
 def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) -> Iterator[Finding]:
     """All findings about one node, from its own answer."""
-    yield from host(node, answer.host, demands.extra)
+    yield from host(node, answer.host, demands)
     yield from interfaces(cluster, node, answer.host)
     yield from gpus(node, answer.gpu, driver=demands.driver)
     yield from adapters(node, answer.infiniband)

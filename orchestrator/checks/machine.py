@@ -1,6 +1,7 @@
 """Rules about a machine itself: disk, limits, load, modules, the environment."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from orchestrator import words
 from orchestrator.model.node import Node
@@ -12,14 +13,27 @@ LEAST_SHM_MIB = 65  # Docker gives a container 64 unless told otherwise, which N
 BUSY_SHARE = 0.5
 
 
-def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
-    """Findings about modules, disk, limits, load, interface and proxies of a node.
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What the images in use need of every node.
 
     Args:
         extra: the extra of this package that brings the modules an image needs.
+        install: the command that installs such a module, without its name.
+        is_certain: whether a program of that image is to run; else what it lacks is a warning.
+        driver: the oldest NVIDIA driver that the images run on.
     """
+
+    extra: str | None = None
+    install: str = "install"
+    is_certain: bool = True
+    driver: str | None = None
+
+
+def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
+    """Find what is wrong with modules, disk, limits, load, interface and proxies of a node."""
     for module in facts.missing_modules:
-        yield _missing(node, module, extra)
+        yield _missing(node, module, demands)
     yield from _room(node, facts)
     yield from _load(node, facts)
     if node.interface is not None and node.interface not in facts.interfaces:
@@ -34,14 +48,15 @@ def host(node: Node, facts: HostFacts, extra: str | None) -> Iterator[Finding]:
     yield from _proxies(node, facts) if node.has_engine else _limits(node, facts)
 
 
-def _missing(node: Node, module: str, extra: str | None) -> Finding:
+def _missing(node: Node, module: str, demands: Demands) -> Finding:
+    checkout = f", or from a checkout: pip install '.[{demands.extra}]'" if demands.extra else ""
     return Finding(
-        "error",
+        "error" if demands.is_certain else "warning",
         "MODULE-MISSING",
         node.name,
         f"no Python module {module}",
         f"{module} importable",
-        f"install {module}" + (f", or from a checkout: pip install '.[{extra}]'" if extra else ""),
+        f"{demands.install} {module}{checkout}",
     )
 
 

@@ -6,13 +6,14 @@ import re
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from orchestrator import __version__, errors, words
 from orchestrator.cli import comparing, evidence, files, provisioning, sweeps, upkeep
 from orchestrator.cli.command import stopped_code
+from orchestrator.console import output
 from orchestrator.signals import SIGNALS, Stopped
 
 app = typer.Typer(
@@ -55,27 +56,27 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
+        output.guard()
         SIGNALS.end(app(standalone_mode=False))
+    except errors.LocalError as error:  # of `--help`; commands print theirs
+        _end(error)
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:
         _wrong_usage(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
+        from orchestrator import workloads
+
         path = _traceback(error)
-        bug = errors.DlperfError(
-            f"{type(error).__name__}: {error}", code="BUG", fix=f"report it with {path}"
-        )
-        sys.stderr.write(f"{bug}\n")
-        _document(bug)
-        sys.exit(bug.exit_code)
+        cause, fix = f"{type(error).__name__}: {error}", f"report it with {path}"
+        bug = workloads.blame(error) or errors.DlperfError(cause, code="BUG", fix=fix)
+        _end(bug)
     finally:
         SIGNALS.ignore()
 
 
 def _wrong_usage(error: typer.BadParameter) -> None:
     """End with the exit code of wrong usage, told in the form of all errors, and as JSON too."""
-    from orchestrator.console import Voice
-
     command = error.ctx.command_path if error.ctx else "dlperf-orch"
     cause, fix = _OF_THE_PARSER.sub("", error.format_message()), f"see {command} --help"
     if error.ctx and cause == error.ctx.get_help():  # a group without a command
@@ -85,8 +86,7 @@ def _wrong_usage(error: typer.BadParameter) -> None:
         kind, name, names = unknown
         cause = f"No such {kind} {name!r}"
         fix = words.did_you_mean(name, names) or fix
-    Voice(as_json=_wants_json()).error(errors.UsageError(cause, code="USAGE", fix=fix))
-    sys.exit(error.exit_code)
+    _end(errors.UsageError(cause, code="USAGE", fix=fix))
 
 
 def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
@@ -102,13 +102,12 @@ def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
     return None
 
 
-def _document(error: errors.DlperfError) -> None:
-    """An error that ends the program before or beside a command, where JSON was asked for."""
-    if _wants_json():
-        from orchestrator.console import Voice
+def _end(error: errors.DlperfError) -> NoReturn:
+    """Print an error that ends the program beside a command, and exit with its code."""
+    from orchestrator.console import Voice
 
-        document = {"exit_code": error.exit_code, "errors": error.documents()}
-        Voice(as_json=True).document(document)
+    Voice(as_json=_wants_json()).error(error)
+    sys.exit(error.exit_code)
 
 
 def _wants_json() -> bool:

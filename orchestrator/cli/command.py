@@ -72,6 +72,7 @@ class Shared:
             SIGNALS.begin()
             self._begin_log(voice)
             code = work(voice)
+            sys.stdout.flush()
             SIGNALS.leave()
         except errors.DlperfError as error:
             SIGNALS.leave()

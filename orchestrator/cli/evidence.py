@@ -7,6 +7,7 @@ import typer
 
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import (
+    TRIALS,
     LogRule,
     Logs,
     LogWorkload,
@@ -48,7 +49,12 @@ def verify(face: Face, sweep_id: WhichFile = None) -> int:
 def explain(
     face: Face,
     case: Annotated[
-        str, typer.Argument(metavar="CASE", help="Such as 4n8g/amp/256, 4x8, or a trial's name.")
+        str,
+        typer.Argument(
+            metavar="CASE",
+            help="As reports call it, such as 4x8, 4n8g/amp/256, or a trial's name.",
+            autocompletion=TRIALS,
+        ),
     ],
     sweep_id: WhichFile = None,
     logs: Logs = None,

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from orchestrator import errors
 from orchestrator.cli.command import Face, command, json_command
-from orchestrator.cli.options import WORKLOADS, Window, whole, window
+from orchestrator.cli.options import WORKLOADS, Window, among, whole, window
 from orchestrator.model.log import Rule
 
+KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
 app = typer.Typer()
 inspecting = typer.Typer(
     help="Parse a recorded output, and print it as JSON.", no_args_is_help=True
@@ -41,7 +43,13 @@ def check(
 
 
 @command(app, has_state=False)
-def schema(_face: Face, kind: Annotated[str, typer.Argument(metavar="inventory|playbook")]) -> int:
+def schema(
+    _face: Face,
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="inventory|playbook", autocompletion=among("inventory", "playbook")),
+    ],
+) -> int:
     """Print the JSON Schema of a kind of file, for editors."""
     from orchestrator.verbs import check as verb
 
@@ -52,11 +60,14 @@ def schema(_face: Face, kind: Annotated[str, typer.Argument(metavar="inventory|p
 @command(app, "list")
 def list_all(
     face: Face,
-    kind: Annotated[str, typer.Argument(metavar="playbooks|workloads|images|inventories|sweeps")],
+    kind: Annotated[str, typer.Argument(metavar="|".join(KINDS), autocompletion=among(*KINDS))],
 ) -> int:
     """List what is here and what is shipped."""
     from orchestrator.verbs import list_ as verb
 
+    if kind not in KINDS:
+        fix = f"one of {', '.join(KINDS)}"
+        raise errors.UsageError(f"there are no {kind!r} to list", code="NO-KIND", fix=fix)
     return verb.list_all(face.store, kind, face.voice)
 
 

@@ -48,6 +48,22 @@ def _cases(context: typer.Context, incomplete: str) -> list[str]:
     return complete.case_names(playbook, incomplete)
 
 
+def _trials(context: typer.Context) -> list[str]:
+    from orchestrator.state.store import Store
+    from orchestrator.verbs import complete
+
+    store = Store(context.params.get("state") or DEFAULT_STATE)
+    names = complete.trial_names(store, context.params.get("sweep_id"))
+    # Only a trial has a log of its own; a number belongs to a case.
+    of_case = context.command.name == "explain"
+    return list(dict.fromkeys(case if of_case else trial for case, trial in names))
+
+
+def among(*names: str) -> Callable[[], list[str]]:
+    """Return the completion of an argument that is one of these."""
+    return lambda: list(names)
+
+
 def _folder(named: str | Path) -> Path:
     if not str(named):  # which Path takes for the working folder
         raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
@@ -100,7 +116,7 @@ def window(text: str | None) -> tuple[int, int] | None:
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
 PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
 IMAGES = _shipped("images")
-CASES, SWEEPS, WORKLOADS = _cases, _sweeps, _workloads
+CASES, SWEEPS, TRIALS, WORKLOADS = _cases, _sweeps, _trials, _workloads
 
 State = Annotated[
     Path,

@@ -22,6 +22,7 @@ from orchestrator.cli.options import (
     INVENTORIES,
     PLAYBOOKS,
     SWEEPS,
+    TRIALS,
     WHICH,
     LogRule,
     Logs,
@@ -135,7 +136,10 @@ def status(
 def logs(
     face: Face,
     trial: Annotated[
-        str | None, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.")
+        str | None,
+        typer.Argument(
+            metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=TRIALS
+        ),
     ] = None,
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
@@ -181,7 +185,7 @@ def collect(
     ] = None,
     language: Annotated[
         Literal["en", "zh"] | None,
-        typer.Option("--lang", help="Language of report.html and report.md; default: en."),
+        typer.Option("--lang", help="zh writes report.zh.html beside report.html; default: en."),
     ] = None,
     strict: Strict = False,
 ) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from orchestrator.collecting import explained_page
+from orchestrator import words
 from orchestrator.collecting.explanation import RawLine, Source, formula, raw_lines
 from orchestrator.collecting.folder import located
 from orchestrator.measuring import throughputs
@@ -41,15 +41,15 @@ def explained(report: Report, lone: LoneLog, source: Source) -> LogExplanation:
         return LogExplanation(report, lone)
     log = lone.log
     path = located(source.folder, lone.path)
-    found = raw_lines(path, log.evidence(log.rule) or (), log.sha256)
+    found = raw_lines(path, source.workload, log, log.rule)
     batch = throughputs.global_batch_size(log)
     terms = formula(log.rule, log, batch, lone.throughput)
     return LogExplanation(report, lone, found, f"{terms} {report.unit}")
 
 
 def page(found: LogExplanation) -> list[str]:
-    """Lines of at most 80 columns."""
-    return [*_page(found)]
+    """Return the lines of the page, of any length; a terminal wraps them."""
+    return [words.printable(line) for line in _page(found)]
 
 
 def document(found: LogExplanation) -> dict[str, JSON]:
@@ -72,7 +72,7 @@ def document(found: LogExplanation) -> dict[str, JSON]:
 
 def _page(found: LogExplanation) -> Iterator[str]:
     report, lone, log = found.report, found.lone, found.lone.log
-    yield explained_page.cut(f"{lone.path} of logs in {report.source}: {report.title}")
+    yield (f"{lone.path} of logs in {report.source}: {report.title}")
     if log.sha256:
         yield "of no case: neither its name nor its header tells the whole of one"
     else:
@@ -82,11 +82,11 @@ def _page(found: LogExplanation) -> Iterator[str]:
     else:
         yield f"{lone.throughput:.2f} {report.unit}, of this log alone"
     for problem in lone.problems:
-        yield from explained_page.wrapped(f"{problem.code}: {problem.message}")
+        yield f"{problem.code}: {problem.message}"
     if not log.sha256:
         return
     between = f", iterations {log.window[0]} to {log.window[1]}" if log.window else ""
-    yield f"rule {log.rule}{between}; sha256 {log.sha256[:12]}"
+    yield f"rule {log.rule}{between}; sha256 {log.sha256}"
     for line in found.lines:
-        yield explained_page.cut(f"  {line.number}: {line.text}")
-    yield from explained_page.wrapped(f"  {found.formula}")
+        yield f"  {line.number}: {line.text}"
+    yield f"  {found.formula}"

@@ -1,7 +1,7 @@
 """An explanation as lines of one terminal page, and as a document."""
 
+import itertools
 import shlex
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -11,31 +11,15 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement
 from orchestrator.report import counted, interval_words
 
-WIDTH = 80
-LINES = 23
-"""Of the 24 of a terminal, in whose last one the prompt stands."""
-FEWEST_TRIALS = 5
-DIGEST = len("sha256:") + 12
-MOST_WORDS = 3 * WIDTH
+MOST_TRIALS = 20
 
 
 def page(found: Explanation) -> list[str]:
-    """Lines of at most 80 columns, and 23 of them where so few can tell it.
-
-    Trials, and lines of the command, are as many as there is room for. Where not even a line of
-    the command and five trials have room, marks take a line each, and the page is longer.
-    """
-    number, proof, place = [*_number(found)], [*_derivations(found)], [*_circumstances(found)]
-    trials, command = len(found.result.trials), [*_command(found)]
-    room = LINES - len(number) - len(proof) - len(place) - 1  # the head of the trials
-    left = room - min(trials, FEWEST_TRIALS) - min(len(command), 1)
+    """Return the lines of the page, of any length; a terminal wraps them."""
     marks = [f"mark {mark.code}: {mark.message}" for mark in found.result.marks]
-    whole = [line for mark in marks for line in wrapped(mark)]
-    marks = whole if len(whole) <= left else [*map(cut, marks)]
-    room -= len(marks)
-    most = max(room - min(len(command), 1), FEWEST_TRIALS)
-    number += [*marks, *_trials(found, most)]
-    return [*number, *proof, *place, *_shortened(command, max(room - min(trials, most), 1))]
+    parts = (_number(found), marks, _trials(found), _derivations(found))
+    lines = itertools.chain(*parts, _circumstances(found), _command(found))
+    return [words.printable(line) for line in lines]
 
 
 def document(found: Explanation) -> dict[str, JSON]:
@@ -64,7 +48,7 @@ def document(found: Explanation) -> dict[str, JSON]:
 def _number(found: Explanation) -> Iterator[str]:
     result, report = found.result, found.report
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
-    yield cut(f"{found.name} of {source}: {report.title}")
+    yield (f"{found.name} of {source}: {report.title}")
     statistics = result.statistics
     if statistics is None:
         yield f"no number: {counted(report, result)} trials, none of which counts"
@@ -72,38 +56,37 @@ def _number(found: Explanation) -> Iterator[str]:
     sure = f"; interval {interval_words(statistics)}" if statistics.interval else ""
     yield f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials{sure}"
     if found.baseline is not None:
-        yield from wrapped(
+        yield (
             f"speedup {statistics.median:.2f} / {found.baseline.median:.2f} of 1x1 ="
             f" {result.speedup:.2f}; efficiency {result.speedup:.2f} / {result.case.world_size} ="
             f" {result.efficiency:.1%}"
         )
 
 
-def _trials(found: Explanation, most: int) -> Iterator[str]:
+def _trials(found: Explanation) -> Iterator[str]:
     unit, trials = found.report.unit, found.result.trials
     middle = {1: "; > is the median", 2: "; the median is the mean of the two >"}
     yield f"  trial  {unit:>12}  state{middle.get(len(found.middle), '')}"
     # More than fit: those of the median, then the first ones.
     chosen = [*found.middle, *(trial for trial in trials if trial not in found.middle)]
-    chosen = chosen if len(chosen) <= most else chosen[: most - 1]
-    for trial in (trial for trial in trials if trial in chosen):
+    for trial in (trial for trial in trials if trial in chosen[:MOST_TRIALS]):
         sign = ">" if trial in found.middle else " "
         number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
         reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
-        yield cut(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
-    if len(trials) > most:
-        yield f"  and {len(trials) - len(chosen)} more, which --json has"
+        yield f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip()
+    if (more := len(trials) - MOST_TRIALS) > 0:
+        yield f"  and {more} more, which --json has"
 
 
 def _derivations(found: Explanation) -> Iterator[str]:
     for rule in dict.fromkeys(map(_rule, found.derivations)):
-        yield from wrapped(f"{rule}{_batch(found)}")
+        yield f"{rule}{_batch(found)}"
     for it in found.derivations:
         evidence = it.trial.evidence
-        where = f": {evidence.log}, sha256 {evidence.sha256[:12]}" if evidence else ""
-        yield cut(f"trial {it.trial.repeat}{where}")
-        yield from _lines(it)
-        yield from wrapped(f"  {it.formula}")
+        where = f": {evidence.log}, sha256 {evidence.sha256}" if evidence else ""
+        yield f"trial {it.trial.repeat}{where}"
+        yield from (f"  {line.number}: {line.text}" for line in it.lines)
+        yield f"  {it.formula}"
 
 
 def _rule(derivation: Derivation) -> str:
@@ -121,59 +104,23 @@ def _batch(found: Explanation) -> str:
     return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
 
 
-def _lines(derivation: Derivation) -> Iterator[str]:
-    for line in derivation.lines:
-        yield cut(f"  {line.number}: {line.text}")
-
-
 def _circumstances(found: Explanation) -> Iterator[str]:
     report, attempt = found.report, found.attempt
     if attempt is None:
         return
     nodes = nodeset.fold(attempt.nodes)
-    yield from wrapped(f"attempt a{attempt.number} on {nodes}, transport {found.result.transport}")
-    digest = report.image_digest[:DIGEST] or "without a digest"
-    yield from wrapped(f"image {report.image}, {digest}")
+    yield f"attempt a{attempt.number} on {nodes}, transport {found.result.transport}"
+    yield f"image {report.image}, {report.image_digest or 'without a digest'}"
     shown = next(iter(found.middle), found.result.trials[0])
     facts = {key: it for key, it in shown.provenance.items() if key not in ("image", "tasks")}
-    known = ", ".join(f"{key} {it}" for key, it in facts.items() if it)
-    if known:
-        yield from wrapped(known)
+    if known := ", ".join(f"{key} {it}" for key, it in facts.items() if it):
+        yield known
 
 
 def _command(found: Explanation) -> Iterator[str]:
-    """All lines of it."""
     if attempt := found.attempt:
         command = shlex.join(attempt.tasks[attempt.log_rank].argv)
-        text = f"command on {attempt.nodes[attempt.log_rank]}: {command}"
-        yield from wrapped(text, most=None)
-
-
-def _shortened(command: list[str], most: int) -> list[str]:
-    """As many lines of it; the last one says how many are left out."""
-    if len(command) <= most:
-        return command
-    more = f" .. ({len(command) - most} more lines, which --json has)"
-    return [*command[: most - 1], f"{command[most - 1][: WIDTH - len(more)]}{more}"]
-
-
-def cut(text: str) -> str:
-    """The text in one line of the page."""
-    shown = words.printable(text)
-    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 2]}.."
-
-
-def wrapped(text: str, most: int | None = MOST_WORDS) -> Iterator[str]:
-    """The text in as many lines as it needs; cut after ``most`` characters."""
-    shown = words.printable(text)
-    shown = shown if most is None or len(shown) <= most else f"{shown[: most - 2]}.."
-    yield from textwrap.wrap(
-        shown,
-        WIDTH,
-        initial_indent=" " * (len(shown) - len(shown.lstrip())),
-        subsequent_indent="    ",
-        break_on_hyphens=False,
-    )
+        yield f"command on {attempt.nodes[attempt.log_rank]}: {command}"
 
 
 def _derivation_document(derivation: Derivation) -> dict[str, JSON]:

@@ -1,6 +1,7 @@
 """How the number of one case came to be, gathered from a sweep's records and raw logs."""
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +20,12 @@ from orchestrator.model.plan import Trial
 from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
+from orchestrator.report import labels
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload, find
 
 LONGEST_LINE = 4096
+MOST_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Explanation:
     """Everything about the number of one case.
 
     Args:
-        name: such as ``4n8g/amp/256``, or what the benchmark calls it.
+        name: as reports call it, such as ``4x8``.
         middle: the valid trials that the median is, or is the mean of.
         derivations: of these.
         baseline: the 1x1 case that the speedup is taken over.
@@ -117,7 +120,7 @@ def _explained(report: Report, case: Case, source: Source) -> Explanation:
     return Explanation(
         report=report,
         result=result,
-        name=report.names.get(case) or name_of(case),
+        name=labels.of_case(report, result),
         middle=middle,
         derivations=tuple(_derivation(source, trial, case) for trial in middle),
         baseline=_baseline(report, result),
@@ -125,33 +128,36 @@ def _explained(report: Report, case: Case, source: Source) -> Explanation:
     )
 
 
-def name_of(case: Case) -> str:
-    """Placement, precision and batch, such as ``4n8g/amp/256``."""
+def _path(case: Case) -> str:
+    """Return placement, precision and batch, such as ``4n8g/amp/256``."""
     return f"{case.token}/{case.precision}/{case.micro_batch_size}"
 
 
 def _case(trials: Sequence[Trial], name: str, lone: Sequence[str] = ()) -> Case:
-    parts = name.split("/")
+    parts, called = name.split("/"), _names(trials)
     cases = dict.fromkeys(
         trial.case
         for trial in trials
-        if plan.selected([trial], [name]) or parts == name_of(trial.case).split("/")[: len(parts)]
+        if plan.selected([trial], [name])
+        or name == called[trial.case]
+        or parts == _path(trial.case).split("/")[: len(parts)]
     )
     if len(cases) == 1:
         return next(iter(cases))
-    every = _names(trial for trial in trials if not cases or trial.case in cases)
     if cases:
+        fitting = ", ".join(shlex.quote(called[case]) for case in cases)
         raise errors.UsageError(
-            f"{words.shown(name)} fits {words.count(len(cases), 'case')}: {', '.join(every)}",
+            f"{words.shown(name)} fits {words.count(len(cases), 'case')}: {fitting}",
             code="CASE-AMBIGUOUS",
             fix="give one of these names, or the name of a trial",
         )
-    places = dict.fromkeys(trial.case.placement for trial in trials)
-    known = [", ".join(every) or "none", *([f"logs of no case: {', '.join(lone)}"] if lone else [])]
+    every = list(called.values())
+    listed = ", ".join(map(shlex.quote, every)) or "none"
+    known = [listed, *([f"logs of no case: {', '.join(lone)}"] if lone else [])]
     raise errors.UsageError(
         f"no case {words.shown(name)}; there are {'; '.join(known)}",
         code="NO-CASE",
-        fix=words.did_you_mean(name, [*every, *places, *lone])
+        fix=words.did_you_mean(name, [*every, *map(_path, called), *lone])
         or (
             "one of these names, a placement such as 4x8, or the name of a trial"
             if every
@@ -160,12 +166,13 @@ def _case(trials: Sequence[Trial], name: str, lone: Sequence[str] = ()) -> Case:
     )
 
 
-def _names(trials: Iterable[Trial]) -> list[str]:
-    """What each case may be called; where several are called so, the name of its first trial."""
+def _names(trials: Iterable[Trial]) -> dict[Case, str]:
+    """Name each case as reports do; of several with one name, by the name of the first trial."""
     first = {trial.case: trial for trial in reversed([*trials])}
-    own = [(trial.name_of_case or name_of(case), trial) for case, trial in first.items()]
-    times = Counter(name for name, _ in own)
-    return [name if times[name] == 1 else trial.name for name, trial in reversed(own)]
+    cases = [*reversed(first)]
+    own = {case: first[case].name_of_case or labels.among(cases, case) for case in cases}
+    times = Counter(own.values())
+    return {case: name if times[name] == 1 else first[case].name for case, name in own.items()}
 
 
 def _middle(result: Result) -> tuple[Measurement, ...]:
@@ -186,7 +193,7 @@ def _derivation(source: Source, trial: Measurement, case: Case) -> Derivation:
     path, workload = located(source.folder, trial.evidence.log), source.workload
     log = logs.read(path, workload, source.window)
     rule = source.rule or log.rule
-    found = raw_lines(path, log.evidence(rule) or (), trial.evidence.sha256)
+    found = raw_lines(path, workload, replace(log, sha256=trial.evidence.sha256), rule)
     terms = formula(rule, log, case.global_batch_size, trial.throughput or 0)
     return Derivation(trial, rule, log.window, found, f"{terms} {workload.unit}")
 
@@ -217,28 +224,32 @@ def _exact(nanoseconds: int) -> str:
     return str(seconds) if whole.denominator == 1 else f"{seconds}.{rest:09}".rstrip("0")
 
 
-def raw_lines(path: Path, numbers: Sequence[int], sha256: str) -> tuple[RawLine, ...]:
-    """Lines of a raw log by their numbers.
+def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> tuple[RawLine, ...]:
+    """Return the lines of a raw log that its number comes from.
+
+    Of a mean over printed rows that are all rows, if they are few; else the first and the last.
 
     Args:
-        sha256: of the log that the number was taken from.
+        log: with the sha256 of what the number was taken from.
 
     Raises:
         LocalError: LOG-RIGHTS, it cannot be read any more; LOG-CHANGED, it is not that log.
     """
-    digest, found = hashlib.sha256(), []
+    first, last = log.evidence(rule) or (0, 0)
+    is_mean, digest, found = rule in ("latency", "rates"), hashlib.sha256(), []
     with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             digest.update(line)
-            if number in numbers:
+            is_row = is_mean and first < number < last and workload.progress(line) is not None
+            if number in (first, last) or is_row:
                 found.append(_raw(number, line))
-    if digest.hexdigest() != sha256:
+    if digest.hexdigest() != log.sha256:
         raise errors.LocalError(
             f"{path} changed while its number was explained",
             code="LOG-CHANGED",
             fix="run the command again",
         )
-    return tuple(found)
+    return tuple(found if len(found) <= MOST_ROWS else (found[0], found[-1]))
 
 
 def _raw(number: int, line: bytes) -> RawLine:

@@ -15,14 +15,19 @@ from orchestrator.state import records
 from orchestrator.state.files import dumps, keep, ours
 
 RESULTS = "results.json"
-HTML = "report.html"
-_FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?|trials")
+_FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials([.]zh)?")
 """Names of figures of ours, which not all reports have."""
+
+
+def html(language: Language) -> str:
+    """Return the name of the page in a language: report.html or report.zh.html."""
+    return f"report{report.suffix(language)}.html"
 
 
 def reports(folder: Path, measured: Report, language: Language, logs: Logs | None = None) -> None:
     """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
+    A report in the other language that is there is written anew too: both have the same numbers.
     Files of an earlier report that this one does not write are removed, so that no stale numbers
     stay beside it.
 
@@ -45,18 +50,23 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
 
 
 def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> dict[str, bytes]:
-    """Every file of a report by its name below ``folder``, the one that lists them last."""
-    figures = report.svg_files(measured, language)
-    exports = report.exports(measured)
+    """Return every file of a report by its name below ``folder``, the one that lists them last."""
     sources = log_sources.of(measured, logs, folder)
-    files = {
-        **{name: dumps(document).encode() for name, document in exports.items()},
-        **{name: text.encode() for name, text in figures.items()},
-        "results.csv": report.csv_text(measured).encode(),
-        "report.md": report.markdown(measured, language).encode(),
-        HTML: report.html_page(measured, language, sources).encode(),
-    }
-    return {**files, RESULTS: dumps(report.document(measured, language)).encode()}
+    files = {name: dumps(document).encode() for name, document in report.exports(measured).items()}
+    for other in report.LANGUAGES:
+        names = _markdown(other), html(other)
+        if other != language and not any((folder / name).exists() for name in names):
+            continue
+        figures = report.svg_files(measured, other)
+        files |= {name: text.encode() for name, text in figures.items()}
+        texts = report.markdown(measured, other), report.html_page(measured, other, sources)
+        files |= {name: text.encode() for name, text in zip(names, texts, strict=True)}
+    files["results.csv"] = report.csv_text(measured).encode()
+    return {**files, RESULTS: dumps(report.document(measured)).encode()}
+
+
+def _markdown(language: Language) -> str:
+    return f"report{report.suffix(language)}.md"
 
 
 def _earlier(folder: Path) -> list[str]:

@@ -44,12 +44,10 @@ def present(
     voice.results(measured)
     say_reasons(measured, voice)
     if out.folder is not None:
-        voice.result(f"Report: {out.folder / report_files.HTML}")
+        voice.result(f"Report: {out.folder / report_files.html(out.language)}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
-    voice.document(
-        {"exit_code": code, "sweep": sweep.id, **report.document(measured, out.language)}
-    )
+    voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
     return code
 
 
@@ -63,9 +61,7 @@ def write(sweep: Sweep, measured: Report, out: Out) -> None:
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:
-    """Say why trials do not count, or have marks: some lines of each code."""
-    for mark in measured.marks:
-        voice.line(f"{measured.cluster}: {mark.code}: {mark.message}")
+    """Say why trials do not count: some lines of each code. Marks are in the first lines."""
     for line in reasons(measured.trials):
         voice.line(line)
     _say_of_sweep(measured, voice)
@@ -76,10 +72,11 @@ def say_reasons(measured: Report, voice: Voice) -> None:
 
 
 def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
-    """What was seen of trials that ran: some lines of each code, and how many more there are."""
+    """Yield why trials that ran do not count: some lines of each code, and how many more."""
     by_code: dict[str, list[str]] = {}
     for trial in trials:
-        for problem in (*trial.problems, *trial.marks):
+        marks = () if trial.counts_or_rests else trial.marks  # others are in the first lines
+        for problem in (*trial.problems, *marks):
             if trial.state not in ("planned", NOT_NEEDED):
                 line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
                 by_code.setdefault(problem.code, []).append(line)
@@ -92,8 +89,6 @@ def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
 
 def _say_of_sweep(measured: Report, voice: Voice) -> None:
     trials = measured.trials
-    for mark in measured.canary.marks if measured.canary else ():
-        voice.line(f"canary: {mark.code}: {mark.message}")
     missing = sum(trial.state == "planned" for trial in trials)
     if missing:
         voice.line(f"{missing} of {len(trials)} planned trials have not been run")

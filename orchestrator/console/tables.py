@@ -1,16 +1,14 @@
 """Lines and tables that fit their terminal: words wrap between words, numbers and names never."""
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from rich import box
-from rich import table as rich_table
-from rich.text import Text
+from rich.cells import cell_len
 
-_GAP = 3  # between two columns, as the box draws it
+_GAP = "   "
 _NUMBERS = re.compile(r"[-+0-9.,:%x/ ]*|n/a")
 
 
@@ -32,14 +30,16 @@ class Table:
         return Table(self.title, tuple(self.head[number] for number in numbers), rows)
 
 
-def wrapped(line: str, width: int) -> str:
-    """The line in as many as it needs, further in from the second on; no word is broken."""
+def wrapped(line: str, width: int, further: str = "  ") -> str:
+    """Wrap the line between words, with ``further`` before each line after the first."""
+    if len(line) <= width:
+        return line
     begin = line[: len(line) - len(line.lstrip())]
     pieces = textwrap.wrap(
         line.lstrip(),
         width,
         initial_indent=begin,
-        subsequent_indent=f"{begin}  ",
+        subsequent_indent=f"{begin}{further}",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -66,18 +66,40 @@ def fitting(table: Table, width: int, spare: Sequence[str]) -> Table | None:
     return None
 
 
-def drawn(table: Table) -> rich_table.Table:
-    """The table as it is printed; numbers stand right."""
-    grid = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(table.head):
-        column = table.column(number)
-        justify: Literal["left", "right"] = "right" if _is_numbers(column) else "left"
-        least = _least(table, number)
-        is_whole = least == max(map(len, (name, *column)))  # rich then narrows the others only
-        grid.add_column(name, justify=justify, min_width=least, no_wrap=is_whole)
+def drawn(table: Table, width: int) -> Iterator[str]:
+    """Return the lines of the table: numbers on the right, cells wrapped between words."""
+    widths = _widths(table, width)
+    right = [_is_numbers(table.column(number)) for number in range(len(widths))]
+    yield from _row(table.head, widths, right)
+    yield _GAP.join("-" * size for size in widths)
     for row in table.rows:
-        grid.add_row(*map(Text, row))
-    return grid
+        yield from _row(row, widths, right)
+    yield ""
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+    wraps = [wrapped(cell, size, "").split("\n") for cell, size in zip(cells, widths, strict=True)]
+    for line in itertools.zip_longest(*wraps, fillvalue=""):
+        padded = (
+            " " * (size - cell_len(piece)) + piece
+            if is_right
+            else piece + " " * (size - cell_len(piece))
+            for piece, size, is_right in zip(line, widths, right, strict=True)
+        )
+        yield _GAP.join(padded).rstrip()
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return the width of each column: that of its cells, the widest ones narrowed to fit."""
+    least = [_least(table, number) for number in range(len(table.head))]
+    widths = [
+        max(cell_len(cell) for cell in (name, *table.column(number)))
+        for number, name in enumerate(table.head)
+    ]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        widest = max(range(len(widths)), key=lambda n: (widths[n] > least[n], widths[n]))
+        widths[widest] -= 1
+    return widths
 
 
 def records(table: Table) -> Iterator[str]:
@@ -94,7 +116,8 @@ def _is_numbers(cells: Sequence[str]) -> bool:
 
 def _least_width(table: Table) -> int:
     columns = range(len(table.head))
-    return sum(_least(table, number) for number in columns) + _GAP * len(columns)
+    gaps = len(_GAP) * (len(table.head) - 1)
+    return sum(_least(table, number) for number in columns) + gaps
 
 
 def _least(table: Table, number: int) -> int:

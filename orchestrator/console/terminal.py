@@ -8,8 +8,6 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-PLAIN_COLUMNS = 200
-
 
 class _Quiet(io.TextIOWrapper):
     """Standard error whose reader may be gone, which must not stop a sweep."""
@@ -37,11 +35,7 @@ class Stream(Console):
 
 def output() -> Stream:
     """Standard output."""
-    out = Stream(highlight=False, soft_wrap=True)
-    if out.is_terminal:
-        return out
-    # A file or a pipe has no width to fold to.
-    return Stream(highlight=False, soft_wrap=True, width=PLAIN_COLUMNS)
+    return Stream(highlight=False, soft_wrap=True)
 
 
 def progress() -> Stream:

@@ -57,6 +57,11 @@ class Voice:
 
         return terminal.progress()
 
+    @property
+    def _width(self) -> int:
+        """Characters in a line of the terminal; a file or a pipe has no width to fold to."""
+        return self._out.width if self._out.is_terminal else sys.maxsize
+
     def is_unheard(self, error: OSError) -> bool:
         """Whether the error means that standard output has lost its reader or its terminal."""
         hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
@@ -96,9 +101,8 @@ class Voice:
             return
         from orchestrator.console import tables
 
-        width = self._out.width if self._out.is_terminal else sys.maxsize
         for line in lines:
-            self.result(tables.wrapped(line, width))
+            self.result(tables.wrapped(line, self._width))
 
     def cleared(self) -> None:
         """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
@@ -145,13 +149,14 @@ class Voice:
 
         cells = [[harmless(cell) for cell in row] for row in rows]
         table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
-        fitting = tables.fitting(table, self._out.width, spare)
+        fitting = tables.fitting(table, self._width, spare)
         self._out.say(table.title)
         if fitting is None:
             for line in tables.records(table):
                 self._out.say(line)
             return
-        self._out.print(tables.drawn(fitting), soft_wrap=False)
+        for line in tables.drawn(fitting, self._width):
+            self._out.say(line)
         if gone := [name for name in table.head if name not in fitting.head]:
             self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
 

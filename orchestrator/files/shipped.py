@@ -1,5 +1,6 @@
 """Playbooks, inventories and images: in the current folder, else shipped with the package."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -30,8 +31,13 @@ def names(kind: Kind) -> dict[str, Path]:
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"
         for path in sorted((root / kind).glob(pattern)):
-            paths.setdefault(path.parent.name if kind == "images" else path.stem, path)
+            paths.setdefault(path.parent.name if kind == "images" else named(path), path)
     return paths
+
+
+def named(path: Path) -> str:
+    """Return the name of a playbook in folders and on nodes: ``my-sweep`` of ``my sweep.yaml``."""
+    return re.sub(r"\s+", "-", path.stem.strip())
 
 
 def _is_there(path: Path) -> bool:
@@ -46,5 +52,7 @@ def _candidates(kind: Kind, name: str) -> Iterator[Path]:
     plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
     if "/" in plain or plain in ("", ".", ".."):
         return
+    if kind == "playbooks" and (spaced := names(kind).get(plain)):
+        yield spaced
     for root in (Path(), _ROOT):
         yield root / kind / (f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml")

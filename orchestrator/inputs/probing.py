@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.fleet import Answer
 from orchestrator.probes import Probe, sections
 from orchestrator.probes.sections import Output, Section
@@ -58,7 +58,10 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
     try:
         return probe.parse(done.stdout.decode(errors="replace"))
     except errors.LogError as error:
-        detail = done.stderr.decode(errors="replace").strip() or f"exit status {done.exit_code}"
+        detail = done.stderr.decode(errors="replace").strip()
+        if not detail:  # such as nologin's "This account is currently not available."
+            printed = done.stdout.decode(errors="replace").strip()
+            detail = f"exit status {done.exit_code}, printed {words.shown(printed or None)}"
         raise errors.UnfitError(
             f"{error.cause} ({detail})", code=error.code, node=node, phase=probe.name, fix=error.fix
         ) from error

@@ -79,7 +79,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
-    return judged_playbook(yaml_reader.draft(path), path.stem, image)
+    return judged_playbook(yaml_reader.draft(path), shipped.named(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
@@ -196,7 +196,11 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
     """Yield everything wrong with a playbook that does not need its image to be seen."""
     yield from _unfit_name(name)
     yield from _unknown(experiment)
-    workload = workloads.find(experiment.workload)
+    try:
+        workload = workloads.find(experiment.workload)
+    except errors.LocalError as error:  # PLUG-IN, which concerns no other file
+        yield Conflict(("workload",), error.cause)
+        workload = None
     if workload is None:
         yield from experiment.conflicts()
         yield from environment.refused(experiment.env)
@@ -236,14 +240,23 @@ def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
         yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
 
 
+def plain_image() -> Image | None:
+    """Return the image, here or shipped, whose program also runs as a plain process; if any."""
+    return next((image for image in _readable().values() if image.requires), None)
+
+
 def _serving(workload_name: str) -> list[str]:
-    """Return images, here and shipped, that serve a workload; unreadable ones are left out."""
-    serving = []
+    """Images, here and shipped, that serve a workload."""
+    return [name for name, image in _readable().items() if workload_name in image.workloads]
+
+
+def _readable() -> dict[str, Image]:
+    """Return all images, here and shipped; unreadable ones are left out."""
+    found = {}
     for name, path in shipped.names("images").items():
         with contextlib.suppress(errors.ConfigError):
-            if workload_name in yaml_reader.validated(yaml_reader.read(path), Image).workloads:
-                serving.append(name)
-    return serving
+            found[name] = yaml_reader.validated(yaml_reader.read(path), Image)
+    return found
 
 
 def _built_on(repository: str, tag: str) -> str:

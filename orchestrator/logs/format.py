@@ -7,6 +7,7 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import TYPE_CHECKING, NamedTuple
 
+from orchestrator import words
 from orchestrator.logs import clock
 from orchestrator.logs.header import Table, Value
 from orchestrator.model.log import Rule
@@ -172,6 +173,23 @@ class Format:
     broken: Callable[[bytes], bool]
     config: Callable[["Run"], dict[str, Value]]
     promise: Callable[["Run"], Promise]
+
+    def __post_init__(self) -> None:
+        """Check ``step``, whose author may have written it for a plug-in.
+
+        Raises:
+            ValueError: it is no pattern, or a group is missing or has a name of no use.
+        """
+        groups = {name.decode() for name in re.findall(rb"\(\?P<(\w+)>", self.step)}
+        if missing := [name for name in ("iteration", "rate") if name not in groups]:
+            raise ValueError(f"`step` of the log format has no group (?P<{missing[0]}>...)")
+        if unknown := groups.difference(_GROUPS):
+            known = words.any_of(_GROUPS)
+            raise ValueError(f"`step` has a group {min(unknown)!r}; needed one of {known}")
+        try:
+            _complete(RANK + self.step)
+        except re.error as error:
+            raise ValueError(f"`step` of the log format is no pattern: {error}") from error
 
     @cached_property
     def one(self) -> re.Pattern[bytes]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
+from orchestrator import words
 from orchestrator.measuring import validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
@@ -32,7 +33,8 @@ def watched(
     marks: tuple[Problem, ...] = ()
     if drift is not None and drift > bound:
         seen = ", ".join(f"{value:.2f} at the {place}" for place, value in valid.items())
-        text = f"{drift:.1%} between {seen}; expected at most {bound:.1%}: the machines changed"
+        share, most = words.apart(drift, bound, "%")
+        text = f"{share} between {seen}; expected at most {most}: the machines changed"
         marks = (Problem("DRIFT", text),)
     return Watched(case, tuple(places), agreed, drift if len(valid) > 1 else None, bound, marks)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from orchestrator import words
 from orchestrator.measuring import node_speeds, peaks, published
 from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
@@ -54,8 +55,9 @@ def _checked_against_peak(report: Report, result: Result) -> Result:
     reached, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
     if reached is None or peak is None or reached <= peak:
         return result
-    words = f"{reached:.2f} TFLOP/s on each GPU, of which {peak:g} can be had; look at its log"
-    return replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", words)))
+    seen, most = words.apart(reached, peak, digits=2)
+    text = f"{seen} TFLOP/s on each GPU, of which {most} can be had; look at its log"
+    return replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", text)))
 
 
 def _of_the_program(workload: Workload, case: Case) -> Case | None:

@@ -53,7 +53,8 @@ def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
             yield trial
             continue
         where = "above" if share > 0 else "below"
-        text = f"{abs(share):.1%} {where} the median of {words.count(len(valid), 'trial')}"
+        off = words.apart(abs(share), 0.0, "%")[0]
+        text = f"{off} {where} the median of {words.count(len(valid), 'trial')}"
         yield replace(trial, marks=(*trial.marks, Problem("OUTLIER", text)))
 
 

@@ -122,7 +122,8 @@ def marked(result: Result, method: Method) -> Result:
         return replace(result, settled=False)
     text = f"after {words.count(totals.n if totals else 0, 'valid trial')}"
     if wide is not None:
-        text += f" its interval is {wide:.2%} of the median wide"
+        seen = words.apart(wide, often.share, "%", 2)[0]
+        text += f" its interval is {seen} of the median wide"
     unsettled = Problem("UNSETTLED", f"{text}; needed at most {often.until_interval}")
     return replace(result, settled=False, marks=(*result.marks, unsettled))
 

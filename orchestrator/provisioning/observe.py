@@ -1,9 +1,10 @@
 """Facts of all nodes, asked in one round trip each, and the findings about them."""
 
 import secrets
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import checks, errors
@@ -32,6 +33,7 @@ class Asking:
         cluster_digest: of the whole inventory, before nodes were left out.
         image: whose needs are checked too, where its program runs as a plain process.
         images: that containers are to be started from.
+        perhaps: an image whose program a playbook may run as a plain process.
         previous: what the provisioning before this one observed.
     """
 
@@ -41,6 +43,12 @@ class Asking:
     image: Image | None
     previous: Site | None
     images: tuple[Image, ...] = ()
+    perhaps: Image | None = None
+
+    @property
+    def plain(self) -> Image | None:
+        """The image whose modules are looked for."""
+        return self.image or self.perhaps
 
 
 def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
@@ -54,11 +62,15 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     demands = checks.Demands(
-        extra=asking.image.extra if asking.image else None, driver=_driver(asking.images)
+        extra=asking.plain.extra if asking.plain else None,
+        is_certain=asking.image is not None,
+        driver=_driver(asking.images),
     )
     findings: list[Finding] = []
     for name, answer in reported.items():
-        findings += checks.alone(cluster, members[name], answer, demands)
+        node = members[name]
+        own = replace(demands, install=_installer()) if node.shares_files else demands
+        findings += checks.alone(cluster, node, answer, own)
     hosts = {name: node.host for name, node in facts.items()}
     findings += checks.together(cluster, hosts, {answer.node: answer.at_s for answer in answers})
     findings += checks.alike(cluster, facts)
@@ -76,6 +88,16 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
         data=asking.previous.data if asking.previous else {},
     )
     return site, [answer.error for answer in answers if answer.error]
+
+
+def _installer() -> str:
+    """Return the command that installs a package for the Python of this program."""
+    home = Path(sys.prefix).parts
+    if {"pipx", "venvs"} <= {*home}:
+        return f"pipx inject {home[-1]}"
+    if {"uv", "tools"} <= {*home}:
+        return shlex.join(("uv", "pip", "install", "--python", sys.executable))
+    return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
 def _driver(images: Iterable[Image]) -> str | None:
@@ -98,7 +120,7 @@ def needs(node: Node, store: Store, image: Image | None = None) -> node_probe.Ne
 def _answers(cluster: Cluster, ask: Ask, asking: Asking) -> list[Answer[NodeAnswer]]:
     """Every node's answer to its own questions, all nodes asked at once."""
     by_node = {
-        node.name: node_probe.questions(node, needs(node, asking.store, asking.image))
+        node.name: node_probe.questions(node, needs(node, asking.store, asking.plain))
         for node in cluster.members
     }
     probes = {

@@ -36,7 +36,7 @@ def show_site(voice: Voice, site: Site) -> None:
         for name, image in site.images.items()
     ]
     if records:
-        voice.table("Images, the same on every node", ("image", "tag", "id", "base"), records)
+        voice.table("Images", ("image", "tag", "id", "base"), records)
     if site.findings:
         voice.findings(site.findings)
     elif site.nodes:

@@ -14,7 +14,7 @@ from orchestrator.report.figures import of_page
 from orchestrator.report.html.page import html_page
 from orchestrator.report.markdown import markdown
 from orchestrator.report.markdown_page import Page
-from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language
+from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language, suffix
 from orchestrator.report.results_csv import CSV_COLUMNS, csv_text
 from orchestrator.report.results_json import document
 from orchestrator.report.rounding import counted, interval_words
@@ -37,6 +37,7 @@ __all__ = [
     "interval_words",
     "markdown",
     "matrix",
+    "suffix",
     "svg_files",
 ]
 
@@ -44,7 +45,8 @@ __all__ = [
 def svg_files(report: Report, language: Language) -> dict[str, str]:
     """The figures that report.md shows, by their paths beside it."""
     figures = of_page(Page(report, language))
-    return {f"{FIGURES}/{figure.name}.svg": figure.file() for figure in figures}
+    end = f"{suffix(language)}.svg"
+    return {f"{FIGURES}/{figure.name}{end}": figure.file() for figure in figures}
 
 
 def first_lines(report: Report) -> list[str]:

@@ -42,7 +42,11 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
 
 def of_settings(report: Report, case: Case) -> str:
     """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
-    others = [result.case.document() for result in report.results]
+    return _settings([result.case for result in report.results], case)
+
+
+def _settings(cases: Sequence[Case], case: Case) -> str:
+    others = [other.document() for other in cases]
     own = case.document()
     names: tuple[str, ...] = (
         "device",
@@ -61,8 +65,12 @@ def of_settings(report: Report, case: Case) -> str:
 
 def of_case(report: Report, result: Result) -> str:
     """The benchmark's name of a case, else its placement, with settings where they differ."""
-    if name := report.names.get(result.case):
-        return name
-    if len({other.case.comparable for other in report.results}) == 1:
-        return result.case.placement
-    return f"{result.case.placement} {of_settings(report, result.case)}"
+    own = report.names.get(result.case)
+    return own or among([other.case for other in report.results], result.case)
+
+
+def among(cases: Sequence[Case], case: Case) -> str:
+    """Return the placement of one of these cases, with settings where they differ."""
+    if len({other.comparable for other in cases}) == 1:
+        return case.placement
+    return f"{case.placement} {_settings(cases, case)}"

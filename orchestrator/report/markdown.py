@@ -9,7 +9,7 @@ from orchestrator.report import environment, headline, layouts, machines, tables
 from orchestrator.report.figures import FOLDER, Figure, of_page
 from orchestrator.report.markdown_page import Page, code, escaped, table
 from orchestrator.report.method import method
-from orchestrator.report.phrases import Language
+from orchestrator.report.phrases import Language, suffix
 from orchestrator.report.tables import Table
 
 
@@ -18,7 +18,7 @@ def markdown(report: Report, language: Language = "en") -> str:
     page = Page(report, language)
     parts = [f"# {escaped(report.title)}", *_first(page), *_results(page)]
     if figures := of_page(page):
-        parts += [page.heading("figures"), *_figures(figures)]
+        parts += [page.heading("figures"), *_figures(page, figures)]
     parts += [*_of_machines(page), *_trials(page)]
     if report.published:
         parts += _section(tables.published(page))
@@ -67,11 +67,11 @@ def _fact(page: Page, fact: headline.Fact) -> str:
     return f"- {fact.name}{page.say('colon')}{page.say('comma').join(values)}"
 
 
-def _figures(figures: Sequence[Figure]) -> Iterable[str]:
+def _figures(page: Page, figures: Sequence[Figure]) -> Iterable[str]:
     """Each below its title."""
     for figure in figures:
         title = escaped(figure.title)
-        yield f"**{title}**\n\n![{title}]({FOLDER}/{figure.name}.svg)"
+        yield f"**{title}**\n\n![{title}]({FOLDER}/{figure.name}{suffix(page.language)}.svg)"
 
 
 def _results(page: Page) -> Iterable[str]:

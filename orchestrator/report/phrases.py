@@ -312,6 +312,11 @@ TEXTS: Mapping[str, tuple[str, str]] = {
 }
 
 
+def suffix(language: Language) -> str:
+    """Return what names of files in a language have before their last ending."""
+    return "" if language == "en" else f".{language}"
+
+
 def text(language: Language, key: str, **values: str | int | float) -> str:
     """The text of a key, with these values in it.
 

@@ -6,21 +6,15 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
 from orchestrator.report import machines
-from orchestrator.report.phrases import Language
 from orchestrator.report.upstream import exports
 from orchestrator.report.verdict import verdict
 
 
-def document(report: Report, language: Language = "en") -> dict[str, JSON]:
-    """Return the whole document; unknown values are null, never 0.
-
-    Args:
-        language: of the pages beside it.
-    """
-    writer = report.writer
+def document(report: Report) -> dict[str, JSON]:
+    """Return the whole document; unknown values are null, never 0."""
     return {
         "version": 1,
-        "written": {**asdict(writer), "language": language} if writer else None,
+        "written": asdict(report.writer) if report.writer else None,
         "source": report.source,
         "experiment": report.experiment,
         "workload": report.workload,

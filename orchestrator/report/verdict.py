@@ -123,7 +123,7 @@ def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
             where += phrases.text(language, "verdict.more", count=more)
         rest += phrases.text(language, "verdict.also", where=where)
     key = "verdict.mark" if item.counts else "verdict.out"
-    return phrases.text(language, key, code=codes.explained(language, item.code)), rest
+    return phrases.text(language, key, code=codes.with_meaning(language, item.code)), rest
 
 
 def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:

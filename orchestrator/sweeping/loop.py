@@ -14,7 +14,7 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, gather, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.feed import Ears, Feed
-from orchestrator.sweeping.requested import Requested, counted_words
+from orchestrator.sweeping.requested import Requested, counted_words, nothing_left
 from orchestrator.words import duration
 
 LOG_BYTES_PER_ITERATION = 120
@@ -104,7 +104,7 @@ def _forecast(campaign: Campaign, requested: Requested, done: int, whole: Plan) 
     left = count - done - resting
     counted = counted_words(len(whole.trials), count, done, resting)
     if not left:
-        campaign.voice.line(f"{counted}, nothing left to run")
+        campaign.voice.line(f"{counted}, {nothing_left(whole, requested.plan)}")
         return
     method = requested.plan.method
     disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10

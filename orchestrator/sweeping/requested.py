@@ -163,6 +163,21 @@ def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
     return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
 
 
+def nothing_left(whole: Plan, chosen: Plan) -> str:
+    """Say that all requested trials are done, and which options run something.
+
+    Args:
+        whole: every trial of the sweep.
+        chosen: the requested ones.
+    """
+    cases = {trial.case for trial in chosen.trials if not trial.canary}
+    more = max(trial.repeat for trial in whole.trials if trial.case in cases) + 1
+    # Where the spread decides on repeats, a case that has settled needs no more of them.
+    adds = f"--repeats {more} adds {words.count(len(cases), 'trial')}, "
+    shown = adds if isinstance(chosen.method.repeats, int) else ""
+    return f"nothing left to run: {shown}--new starts a new sweep"
+
+
 def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
     seats = [node.seat("") for node in cluster.members]
     for trial in trials:
@@ -194,10 +209,12 @@ def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     if unfit:
         named = (trial.name_of_case or trial.case.placement for trial in trials_of_cases)
         names = ", ".join(dict.fromkeys(named))
+        trial = trials_of_cases[0]
         raise errors.UsageError(
             f"no case matches {', '.join(map(repr, unfit))}; there are {names}",
             code="NO-CASE",
-            fix="a pattern such as 2x*, 4n8g-* or one of these names",
+            fix=f"a pattern of these names, of placements such as {trial.case.placement}, or of"
+            f" names of trials such as {trial.name}",
         )
     chosen = {trial.name for trial in plan.selected(trials_of_cases, patterns)}
     return whole.only(

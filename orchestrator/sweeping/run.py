@@ -12,7 +12,13 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import ended, orphaned_tasks
 from orchestrator.sweeping.caller import Caller
-from orchestrator.sweeping.requested import Requested, SweepOptions, counted_words, requested
+from orchestrator.sweeping.requested import (
+    Requested,
+    SweepOptions,
+    counted_words,
+    nothing_left,
+    requested,
+)
 
 T = TypeVar("T")
 
@@ -66,11 +72,10 @@ def _run(
     names = frozenset(trial.name for trial in request.plan.trials)
     if whole is not None:
         sweep, valid = whole
-        counted = counted_words(
-            len(sweep.record().plan.trials), len(names), valid, len(names) - valid
-        )
+        plan = sweep.record().plan
+        counted = counted_words(len(plan.trials), len(names), valid, len(names) - valid)
         voice.line(f"sweep {sweep.id} goes on")
-        voice.line(f"{counted}, nothing left to run; no node was asked")
+        voice.line(f"{counted}, {nothing_left(plan, request.plan)}; no node was asked")
         return ways.done(sweep, measured(sweep), names)
     from orchestrator.sweeping import under_way  # half of what a finished sweep would load
 

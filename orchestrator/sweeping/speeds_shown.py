@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from orchestrator import nodeset, report
+from orchestrator import nodeset, report, words
 from orchestrator.collecting import show as sweep_shown
 from orchestrator.console import Voice
 from orchestrator.measuring import node_groups
@@ -49,10 +49,11 @@ def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
 
 
 def _slow(group: Group) -> Problem:
+    share, least = words.apart(group.share, node_groups.LEAST_SHARE, "%", 0)
     return Problem(
         "FABRIC-SLOW",
         f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
-        f" {group.share:.0%} of what pairs reach; needed {node_groups.LEAST_SHARE:.0%}",
+        f" {share} of what pairs reach; needed {least}",
     )
 
 
@@ -77,4 +78,5 @@ def _show_nodes(voice: Voice, found: Report) -> None:
     head = ("node", "trials", "speed over the median node", "")
     title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
     voice.table(title, head, rows)
+    voice.sentences(report.first_lines(found))
     sweep_shown.say_reasons(found, voice)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
+from orchestrator import words
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import (
     Energy,
@@ -90,16 +91,18 @@ def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterab
         return
     bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
     if now.others_cpus is not None and now.others_cpus > bound:
+        seen, most = words.apart(now.others_cpus, bound)
         yield Problem(
             "CPU-LOADED",
-            f"node {node.node}: others than the task used {now.others_cpus:.1f} of {node.cpus}"
-            f" CPUs; needed at most {bound:.1f}",
+            f"node {node.node}: others than the task used {seen} of {node.cpus} CPUs; needed at"
+            f" most {most}",
         )
     if now.steal is not None and now.steal > STEAL_SHARE:
+        seen, most = words.apart(now.steal, STEAL_SHARE, "%")
         yield Problem(
             "CPU-LOADED",
-            f"node {node.node}: the hypervisor gave {now.steal:.1%} of its CPUs to others; needed"
-            f" at most {STEAL_SHARE:.0%}",
+            f"node {node.node}: the hypervisor gave {seen} of its CPUs to others; needed at most"
+            f" {most}",
         )
 
 

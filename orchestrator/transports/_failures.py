@@ -38,7 +38,10 @@ def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
             f"cannot be reached, the name has no address: {error.strerror}",
             "SSH-UNREACHABLE",
         )
-        fix = "correct address in the inventory, or use a number"
+        fix = (
+            "write a name or number that is known here as address; ~/.ssh/config is not read: of a"
+            " name that only it knows, write its HostName"
+        )
     else:
         cause, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
         fix = "check the address, the route and the firewall"

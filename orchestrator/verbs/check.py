@@ -39,7 +39,7 @@ def check(paths: list[str], voice: Voice) -> int:
         except errors.ConfigError as error:
             mistakes += error.mistakes
     for path, kind in kinds.items():
-        voice.line(f"{path}: a valid {kind}")
+        voice.result(f"{path}: a valid {kind}")
     for line in _unprepared(valid):
         voice.line(line)
     mistakes += _unmeetable(valid)
@@ -105,7 +105,7 @@ def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     if kind == "inventory":
         return kind, user_files.judged_cluster(document)
     if kind == "playbook":
-        return kind, user_files.judged_playbook(document, path.stem)
+        return kind, user_files.judged_playbook(document, shipped.named(path))
     return kind, user_files.judged_image(document)
 
 

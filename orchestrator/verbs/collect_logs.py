@@ -15,9 +15,11 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
     voice.sentences(report.first_lines(measured))
     voice.results(measured)
     say_reasons(measured, voice)
-    if out.folder is not None:
+    if out.folder is None:
+        voice.result("No report is written: --out DIR writes one")
+    else:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
-        voice.result(f"Report: {out.folder / report_files.HTML}")
+        voice.result(f"Report: {out.folder / report_files.html(out.language)}")
     code = 3 if measured.incomplete else 0
-    voice.document({"exit_code": code, **report.document(measured, out.language)})
+    voice.document({"exit_code": code, **report.document(measured)})
     return code

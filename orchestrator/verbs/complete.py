@@ -25,6 +25,14 @@ def sweep_names(store: Store) -> list[str]:
     return sorted(path.parent.name for path in store.root.glob("sweeps/*/sweep.json"))
 
 
+def trial_names(store: Store, sweep: str | None) -> list[tuple[str, str]]:
+    """Return case and name of each trial of a sweep; without its name of the newest."""
+    with contextlib.suppress(errors.DlperfError, OSError):
+        trials = (store.sweep(sweep) if sweep else store.newest()).record().plan.trials
+        return [(it.name_of_case or it.case.placement, it.name) for it in trials]
+    return []
+
+
 def case_names(playbook: str | None, typed: str) -> list[str]:
     """Cases of a playbook, each after the comma-separated names typed so far."""
     before = typed[: typed.rfind(",") + 1]

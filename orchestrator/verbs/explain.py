@@ -49,8 +49,7 @@ def _show(found: Explanation, voice: Voice) -> int:
 def _shown(
     voice: Voice, page: Sequence[str], number: float | None, document: Mapping[str, JSON]
 ) -> int:
-    for line in page:
-        voice.result(line)
+    voice.sentences(page)
     code = 3 if number is None else 0
     voice.document({"exit_code": code, **document})
     return code

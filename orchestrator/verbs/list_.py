@@ -8,20 +8,16 @@ from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.state.store import Store
 
-KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
-
 
 def list_all(store: Store, kind: str, voice: Voice) -> int:
     """Show everything of a kind; exit code."""
-    if kind not in KINDS:
-        raise errors.UsageError(
-            f"there are no {kind!r} to list", code="NO-KIND", fix=f"one of {', '.join(KINDS)}"
-        )
     if kind == "sweeps":
         return _sweeps(store, voice)
     head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
     if kind == "workloads":
-        head, rows = ("workload", "title"), _workloads()
+        head = ("workload", "title")
+        rows = [(name, _title(name, voice)) for name in workloads.names()]
     elif kind == "inventories":
         head = ("name", "file")
         rows = [(name, str(path)) for name, path in _files("inventory")]
@@ -62,6 +58,10 @@ def _description(path: Path) -> str:
     return words if isinstance(words, str) else "?"
 
 
-def _workloads() -> list[tuple[str, ...]]:
-    installed = ((name, workloads.find(name)) for name in workloads.names())
-    return [(name, workload.title if workload else "?") for name, workload in installed]
+def _title(workload: str, voice: Voice) -> str:
+    try:
+        found = workloads.find(workload)
+    except errors.LocalError as error:
+        voice.line(str(error))
+        return "?"
+    return found.title if found else "?"

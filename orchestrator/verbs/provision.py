@@ -174,7 +174,8 @@ def _request(store: Store, options: ProvisionOptions) -> _Request:
 def _asking(store: Store, request: _Request) -> "observe.Asking":
     images = tuple(user_files.image(name)[0] for name in request.images.names)
     digest = sites.digest(request.whole)
-    return observe.Asking(store, request.inventory, digest, None, request.previous, images)
+    perhaps = None if request.cluster.in_containers else user_files.plain_image()
+    return observe.Asking(store, request.inventory, digest, None, request.previous, images, perhaps)
 
 
 def _prepared(

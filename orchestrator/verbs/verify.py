@@ -64,12 +64,11 @@ def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, obj
     """Measure the sweep once more and compare outcomes and reports with what comes out."""
     findings = place.findings
     written = at(_read(place.path / RESULTS), "written")
-    language: Language = "zh" if at(written, "language") == "zh" else "en"
     try:
         again = measured(sweep, strict=at(written, "strict") is True)
     except errors.DlperfError as error:
         findings.leave("reports", f"{error.code}: {error.cause}")
-        if error.code != "NO-WORKLOAD":
+        if error.code not in ("NO-WORKLOAD", "PLUG-IN"):
             findings.differs("sweep.json", "", error.cause, "a record that can be read")
         return
     _compare_outcomes(place, again, outcomes)
@@ -80,6 +79,8 @@ def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, obj
         why = f"dlperf-orch {by}, code {code[:12]}; this is code {own.code[:12]}"
         findings.leave("one version", f"reports were written by {why}: they may differ by that")
         again = replace(again, writer=Writer(by, code, own.strict))
+    english, chinese = (place.path / report_files.html(it) for it in ("en", "zh"))
+    language: Language = "zh" if chinese.is_file() and not english.is_file() else "en"
     contents = report_files.contents(place.path, again, language, Logs(sweep.folder))
     for name, content in contents.items():
         _compare(place, name, content)

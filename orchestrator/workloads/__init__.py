@@ -4,11 +4,14 @@ A module of this package that holds ``WORKLOAD`` is one; other distributions add
 entry-point group ``dlperf_orch.workloads``.
 """
 
+import contextlib
 import importlib
 import pkgutil
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Literal
 
 from pydantic import BaseModel
@@ -23,6 +26,7 @@ from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Scalar
 
 GROUP = "dlperf_orch.workloads"
+_PLUG_IN_FIX = "correct that distribution, or uninstall it; other workloads are not concerned"
 
 Reader = Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]
 
@@ -120,15 +124,57 @@ def _shipped() -> set[str]:
 
 
 def find(name: str) -> Workload | None:
-    """The workload of that name, or None if there is none."""
+    """Return the workload of that name, or None if there is none.
+
+    Raises:
+        LocalError: PLUG-IN; another distribution brings it, and it cannot be loaded.
+    """
     for entry in entry_points(group=GROUP):
         if entry.name == name:
-            found = entry.load()
-            return found if isinstance(found, Workload) else None
+            return _load(entry)
     if name.startswith("_") or name not in _shipped():
         return None
     found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return found if isinstance(found, Workload) else None
+
+
+def _load(entry: EntryPoint) -> Workload:
+    try:
+        found = entry.load()
+    except (Exception, SystemExit) as error:  # whatever the module of somebody else raises
+        # The innermost module whose code ran: the plug-in's own, or one that it imports.
+        frames = traceback.extract_tb(error.__traceback__)
+        modules = [it for it in frames if it.name == "<module>" and it.filename != __file__]
+        where = f"{modules[-1].filename}:{modules[-1].lineno}: " if modules else ""
+        if isinstance(error, SyntaxError) and error.filename:
+            where = f"{error.filename}:{error.lineno}: "
+        raise _unloadable(entry, f"{where}{type(error).__name__}: {error}") from error
+    if not isinstance(found, Workload):
+        raise _unloadable(entry, f"{entry.value} is a {type(found).__name__}; needed a Workload")
+    if found.name != entry.name:
+        raise _unloadable(entry, f"{entry.value} is named {found.name}; needed {entry.name}")
+    return found
+
+
+def _unloadable(entry: EntryPoint, why: str) -> errors.LocalError:
+    by = f"{entry.dist.name}, {entry.value}" if entry.dist else entry.value
+    cause = f"workload {entry.name} ({by}) cannot be loaded: {why}"
+    return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
+
+
+def blame(error: BaseException) -> errors.LocalError | None:
+    """Return the error as one of the plug-in whose code raised it; None if no plug-in did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    for entry in entry_points(group=GROUP):
+        spec = None
+        with contextlib.suppress(Exception):  # a broken one did not run
+            spec = find_spec(entry.module)
+        file = spec.origin if spec else None
+        if lines := [frame.lineno for frame in frames if frame.filename == file]:
+            seen = f"{file}:{lines[-1]}: {type(error).__name__}: {error}"
+            cause = f"workload {entry.name} failed: {seen}"
+            return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
+    return None
 
 
 def module(name: str) -> str:

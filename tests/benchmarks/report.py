@@ -66,7 +66,7 @@ def main() -> None:
             report_files.reports(out, found, "en", Logs(logs))
             took.append(time.perf_counter() - began)
         trials = sum(len(result.trials) for result in found.results)
-        page = (out / report_files.HTML).stat().st_size
+        page = (out / report_files.html("en")).stat().st_size
         figures = sum(path.stat().st_size for path in out.glob("figures/*"))
         print(f"{len(found.results)} cases, {trials} trials, {found.incomplete} incomplete")
         print(f"all files of the report: {statistics.median(took):.2f} s (aim 2), of {TIMES} runs")

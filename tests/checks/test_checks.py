@@ -24,8 +24,8 @@ SILENT = replace(
 
 def test_host_on_every_border_is_fit() -> None:
     """1 GiB of disk, 256 open files, half the CPUs busy and the interface there: no finding."""
-    assert list(checks.host(node(interface="ib0"), HOST, None)) == []
-    assert list(checks.host(node(), replace(HOST, interfaces=()), None)) == []
+    assert list(checks.host(node(interface="ib0"), HOST, checks.Demands())) == []
+    assert list(checks.host(node(), replace(HOST, interfaces=()), checks.Demands())) == []
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_host_on_every_border_is_fit() -> None:
 def test_host_beyond_a_border_is_found(change: dict[str, object], code: str) -> None:
     """One finding for one thing wrong."""
     facts = replace(HOST, **change)  # type: ignore[arg-type] # one field of each type
-    assert codes(checks.host(node(interface="ib0"), facts, None)) == [code]
+    assert codes(checks.host(node(interface="ib0"), facts, checks.Demands())) == [code]
 
 
 def test_host_without_a_limit_on_files_is_fit() -> None:
     """Unlimited is not too few."""
-    assert list(checks.host(node(), replace(HOST, open_files=None), None)) == []
+    assert list(checks.host(node(), replace(HOST, open_files=None), checks.Demands())) == []
 
 
 def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
     """Enough to act on without reading anything else."""
     facts = replace(HOST, missing_modules=("torch", "numpy"))
-    first, second = checks.host(node(), facts, "demo")
+    first, second = checks.host(node(), facts, checks.Demands("demo"))
     assert first == Finding(
         severity="error",
         code="MODULE-MISSING",
@@ -63,15 +63,19 @@ def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
         fix="install torch, or from a checkout: pip install '.[demo]'",
     )
     assert second.seen == "no Python module numpy"
-    (alone,) = checks.host(node(), replace(HOST, missing_modules=("numpy",)), None)
+    (alone,) = checks.host(node(), replace(HOST, missing_modules=("numpy",)), checks.Demands())
     assert alone.fix == "install numpy"
+    perhaps = checks.Demands("demo", "pipx inject dlperf-orch", is_certain=False)
+    (warned, _) = checks.host(node(), facts, perhaps)
+    assert warned.severity == "warning"
+    assert warned.fix == "pipx inject dlperf-orch torch, or from a checkout: pip install '.[demo]'"
 
 
 @pytest.mark.parametrize(("transport", "where"), [("ssh", "`folder:`"), ("local", "--state")])
 def test_a_full_disk_is_left_by_the_way_that_leads_out(transport: str, where: str) -> None:
     """Attempts lie in the state folder here, and in the node's folder elsewhere."""
     said = {"transport": transport, "runtime": "process"}
-    (found,) = checks.host(node(**said), replace(HOST, free_disk_mib=0), None)
+    (found,) = checks.host(node(**said), replace(HOST, free_disk_mib=0), checks.Demands())
     assert where in found.fix
 
 
@@ -80,7 +84,7 @@ def test_everything_wrong_with_a_host_is_found_at_once() -> None:
     facts = replace(
         HOST, missing_modules=("torch",), free_disk_mib=0, open_files=0, load=99.0, interfaces=()
     )
-    assert codes(checks.host(node(interface="ib0"), facts, None)) == [
+    assert codes(checks.host(node(interface="ib0"), facts, checks.Demands())) == [
         "error MODULE-MISSING",
         "error DISK-FULL",
         "error LIMITS",

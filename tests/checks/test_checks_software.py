@@ -355,7 +355,7 @@ def test_limits_of_the_machine_count_where_tasks_run_on_it(
 ) -> None:
     """A container has its own; a proxy disturbs pulls only."""
     facts = replace(HOST, **change)  # type: ignore[arg-type] # one field of each type
-    assert codes(checks.host(node(**defaults), facts, None)) == found
+    assert codes(checks.host(node(**defaults), facts, checks.Demands())) == found
 
 
 def test_node_is_judged_by_every_answer_at_once() -> None:

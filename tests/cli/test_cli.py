@@ -254,7 +254,7 @@ def test_a_file_that_happens_to_have_the_name_hides_no_playbook(place: Place) ->
 def test_check_takes_names_as_other_commands_do(place: Place) -> None:
     """Of what lies here and of what ships; one that nobody knows is a file that is not there."""
     done = place.must("check", "toy", "two", "h100x2", "ngc-pytorch-20.03")
-    kinds = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if "a valid" in line]
+    kinds = [line.rpartition(" ")[2] for line in done.stdout.splitlines() if "a valid" in line]
     assert kinds == ["playbook", "image", "inventory", "inventory", "image"]  # toy is two things
     assert "nosuch:1:1: cannot be read" in place.run("check", "nosuch").stderr
 

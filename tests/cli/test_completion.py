@@ -11,7 +11,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from orchestrator.state.store import Store
 from tests.conftest import Place
+from tests.verifying.sweeps import made, pytorch
 
 PATIENCE_S = 60.0
 BASH = """
@@ -64,6 +66,9 @@ def completed(place: Place, *words: str) -> list[str]:
         (("sweep", "oneflow-gpt", "--case", "MP_PP"), ["MP_PP_1x8x4_512_2304x24"]),
         (("sweep", "gone", "--case", ""), []),
         (("status", ""), []),
+        (("list", ""), ["images", "inventories", "playbooks", "sweeps", "workloads"]),
+        (("schema", "p"), ["playbook"]),
+        (("explain", ""), []),
     ],
 )  # fmt: skip
 def test_bash_completes_names(place: Place, words: tuple[str, ...], offered: list[str]) -> None:
@@ -80,6 +85,16 @@ def test_bash_completes_sweeps(place: Place, command: tuple[str, ...]) -> None:
         folder.mkdir(parents=True)
         (folder / "sweep.json").write_text(text)
     assert completed(place, *command, "toy") == ["toy-1", "toy-2"]
+
+
+def test_bash_completes_cases_and_trials_of_a_sweep(place: Place) -> None:
+    """Of the newest one, or of the one that is named."""
+    made(Store(place.state), pytorch())
+    assert completed(place, "explain", "4") == ["4x8"]
+    trials = [f"4n8g-r50_b256_amp_{repeat}" for repeat in range(1, 6)]
+    assert completed(place, "logs", "4n") == trials
+    sweep = place.sweep().name
+    assert completed(place, "logs", "--sweep", sweep, "4n") == trials
 
 
 def test_a_broken_playbook_completes_nothing_in_silence(place: Place) -> None:

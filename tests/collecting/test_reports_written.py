@@ -3,6 +3,8 @@
 
 import csv
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,22 +38,58 @@ def test_the_table_shows_the_published_value_and_its_source(place: Place) -> Non
     """Below the table of medians; others of the same case are in the report."""
     done = place.run(*COLLECT)
     assert CASE in done.stdout
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith(" oneflow-0.3.5"))
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("oneflow-0.3.5"))
     assert line.split()[:6] == ["oneflow-0.3.5", "4x8", "gbs=512", "fp16", "39.03", "+0.0%"]
     assert "oneflow_gpt_report_0512.md" in line
     assert "(and 1 more in the report)" in " ".join(done.stdout.split())
 
 
-def test_reports_are_written_in_the_language_asked_for(place: Place) -> None:
-    """report.md in Chinese or English; the other files are the same in both."""
-    written = []
-    for language, heading in (("zh", "## 测试用例"), ("en", "## Test Cases")):
-        out = place.folder / language
-        place.must(*COLLECT, "--out", str(out), "--lang", language)
-        assert heading in (out / "report.md").read_text(encoding="utf-8")
-        names = ("results.json", "results.csv", "_result.json")
-        written.append([(out / name).read_bytes() for name in names])
-    assert written[0] == written[1]
+def test_a_report_in_chinese_stands_beside_the_english_one(place: Place) -> None:
+    """With figures of its own; numbers are in files that both share."""
+    en, zh = (place.folder / language for language in ("en", "zh"))
+    place.must(*COLLECT, "--out", str(en))
+    english = {path: path.read_bytes() for path in en.rglob("*") if path.is_file()}
+    done = place.must(*COLLECT, "--out", str(en), "--lang", "zh")
+    assert f"Report: {en / 'report.zh.html'}" in done.stdout
+    changed = {path.name for path, content in english.items() if path.read_bytes() != content}
+    assert changed == {"results.json"}  # whose `written` has the language
+    place.must(*COLLECT, "--out", str(zh), "--lang", "zh")
+    assert not (zh / "report.html").exists()
+    own = {path.relative_to(zh) for path in zh.rglob("*") if path.is_file()}
+    both = {path.relative_to(en) for path in en.rglob("*") if path.is_file()}
+    assert own == {path for path in both if ".zh." in path.name or path.name.startswith("_")} | {
+        Path("results.csv"),
+        Path("results.json"),
+    }
+    for path in own:
+        assert (zh / path).read_bytes() == (en / path).read_bytes()
+    text = (en / "report.zh.md").read_text(encoding="utf-8")
+    assert "## 测试用例" in text
+    assert "## Test Cases" in (en / "report.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\((figures/[^)]+)\)", text)
+    assert figures
+    assert all(name.endswith(".zh.svg") and (en / name).is_file() for name in figures)
+
+
+def test_both_languages_have_the_numbers_of_the_last_collect(place: Place) -> None:
+    """Collected in one of them from fewer logs: the other one is written anew, too."""
+    logs, out = place.folder / "some", place.folder / "out"
+    shutil.copytree(GPT, logs)
+    words = ("collect", "--logs", str(logs), "--workload", "oneflow_gpt", "--out", str(out))
+    place.must(*words)
+    place.must(*words, "--lang", "zh")
+    for log in logs.iterdir():
+        log.write_text("")
+    for language in ("zh", "en"):
+        place.must(*words, "--lang", language, code=3)
+        assert not [*(out / "figures").glob("*.svg")]
+        for name in ("report.html", "report.zh.html", "report.md", "report.zh.md"):
+            assert "39.03" not in (out / name).read_text(encoding="utf-8")
+
+
+def test_result_files_are_those_of_dlperf(place: Place) -> None:
+    """Median and average by the benchmark's name of the case."""
+    place.must(*COLLECT, "--out", str(place.folder / "en"))
     document = json.loads((place.folder / "en" / "_result.json").read_text())
     assert document == {
         "pretrain_gpt": {
@@ -82,7 +120,7 @@ def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
     out = place.folder / "zh"
     words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
     place.must(*words, "--out", str(out), "--lang", "zh", code=3)
-    text = (out / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    text = (out / "report.zh.md").read_text(encoding="utf-8").replace("\\", "")
     assert f"- {CUT.name}：SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
     assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束） GAP（窗口内有异常慢的迭代） " in row

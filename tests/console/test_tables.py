@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.console import tables
 from tests import ROOT, commands
 from tests.collecting.oneflow_logs import SEED_000, rn50
 from tests.terminal import on_terminal
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 ENV = commands.environment(PYTHONPATH=str(ROOT))
-WIDTHS = (40, 60, 80, 100, 200)
+WIDTHS = (40, 60, 80, 100, 120, 200)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_the_verdict_wraps_between_words(logs: Path, tmp_path: Path, columns: in
     assert "28 of 29 trials" in plain
     assert len(plain.splitlines()) >= 2
     assert all(len(line) <= columns or " " not in line.strip() for line in first.splitlines())
-    assert (len(first.splitlines()) > len(plain.splitlines())) == (columns <= 100)
+    assert (len(first.splitlines()) > len(plain.splitlines())) == (columns <= 120)
 
 
 def test_columns_that_do_not_fit_go_in_a_stated_order(logs: Path, tmp_path: Path) -> None:
@@ -103,3 +104,32 @@ def test_findings_keep_their_codes_in_one_piece(tmp_path: Path, columns: int) ->
     )
     text = seen("provision", str(inventory), columns=columns, cwd=tmp_path)
     assert {"GPU-NO-DRIVER", "node1"} <= set(text.split()), text
+
+
+@pytest.mark.parametrize("width", [*range(78, 123), 200])
+def test_no_code_is_cut_at_any_width(width: int) -> None:
+    """A table of findings as it was seen on 120 columns, where a code lost its end."""
+    head = ("severity", "code", "node", "seen", "expected", "what to do")
+    seen = "python (pid 4711) of user alice uses 90% of GPU 0 and 30 GiB of its memory"
+    fix = "ask alice; `dlperf-orch stop` ends what sweeps left"
+    rows = [("warning", "ALIEN-PROCESS", "gpu[01-16]", seen, "no process of others", fix)]
+    table = tables.Table("Findings", head, rows)
+    lines = list(tables.drawn(table, width))
+    assert all(len(line) <= width for line in lines)
+    assert {"ALIEN-PROCESS", "gpu[01-16]", "severity", "dlperf-orch"} <= {
+        word.strip("`") for line in lines for word in line.split()
+    }
+    assert sorted(" ".join(lines[2:]).split()) == sorted(" ".join(rows[0]).split())
+
+
+def test_what_is_piped_has_a_line_a_row_and_no_padding(logs: Path, tmp_path: Path) -> None:
+    """As programs that read lines expect it."""
+    for words in (
+        ("list", "playbooks"),
+        ("collect", "--logs", str(logs), "--workload", "oneflow_rn50"),
+    ):
+        out = commands.run([*PROGRAM, *words], cwd=tmp_path, env=ENV).stdout
+        assert not [line for line in out.splitlines() if line != line.rstrip()]
+    listed = commands.run([*PROGRAM, "list", "playbooks"], cwd=tmp_path, env=ENV).stdout
+    shipped = len([*(ROOT / "playbooks").glob("*.yaml")])
+    assert listed.count("\n") == shipped + 4  # title, head, rule, and an empty line

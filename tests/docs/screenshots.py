@@ -1,22 +1,25 @@
 """Pictures of report.html for docs/: light, dark, phone, paper and Chinese.
 
 ``python -m tests.docs.screenshots`` takes them anew with Chromium and a Chinese font, such as
-Debian's fonts-wqy-zenhei; the report is the one that tests of pages have, with the numbers of
-DLPerf's table and made-up rates and states of machines. Paper is shown by its style sheet on a
-screen.
+Debian's fonts-wqy-zenhei; the report is the one that ``collect`` writes of the recorded logs that
+README shows. Paper is shown by its style sheet on a screen.
 """
 
+import contextlib
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from orchestrator import report
+from orchestrator.collecting import report_files
+from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.log_sources import Logs
+from orchestrator.collecting.logs import Reading
 from orchestrator.report import Language
 from tests.docs.pages import ROOT
+from tests.docs.recorded import lay
 from tests.report import browser
-from tests.report.pages import sources, whole
 
 DARK, LIGHT = (f"--blink-settings=preferredColorScheme={number}" for number in (0, 1))
 SHOTS: Mapping[str, tuple[Language, str, str]] = {
@@ -29,8 +32,11 @@ SHOTS: Mapping[str, tuple[Language, str, str]] = {
 
 
 def page(name: str, language: Language) -> str:
-    """The page, for paper with the style of paper alone."""
-    text = report.html_page(whole(), language, sources(whole()))
+    """Return the page of the logs below this folder, for paper with the style of paper alone."""
+    logs = Path("logs")
+    measured = report_on(logs, Reading("ngc_pytorch_rn50", (20, 60), None))
+    files = report_files.contents(Path("out"), measured, language, Logs(logs))
+    text = files[report_files.html(language)].decode()
     if name.endswith("print"):
         first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')
         text = first + rest.partition("/>")[2]
@@ -50,7 +56,8 @@ def fonts(language: Language) -> str:
 if __name__ == "__main__":
     if not fonts("zh"):
         sys.exit("no font has Chinese characters; needed one, such as Debian's fonts-wqy-zenhei")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        lay(Path("logs"))
         for name, (language, scheme, size) in SHOTS.items():
             path, to = Path(place, f"{name}.html"), ROOT / "docs" / f"{name}.png"
             path.write_text(page(name, language), encoding="utf-8")

@@ -41,6 +41,15 @@ def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> 
     assert not (tmp_path / ".dlperf" / "sweeps").exists()
 
 
+def test_provision_names_the_module_before_a_sweep_fails(installed: Path, tmp_path: Path) -> None:
+    """As a warning, since not every playbook needs it, with a command for this very Python."""
+    done = run(installed / "dlperf-orch", "provision", "local", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "MODULE-MISSING node[1-2] no Python module torch" in said
+    assert f"{installed / 'python'} -m pip install torch, or from a checkout" in said
+
+
 def test_shipped_files_are_found_by_name(installed: Path, tmp_path: Path) -> None:
     """Inventories, playbooks and images come out of the wheel, and plans can be shown."""
     names = json.loads(

@@ -1,5 +1,7 @@
 """Numbers as people read them."""
 
+from typing import Literal
+
 import pytest
 
 from orchestrator import words
@@ -59,3 +61,21 @@ def test_two_sizes_that_differ_read_otherwise() -> None:
 def test_a_moment_is_told_to_the_second_in_utc(text: str, said: str) -> None:
     """What is no time stays as it is."""
     assert words.moment(text) == said
+
+
+@pytest.mark.parametrize(
+    ("seen", "bound", "kind", "digits", "shown"),
+    [
+        (1.83, 0.5, "f", 1, ("1.8", "0.5")),
+        (0.52, 0.5, "f", 1, ("0.52", "0.50")),
+        (0.02004, 0.02, "%", 1, ("2.004%", "2.000%")),
+        (0.899, 0.9, "%", 0, ("89.9%", "90.0%")),
+        (0.0000031, 0.0, "%", 1, ("0.0003%", "0.0000%")),
+        (0.5, 0.5, "f", 1, ("0.5000000000", "0.5000000000")),
+    ],
+)
+def test_a_number_never_rounds_to_the_bound_that_it_passed(
+    seen: float, bound: float, kind: Literal["f", "%"], digits: int, shown: tuple[str, str]
+) -> None:
+    """With the fewest digits that tell them apart; equal ones have an end, too."""
+    assert words.apart(seen, bound, kind, digits) == shown

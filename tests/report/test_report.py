@@ -153,9 +153,12 @@ def test_trials_that_were_not_run_are_one_line() -> None:
     (only,) = results({"1x1": (800.0, None, None)})
     trials = (only.trials[0], *map(unrun, only.trials[1:]))
     text = report.markdown(sweep((replace(only, trials=trials),)))
-    assert r"- **does not count: MISSING**: 1n1g-r50\_b256\_amp\_2: " in text
+    assert (
+        r"- **does not count: MISSING (not run, or without a log)**: 1n1g-r50\_b256\_amp\_2: "
+        in text
+    )
     assert r"; also 1n1g-r50\_b256\_amp\_3" in text
-    assert text.count("MISSING**:") == 1
+    assert text.count("MISSING (not run, or without a log)**:") == 1
     assert "What does not count" not in text
 
 

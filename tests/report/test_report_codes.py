@@ -38,9 +38,11 @@ NO_REPORT = (
 
 
 def test_every_code_that_a_report_can_show_is_explained() -> None:
-    """In a few Chinese words; and nothing is explained that the source does not give."""
-    assert set(codes.CHINESE) == {code for path, text in modules() for code in shown(path, text)}
-    for code, gloss in codes.CHINESE.items():
+    """In a few words of both languages; nothing is explained that the source does not give."""
+    assert set(codes.MEANINGS) == {code for path, text in modules() for code in shown(path, text)}
+    for code, (english, gloss) in codes.MEANINGS.items():
+        assert re.fullmatch("[ -~]{5,60}", english), code
+        assert not re.search("[().]$", english), code
         assert re.search("[\u4e00-\u9fff]", gloss), code
         assert not re.search("[（）。：]", gloss), code
 

@@ -37,7 +37,9 @@ def test_a_drift_stands_at_the_top_and_with_its_measurements() -> None:
     """Before the tables, in words; and in a section of its own with logs and sha256."""
     found = watched(802.9, 790.0, 780.0)
     text = report.markdown(found)
-    assert text.index("DRIFT**: canary: 2.9% between") < text.index("## Final Result")
+    assert text.index(
+        "DRIFT (the machines changed during the sweep)**: canary: 2.9% between"
+    ) < text.index("## Final Result")
     (rows,) = tables(section(text, "Canary"))
     assert rows[0][:3] == ["measured at", "samples/s(PyTorch)", "difference from the first"]
     assert [row[:4] for row in rows[1:]] == [

@@ -35,10 +35,12 @@ def test_what_keeps_trials_out_stands_before_marks() -> None:
     """A line for each code, with the first message and where; a case's mark of its trials once."""
     assert report.first_lines(doubtful()) == [
         "INCOMPLETE: 13 of 15 trials count; 3 of 3 cases have a result.",
-        "  does not count: LOG-CHANGED: 4n8g-r50_b256_amp_1:"
-        " its sha256 is not the one that was taken when it ran; also 4n8g-r50_b256_amp_2",
-        "  mark: GAP: 1n4g-r50_b256_amp_1: line 90: 3.1 s; also 1n4g-r50_b256_amp_2",
-        "  mark: WIDE-SPREAD: 1x1: 12.0 %",
+        "  does not count: LOG-CHANGED (the log is not what it was after the run):"
+        " 4n8g-r50_b256_amp_1: its sha256 is not the one that was taken when it ran;"
+        " also 4n8g-r50_b256_amp_2",
+        "  mark: GAP (an iteration in the window was unusually slow):"
+        " 1n4g-r50_b256_amp_1: line 90: 3.1 s; also 1n4g-r50_b256_amp_2",
+        "  mark: WIDE-SPREAD (trials differ much): 1x1: 12.0 %",
     ]
 
 
@@ -78,7 +80,8 @@ def test_many_trials_of_one_code_are_one_line() -> None:
     trials = tuple(replace(trial, marks=(GAP,)) for trial in one.trials)
     (line,) = verdict.items(sweep((replace(one, trials=trials),)))
     assert line == (
-        f"mark: GAP: 1n1g-r50_b256_amp_1: {GAP.message};"
+        "mark: GAP (an iteration in the window was unusually slow):"
+        f" 1n1g-r50_b256_amp_1: {GAP.message};"
         " also 1n1g-r50_b256_amp_2, 1n1g-r50_b256_amp_3 and 6 more"
     )
 

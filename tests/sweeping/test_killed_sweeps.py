@@ -243,4 +243,5 @@ def test_a_case_that_settles_needs_no_more_trials_wherever_the_sweep_was_killed(
     assert "7 valid, 4 not-needed" in status
     assert "every trial that is needed is valid" in status
     again = place.must("sweep", "toy")
-    assert "11 trials, 7 valid already, 4 not needed, nothing left to run" in again.stderr
+    left = "7 valid already, 4 not needed, nothing left to run: --new starts a new sweep"
+    assert f"11 trials, {left}" in again.stderr

@@ -127,7 +127,7 @@ def test_others_and_a_hypervisor_load_a_node() -> None:
     (mark,) = judge.marks(replace(quiet(), hosts=taken), WINDOW)
     assert (
         mark.message
-        == "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2%"
+        == "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2.0%"
     )
 
 

@@ -321,6 +321,13 @@ def collected(
     return sweep
 
 
+def collected_again(sweep: Sweep, language: Language) -> Sweep:
+    """Write its reports once more, in this language."""
+    report_files.reports(sweep.folder, measured(sweep), language)
+    contents.keep_sums(sweep)
+    return sweep
+
+
 def copied(sweep: Sweep, into: Path) -> Sweep:
     """The same sweep at another place, to be changed there."""
     return Sweep(Path(shutil.copytree(sweep.folder, into / sweep.id)))

@@ -21,7 +21,8 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests import ROOT
 from tests.collecting.pytorch_logs import keep, run_of
-from tests.conftest import Place
+from tests.conftest import PROGRAM, Place
+from tests.terminal import on_terminal
 from tests.verifying import sweeps
 
 CASES = ("1n1g", "1n4g", "1n8g", "2n8g", "4n8g")
@@ -46,7 +47,6 @@ def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -
     sweep = untouched["pytorch"]
     page = explained_page.page(explanation.explained(sweep, f"{token}/amp/256"))
     assert len(page) <= 23  # and the prompt below
-    assert max(map(len, page)) <= 80
     nodes, gpus = int(token[0]), int(token[2])
     batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
     numbers = {}
@@ -71,15 +71,15 @@ def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -
     for repeat in shown:
         log = logs / f"r50_b256_amp_{repeat}.log"
         digest = hashlib.sha256(log.read_bytes()).hexdigest()
-        where = f"trial {repeat}: logs/{token}/{log.name}, sha256 {digest[:12]}"
+        where = f"trial {repeat}: logs/{token}/{log.name}, sha256 {digest}"
         start = page.index(where)
         first, last, formula = page[start + 1 : start + 4]
         _, lines = by_hand(log, batch)
         raw = log.read_text().split("\n")
         for line, iteration in ((first, 25), (last, 125)):
-            number, _, text = line.strip().removesuffix("..").partition(": ")
+            number, _, text = line.strip().partition(": ")
             assert int(number) == lines[iteration]
-            assert raw[int(number) - 1].startswith(text)
+            assert raw[int(number) - 1] == text
         found = re.fullmatch(
             r" +(\d+) samples x \(125 - 25\) iterations / (\S+) s = (\S+) images/s", formula
         )
@@ -106,53 +106,41 @@ def check_circumstances(sweep: Sweep, page: list[str], token: str, repeat: int) 
     assert f"attempt a1 on {names}, transport {transport}" in page
 
 
-@pytest.mark.parametrize("token", CASES)
-def test_a_page_with_its_real_command_fits_a_terminal(
-    untouched: dict[str, Sweep], token: str
-) -> None:
-    """Command and facts of nodes as long as those of seed 003; what is cut of it is told."""
-    plan = json.loads((ROOT / "tests/golden/rn50-amp.json").read_text())
-    name = f"{token}-r50_b256_amp_1"
-    (words,) = (it["tasks"][0]["argv"] for it in plan["trials"] if it["name"] == name)
-    found = explanation.explained(untouched["pytorch"], f"{token}/amp/256")
-    assert found.attempt is not None
-    facts = {"kernel": "5.4.0-42-generic", "driver": "440.33.01", "gpu": "Tesla V100-SXM2-16GB"}
-    trials = {it.trial: replace(it, provenance={**facts, "cpus": "48"}) for it in found.middle}
-    tasks = tuple(replace(task, argv=tuple(words)) for task in found.attempt.tasks)
-    of_trials = tuple(trials.get(it.trial, it) for it in found.result.trials)
-    found = replace(
-        found,
-        attempt=replace(found.attempt, tasks=tasks),
-        middle=tuple(trials.values()),
-        result=replace(found.result, trials=of_trials),
-    )
-    page = explained_page.page(found)
-    assert len(page) == 23
-    assert max(map(len, page)) <= 80
-    assert sum(bool(re.match("[> ] +[1-5]  ", line)) for line in page) == 5
-    start = next(place for place, line in enumerate(page) if line.startswith("command on vs1: "))
-    shown, _, more = " ".join(line.strip() for line in page[start:]).partition(" .. ")
-    assert f"command on vs1: {shlex.join(words)}".startswith(shown)
-    assert re.fullmatch(r"\(\d more lines, which --json has\)", more)
-
-
 def test_marks_and_many_trials_have_room(untouched: dict[str, Sweep]) -> None:
-    """Each mark in a line where there are many; of more trials than fit, those of the median."""
+    """Each mark in a line; of more than twenty trials those of the median and the first ones."""
     found = explanation.explained(untouched["marked"], "1n1g")
     page = explained_page.page(found)
-    assert len(page) <= 28
     assert sum(line.startswith("mark ") for line in page) == len(found.result.marks) == 6
-    assert "  and 4 more, which --json has" in page
     assert {line.split()[1] for line in page if line.startswith("> ")} == {"2", "4"}
+    many = replace(found.result, trials=found.result.trials * 4)
+    shown = [line for line in explained_page.page(replace(found, result=many)) if "  valid" in line]
+    assert len(shown) >= 20
+    assert f"  and {len(many.trials) - 20} more, which --json has" in explained_page.page(
+        replace(found, result=many)
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 200])
+def test_a_terminal_shows_whole_lines_at_its_own_width(place: Place, columns: int) -> None:
+    """Every word of the page, the number of the log's own result and all rows among them."""
+    sweeps.made(Store(place.state), sweeps.gpt())
+    words = (*PROGRAM, "explain", "4x8")
+    text = on_terminal(words, columns=columns, cwd=place.folder, env=place.env())
+    plain = place.must("explain", "4x8").stdout
+    assert text.split() == plain.split()
+    assert all(len(it) <= columns or " " not in it.strip() for it in text.splitlines()), text
+    assert max(map(len, text.splitlines())) > min(columns, 120) - 25
+    assert len(re.findall(r"^ +\d+:.*\|", plain, re.MULTILINE)) == 5
+    assert re.search("sha256 [0-9a-f]{64}", plain)
 
 
 @pytest.mark.parametrize(
     ("sweep", "case", "rule", "count"),
     [
         ("oneflow", "4x8", "clock", 2),
-        ("bert", "1n8g", "rates", 2),
-        ("gpt", "2D_PP_2x4x4_512_2304x24", "latency", 2),
-        ("gpt", "4n8g/amp/8", "latency", 2),
+        ("bert", "1n8g", "rates", 6),
+        ("gpt", "2D_PP_2x4x4_512_2304x24", "latency", 5),
+        ("gpt", "4n8g/amp/8", "latency", 5),
         ("tensorflow", "1n8g-r50_b256_amp_1", "reported", 1),
     ],
 )
@@ -162,8 +150,6 @@ def test_every_rule_shows_the_lines_it_stands_on(
     """As they stand in the raw file; by placement, benchmark's name, or trial."""
     found = explanation.explained(untouched[sweep], case)
     page = explained_page.page(found)
-    assert len(page) <= 24
-    assert max(map(len, page)) <= 80
     (derivation,) = json.loads(json.dumps(explained_page.document(found)))["derivations"]
     assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
     raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
@@ -175,7 +161,7 @@ def test_every_rule_shows_the_lines_it_stands_on(
     numbers = sorted({line["number"] for line in derivation["lines"]})
     assert (lines[0], lines[-1]) == (numbers[0], numbers[-1])
     text = (untouched[sweep].folder / "report.html").read_text()
-    for number in numbers:
+    for number in lines:
         assert f"<code>{number}: {html.escape(raw[number - 1][:40], quote=False)}" in text
     assert derivation["formula"] in " ".join(" ".join(page).split())
 
@@ -195,7 +181,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     assert (round(found["median"], 2), found["command"]) == (6154.66, [])
     assert found["speedup"] == own["speedup"]
     page = place.run("explain", "1x8", *words).stdout
-    assert page.startswith(f"1n8g/amp/256 of logs in {logs}"[:78])
+    assert page.startswith(f"1x8 of logs in {logs}: ")
     done = place.run("explain", "8x8", *words)
     assert (done.returncode, "NO-CASE" in done.stderr) == (2, True)
     place.must("explain", "1x8", "--logs", str(logs), code=2)
@@ -204,11 +190,11 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
 def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> None:
     """The message lists the names that can be given."""
     sweep = untouched["pytorch"]
-    with pytest.raises(errors.UsageError, match=r"NO-CASE.*1n1g/amp/256, 1n4g/amp/256"):
+    with pytest.raises(errors.UsageError, match=r"NO-CASE.*there are 1x1, 1x4, 1x8,"):
         explanation.explained(sweep, "8n8g")
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*Fix: did you mean '4n8g/amp/256'"):
         explanation.explained(sweep, "4n8g/amp/255")
-    with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1n1g/amp/256"):
+    with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1x1, 1x4, 1x8"):
         explanation.explained(sweep, "1x*")
 
 
@@ -230,7 +216,7 @@ def test_a_log_of_no_case_is_explained_by_its_name(place: Place) -> None:
     for number in (5, 6):
         assert f"\n  {number}: {raw[number - 1][:40]}" in page.stdout
     assert "2048 samples x (120 - 20) iterations / 34.6200511 s = 5915.65 images/s" in page.stdout
-    assert max(map(len, page.stdout.splitlines())) <= 80
+    assert f"sha256 {hashlib.sha256((logs / name).read_bytes()).hexdigest()}" in page.stdout
     found = json.loads(place.run("explain", name, *words, "--json").stdout)
     assert (found["log"], found["case"], found["window"]) == (name, None, [20, 120])
     (collected,) = (
@@ -300,10 +286,10 @@ def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
     refused = place.run("explain", "1n8g/amp/256", *words)
     assert (refused.returncode, "CASE-AMBIGUOUS" in refused.stderr) == (2, True)
-    names = re.findall(r"\S+/1n8g/r50_b256_amp_1\.log", refused.stderr)
-    assert [name.split("/")[0] for name in names] == ["dynamic", "static"]
-    for name in names:
-        assert f"trial 1: {name}" in place.run("explain", name, *words).stdout
+    names = re.findall(r"'(1x8 AMP\(BS=256, .+?\))'", refused.stderr)
+    assert len(names) == 2
+    for name, folder in zip(names, ("dynamic", "static"), strict=True):
+        assert f"trial 1: {folder}/1n8g/" in place.must("explain", name, *words).stdout
 
 
 def test_the_command_shows_it_also_of_an_archive(place: Place) -> None:

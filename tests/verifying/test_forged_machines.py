@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.collecting import report_files
 from orchestrator.report import Language
 from orchestrator.state import contents
 from orchestrator.state.store import Store
@@ -140,10 +141,10 @@ def test_a_forged_figure_of_machines_is_found(
 ) -> None:
     """In the table of its data, in both languages; all sums are made anew."""
     sweep = sweeps.collected(Store(tmp_path), sweeps.marked(), language)
-    path = sweep.folder / "report.html"
+    path = sweep.folder / report_files.html(language)
     content = path.read_text()
     path.write_text(change(content))
     assert path.read_text() != content
     contents.keep_sums(sweep)
     differences = check_sweep(sweep).differences
-    assert {difference.file for difference in differences} == {"report.html"}, differences
+    assert {difference.file for difference in differences} == {path.name}, differences

@@ -44,6 +44,22 @@ def test_nothing_differs_in_chinese_reports(tmp_path: Path, name: str) -> None:
     assert findings.numbers == check_sweep(english).numbers
 
 
+def test_reports_in_both_languages_are_checked(tmp_path: Path) -> None:
+    """Where the Chinese one stands beside the English one, a change of either is found."""
+    sweep = sweeps.collected(Store(tmp_path), sweeps.ALL["gpt"]())
+    sweep = sweeps.collected_again(sweep, "zh")
+    assert check_sweep(sweep).differences == []
+    for name in ("report.md", "report.zh.md", "report.html", "report.zh.html"):
+        path = sweep.folder / name
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"39.03", b"93.03"))
+        assert name in {difference.file for difference in check_sweep(sweep).differences}
+        path.write_bytes(content)
+    (sweep.folder / "figures/scaling.fr.svg").write_text("<svg/>")
+    stale = {difference.file for difference in check_sweep(sweep).differences}
+    assert "figures/scaling.fr.svg" in stale
+
+
 def test_marks_that_keep_trials_out_are_derived_too(tmp_path: Path) -> None:
     """By --strict, what happened to its machines is a reason."""
     sweep = sweeps.collected(Store(tmp_path), sweeps.marked(), strict=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -79,21 +78,6 @@ def test_installed_distribution_adds_a_workload(monkeypatch: pytest.MonkeyPatch)
     assert found is not None
     assert found.title == "A toy of the tests"
     assert workloads.find("reference_rn50") is REFERENCE
-
-
-def test_entry_point_that_is_no_workload_is_not_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Another distribution's mistake is not started."""
-    (tmp_path / "odd_workload.py").write_text("WORKLOAD = 'not one'\n")
-    installed = tmp_path / "odd-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text(
-        f"[{workloads.GROUP}]\nodd = odd_workload:WORKLOAD\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    assert workloads.find("odd") is None
 
 
 @pytest.mark.parametrize(
