@@ -34,8 +34,9 @@ def test_times_are_slurms(time: str, seconds: int) -> None:
 
 
 def test_nodes_come_from_the_job(tmp_path: Path) -> None:
-    """In its order, with its addresses; they share files, and are reached by steps."""
-    cluster = judged(GOOD, tmp_path).given({"gpu2": "10.0.0.2", "gpu1": "10.0.0.1"})
+    """In its order, with its addresses; further options of sbatch are taken as they are."""
+    text = GOOD.replace("nodes: 4}", "nodes: 4, extra: [--qos=high, --exclusive]}")
+    cluster = judged(text, tmp_path).given({"gpu2": "10.0.0.2", "gpu1": "10.0.0.1"})
     assert [node.name for node in cluster.members] == ["gpu2", "gpu1"]
     assert {node.transport for node in cluster.members} == {"slurm"}
     assert cluster.shares_files
