@@ -11,6 +11,7 @@ KNOCK_S = 1.0  # of it, while others who want to connect wait behind it
 ANSWER_S = 10.0  # sshd's answer in a handshake, at a login, to a request on a connection
 SILENCE_S = 10.0  # data that was sent and not acknowledged
 SESSION_S = 60.0  # until sshd allows one more session
+SHELL_S = 30.0  # until a login shell has read its start-up files
 LAST_WORDS_S = 1.0  # until the thread of a connection that was closed has ended
 
 # Commands on a node.

@@ -14,7 +14,6 @@ from orchestrator.transports import Stream, Transport
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
-from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -210,19 +209,6 @@ def test_feed_reaches_a_waiting_reader_and_nobody_else(
         time.sleep(0.01)
     reader.join(10)
     assert heard == [b"go\n"]
-
-
-def test_a_command_begins_and_nobody_waits_for_it(transport: Transport, tmp_path: Path) -> None:
-    """In a session of its own, each word as it was given, line breaks included."""
-    said, gate = tmp_path / "said", tmp_path / "gate"
-    os.mkfifo(gate)
-    script = 'ps -o sid= -p $$ >"$0"; printf \'%s|\' "$@" >>"$0"\nread -r word <"$1"'
-    transport.begin(("sh", "-c", script, str(said), str(gate), "a 'b'\nc", "$HOME"))
-    wait_for(lambda: said.exists() and said.read_text().count("|") == 3, "the command's words")
-    session, _, words = said.read_text().partition("\n")
-    assert words == f"{gate}|a 'b'\nc|$HOME|"
-    assert int(session) != os.getsid(0)
-    gate.write_text("end\n")
 
 
 def test_a_stream_carries_bytes_both_ways(transport: Transport) -> None:
