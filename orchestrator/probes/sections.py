@@ -149,7 +149,7 @@ def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
         raise errors.LogError(
             f"the node's answer is not whole: {len(marks)} of {len(names) + 1} marks",
             code="ANSWER-CUT",
-            fix="look at the node's shell start-up files, its /dev/shm and its temporary folder",
+            fix="look at the node's /dev/shm and its temporary folder",
         )
     outputs = {
         marks[at][1]: Output(
