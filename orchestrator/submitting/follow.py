@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,24 +62,43 @@ class _Seen:
     never_since: float = 0.0
 
 
+def follow_all(jobs: Sequence[slurm_queue.Job], folder: Path, voice: Voice) -> int:
+    """Follow one job after the other to its end; exit code.
+
+    Raises:
+        DlperfError: of what ``follow`` raised, the gravest, after all jobs have ended.
+        Interrupted: by the user; the jobs go on.
+    """
+    codes: list[int] = []
+    failures: list[errors.DlperfError] = []
+    for number, job in enumerate(jobs):
+        try:
+            codes.append(follow(job, folder, voice))
+        except Stopped as stopped:
+            left = ",".join(one.id for one in jobs[number:])
+            raise errors.Interrupted(stopped.number, left) from None
+        except errors.DlperfError as error:
+            failures.append(error)
+    if failures:
+        raise voice.gravest(failures)
+    known = [code for code in codes if code in errors.PRECEDENCE]
+    return errors.joined([*known, *(1 for code in codes if code not in known)])
+
+
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     """Tell what becomes of a job until it is over; the exit code of what it ran.
 
     Raises:
         UnfitError: QUEUE-NEVER; it was cancelled, since it could never start. NOT-SHARED.
         NodeError, LocalError: it ended without an exit code of ours; says how.
-        Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
     tails = (_Tail(folder / f"{job.id}.log", 2), _Tail(folder / f"{job.id}.out", 1))
     seen = _Seen(job)
-    try:
-        while not _over(seen, folder, voice):
-            for tail in tails:
-                tail.copy()
-            time.sleep(LOOK_S)
-    except Stopped as stopped:
-        raise errors.Interrupted(stopped.number, job.id) from None
+    while not _over(seen, folder, voice):
+        for tail in tails:
+            tail.copy()
+        time.sleep(LOOK_S)
     if seen.job.reason == NOT_BEGUN:
         raise _not_shared(
             job, str(folder), "work in a folder that all nodes see, or name one with --state"

@@ -127,9 +127,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id for job in followed]})
         return 0
-    codes = [follow.follow(job, folder, voice) for job in followed]
-    known = [code for code in codes if code in errors.PRECEDENCE]
-    return errors.joined([*known, *(1 for code in codes if code not in known)])
+    return follow.follow_all(followed, folder, voice)
 
 
 def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:

@@ -168,13 +168,14 @@ class LocalTransport:
             NodeUnreachable, LocalError: this machine cannot start it.
         """
         is_script = _shell.is_script(argv)
+        words = (*within, *((_shell.SH,) if is_script else argv))
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
             raise self._unstarted(argv, error) from error
         try:
             process = subprocess.Popen(
-                (*within, *((_shell.SH,) if is_script else argv)),
+                words,
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
@@ -182,7 +183,7 @@ class LocalTransport:
             )
         except OSError as error:
             ours.close()
-            raise self._unstarted(argv, error) from error
+            raise self._unstarted(words, error) from error
         finally:
             theirs.close()
         self._opened.append((process, ours))

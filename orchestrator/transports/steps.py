@@ -36,8 +36,11 @@ mkdir -p -- "$1" && cat >"$2.$$.new" && mv -- "$2.$$.new" "$2"
 """
 GET = """
 [ -e "$1" ] || exit 44
-[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
-tail -c "+$2" -- "$1" | head -c 4194304
+[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ]; } || exit 44
+exec 3<"$1" || exit 1
+# What was opened, for others may exchange it meanwhile.
+[ "$3" = any ] || { [ "$1" -ef /proc/self/fd/3 ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
+tail -c "+$2" <&3 | head -c 4194304
 """
 FEED = (
     '[ -p "$1" ] && printf %s "$2" | timeout 2 dd of="$1" oflag=nonblock conv=nocreat 2>/dev/null'

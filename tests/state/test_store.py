@@ -23,6 +23,7 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
+from orchestrator.state import records
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
@@ -255,3 +256,24 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
         assert sweep.events() == (INTENT,)
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_each_record_is_read_once_however_many_sweeps_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command lists them several times."""
+    store = Store(tmp_path)
+    for _ in range(70):
+        store.new_sweep(RECORD)
+    read: list[str] = []
+    parse = records.sweep
+
+    def counted(document: dict[str, object], name: str) -> SweepRecord:
+        read.append(name)
+        return parse(document, name)
+
+    monkeypatch.setattr(records, "sweep", counted)
+    for _ in range(3):
+        assert len(store.sweeps()) == 70
+        assert store.unreadable() == {}
+    assert len(read) <= 70

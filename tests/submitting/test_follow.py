@@ -9,6 +9,7 @@ from tests import commands
 
 FOLLOW = """\
 import sys
+from dataclasses import replace
 from pathlib import Path
 from orchestrator import errors
 from orchestrator.console import Voice
@@ -19,16 +20,20 @@ voice = Voice(as_json=False)
 follow.ANEW_S = float(sys.argv[2])
 try:
     job = slurm_queue.Job("7", "PENDING", "None", "dlperf-queue-1", "dlperf:2", "")
-    sys.exit(follow.follow(job, Path(sys.argv[1]), voice))
+    jobs = [replace(job, id=number) for number in sys.argv[3:]]
+    sys.exit(follow.follow_all(jobs, Path(sys.argv[1]), voice))
 except errors.DlperfError as error:
     voice.error(error)
     sys.exit(error.exit_code)
 """
 
 
-def followed(folder: Path, *states: str, anew_s: float = 150.0) -> tuple[int, str]:
-    """Exit code and messages for a job of which squeue says this, time after time."""
-    lines = [f"7|{state}|n1|dlperf-queue-1|dlperf:2\n" for state in states]
+def followed(
+    folder: Path, *states: str, anew_s: float = 150.0, jobs: tuple[str, ...] = ("7",)
+) -> tuple[int, str]:
+    """Exit code and messages for jobs of which squeue says this, time after time."""
+    listed = [state if state.count("|") > 1 else f"7|{state}" for state in states]
+    lines = [f"{line}|n1|dlperf-queue-1|dlperf:2\n" for line in listed]
     (folder / "queue").write_text("".join(lines))
     squeue = folder / "squeue"
     squeue.write_text(f"#!/bin/sh\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue\n")
@@ -37,7 +42,8 @@ def followed(folder: Path, *states: str, anew_s: float = 150.0) -> tuple[int, st
     scancel.write_text(f'#!/bin/sh\necho "$@" >>{folder}/cancelled\n')
     scancel.chmod(0o755)
     done = commands.run(
-        [sys.executable, "-c", FOLLOW, folder, str(anew_s)], env={"PATH": f"{folder}:/usr/bin:/bin"}
+        [sys.executable, "-c", FOLLOW, folder, str(anew_s), *jobs],
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
     )
     return done.returncode, done.stderr
 
@@ -90,3 +96,16 @@ def test_what_its_node_does_not_have_is_named(
     assert exit_code == 5
     assert "ERROR NOT-SHARED: job 7 could not begin; needed " in said
     assert f"needed {path.format(folder=tmp_path)} on its nodes" in said
+
+
+def test_an_error_of_one_job_leaves_no_other_unmentioned(tmp_path: Path) -> None:
+    """All are followed to their ends; the gravest error counts, and the others are said too."""
+    for job, code in (("8", "0"), ("9", "3")):
+        (tmp_path / f"{job}.code").write_text(f"{code}\n")
+    ends = ("7|NODE_FAIL|None", "8|COMPLETED|None", "9|FAILED|None", "10|OUT_OF_MEMORY|None")
+    code, said = followed(tmp_path, *ends, jobs=("7", "8", "9", "10"))
+    assert "NODE-FAIL" in said
+    assert "job 8 has ended, exit 0" in said
+    assert "job 9 has ended, exit 3" in said
+    assert "OOM" in said
+    assert code == 6

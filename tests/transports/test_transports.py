@@ -14,6 +14,7 @@ from orchestrator.transports import Stream, Transport
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -309,3 +310,25 @@ def test_a_folder_that_cannot_be_made_is_told() -> None:
         LocalTransport("here").put(b"it", "/proc/none/file")
     with pytest.raises(errors.LocalError, match="cannot write /proc/version/file: File exists"):
         LocalTransport("here").put(b"it", "/proc/version/file")
+
+
+def test_a_closed_stream_leaves_no_zombie() -> None:
+    """Its process is waited for, also where hundreds of streams follow one another."""
+    transport = LocalTransport("here")
+    before = {*zombies()}
+    for _ in range(5):
+        stream = transport.open(("cat",))
+        stream.close()
+    wait_for(lambda: not {*zombies()} - before, "the end of what was opened", 10)
+    transport.close()
+
+
+def zombies() -> list[str]:
+    """Processes of this one that have ended and are not waited for."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with contextlib.suppress(OSError):
+                if ") Z " in Path(f"/proc/{pid}/stat").read_text():
+                    found.append(pid)
+    return found
