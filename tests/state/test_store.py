@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
+from orchestrator.model.facts import JSON
 from orchestrator.model.node import NodeEntry
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
@@ -268,7 +269,7 @@ def test_each_record_is_read_once_however_many_sweeps_there_are(
     read: list[str] = []
     parse = records.sweep
 
-    def counted(document: dict[str, object], name: str) -> SweepRecord:
+    def counted(document: Mapping[str, JSON], name: str) -> SweepRecord:
         read.append(name)
         return parse(document, name)
 

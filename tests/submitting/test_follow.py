@@ -100,8 +100,8 @@ def test_what_its_node_does_not_have_is_named(
 
 def test_an_error_of_one_job_leaves_no_other_unmentioned(tmp_path: Path) -> None:
     """All are followed to their ends; the gravest error counts, and the others are said too."""
-    for job, code in (("8", "0"), ("9", "3")):
-        (tmp_path / f"{job}.code").write_text(f"{code}\n")
+    for job, ended in (("8", "0"), ("9", "3")):
+        (tmp_path / f"{job}.code").write_text(f"{ended}\n")
     ends = ("7|NODE_FAIL|None", "8|COMPLETED|None", "9|FAILED|None", "10|OUT_OF_MEMORY|None")
     code, said = followed(tmp_path, *ends, jobs=("7", "8", "9", "10"))
     assert "NODE-FAIL" in said
