@@ -44,12 +44,6 @@ LISTEN_S = 10.0  # until a listener says that it listens
 CALL_S = 5.0  # for a connection to a peer, on the node
 CALLED_S = 15.0  # for the command that makes it
 
-# An image that passes from node to node.
-CARRY_CALLED_S = 300.0  # for a node that listens until the one before it calls
-CARRY_BEAT_S = 5.0  # between two signs of life of a node
-CARRY_SILENCE_S = 60.0  # without one until the node is given up
-CARRY_S = 21600.0  # for all of a node's part, whatever becomes of this machine
-
 # Containers that look around, and data sets.
 INSIDE_S = 60.0  # beside what its questions may take
 INSIDE_LEFT_S = 15.0  # until those that nobody waits for have ended
