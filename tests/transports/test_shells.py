@@ -54,7 +54,6 @@ LOGINS = {
     "zsh that prints": Login("zsh", {".zshenv": f"{ECHO}alias sh=false\nsetopt xtrace\n"}),
     "fish that prints": Login("fish", {".config/fish/config.fish": ECHO}),
     "tcsh that prints": Login("tcsh", {".cshrc": "echo hello; set prompt = x\n"}),
-    "ksh": Login("ksh"),
     "sshrc that prints": Login("bash", {"/sshrc": "cat /etc/motd; echo hello\n"}),
     "nologin": Login("nologin", named=("nologin", "not available", "chsh")),
     "bash that sleeps": Login("bash", {".bashrc": "sleep 60\n"}, ("/bash", ".bashrc", "no answer")),
