@@ -11,6 +11,7 @@ KNOCK_S = 1.0  # of it, while others who want to connect wait behind it
 ANSWER_S = 10.0  # sshd's answer in a handshake, at a login, to a request on a connection
 SILENCE_S = 10.0  # data that was sent and not acknowledged
 SESSION_S = 60.0  # until sshd allows one more session
+SHELL_S = 30.0  # until a login shell has read its start-up files
 LAST_WORDS_S = 1.0  # until the thread of a connection that was closed has ended
 
 # Commands on a node.
@@ -42,12 +43,6 @@ ENGINE_LOST_S = 180.0  # without an answer of its engine alone, which may be sta
 LISTEN_S = 10.0  # until a listener says that it listens
 CALL_S = 5.0  # for a connection to a peer, on the node
 CALLED_S = 15.0  # for the command that makes it
-
-# An image that passes from node to node.
-CARRY_CALLED_S = 300.0  # for a node that listens until the one before it calls
-CARRY_BEAT_S = 5.0  # between two signs of life of a node
-CARRY_SILENCE_S = 60.0  # without one until the node is given up
-CARRY_S = 21600.0  # for all of a node's part, whatever becomes of this machine
 
 # Containers that look around, and data sets.
 INSIDE_S = 60.0  # beside what its questions may take

@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -117,11 +118,13 @@ def _wants_json() -> bool:
 def _traceback(error: Exception) -> str:
     text = "".join(traceback.format_exception(error))
     for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
-        path = folder / f"traceback-{os.getpid()}.txt"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            # A name that nobody can have taken beforehand, by a link for instance.
+            handle, path = tempfile.mkstemp(".txt", f"traceback-{os.getpid()}-", folder)
+            with open(handle, "w") as file:
+                file.write(text)
         except OSError:
             continue
-        return str(path)
+        return path
     return "the traceback, which could not be written"

@@ -4,7 +4,7 @@ import contextlib
 import re
 from pathlib import Path
 
-from orchestrator import report
+from orchestrator import disk, report
 from orchestrator.collecting import log_sources
 from orchestrator.collecting.log_sources import Logs
 from orchestrator.model.report import Report
@@ -45,6 +45,7 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
         if name not in files:
             with ours(folder / name):
                 (folder / name).unlink(missing_ok=True)
+    disk.remove_unfinished([*folder.glob("*.new"), *(folder / FOLDER).glob("*.new")])
     with contextlib.suppress(OSError):  # there is none, or it holds something
         (folder / FOLDER).rmdir()
 

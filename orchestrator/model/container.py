@@ -32,7 +32,7 @@ class Registry(Noun):
     mirror: Mirror | None = None
     """Pull from here instead; the digest stays the one of the original."""
     push: Mirror | None = None
-    """Carry derived images to the nodes through here; else from node to node."""
+    """Carry derived images to the nodes through here; else through this machine."""
     user: Words | None = None
     """Who logs in; the secret comes from DLPERF_REGISTRY_SECRET, a 0600 file or a prompt."""
     secret_file: NodePath | None = None

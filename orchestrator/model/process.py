@@ -1,7 +1,7 @@
 """Which process it is, whatever becomes of its pid, and what it holds."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 _STATE, _STARTED = 0, 19  # fields of /proc/PID/stat, counted from behind the name
 
@@ -44,13 +44,16 @@ class Holder:
 
     @classmethod
     def read(cls, text: str) -> "Holder | None":
-        """What ``record`` wrote; None if it is not whole."""
+        """Return what ``record`` wrote; None if it is not whole, or cannot be by ``record``."""
         try:
             fields = json.loads(text)
             process = ProcessIdentity(**fields.pop("process"))
-            return cls(process, **fields)
+            holder = cls(process, **fields)
+            words = (*astuple(process)[::2], process.boot, holder.user, holder.since, holder.folder)
+            is_ours = isinstance(process.pid, int) and "".join(words).isprintable()
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
+        return holder if is_ours else None
 
     def record(self) -> str:
         """One line that says all of it."""

@@ -20,9 +20,10 @@ nonce=$1 longest_s=$2; shift 2
 work= watch=
 trap 'rm -rf "$work"; [ -z "$watch" ] || kill "$watch"' EXIT
 trap 'exit 1' HUP INT TERM PIPE # dash runs no EXIT trap when one of these ends it
-work=$(mktemp -d "/dev/shm/dlperf-$nonce.XXXXXX" 2>/dev/null) ||
-    work=$(mktemp -d "/tmp/dlperf-$nonce.XXXXXX") || exit 1
-mkfifo "$work/over" && exec 3<>"$work/over" || exit 1
+work=$(mktemp -d "/dev/shm/.dlperf-$nonce.XXXXXX" 2>/dev/null) ||
+    work=$(mktemp -d "/tmp/.dlperf-$nonce.XXXXXX") || exit 1
+mkfifo "$work/over" && exec 3<>"$work/over" && # before it has the name of what may be stale
+    mv "$work" "${work%/*}/${work##*/.}" && work=${work%/*}/${work##*/.} || exit 1
 start() {
     while [ $# -ge 3 ]; do
         (
@@ -69,14 +70,12 @@ while [ "$left" -gt 0 ] && read -r word <&3 && [ -z "$word" ]; do left=$((left -
 tell "$@"
 printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
 """
-# Folders of ours that a SIGKILL left: of questions whose shell, which has the nonce among its
-# arguments, is gone. The nonce is not among grep's own: another grep at that moment would see it.
-# Without -q, a process that ends while grep looks makes a match a failure.
+# Folders of ours that a SIGKILL left: of questions whose shell, which holds the FIFO open, is gone.
 STALE = """
 for path in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
     [ -d "$path" ] && [ ! -L "$path" ] && [ -O "$path" ] || continue
-    nonce=${path##*/dlperf-}
-    printf '%s\\n' "${nonce%.*}" | grep -qszxF -f - /proc/[0-9]*/cmdline || printf '%s\\n' "$path"
+    dd if=/dev/null of="$path/over" oflag=nonblock conv=nocreat 2>/dev/null ||
+        printf "%s\\n" "$path"
 done
 true
 """
@@ -150,7 +149,7 @@ def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
         raise errors.LogError(
             f"the node's answer is not whole: {len(marks)} of {len(names) + 1} marks",
             code="ANSWER-CUT",
-            fix="look at the node's shell start-up files, its /dev/shm and its temporary folder",
+            fix="look at the node's /dev/shm and its temporary folder",
         )
     outputs = {
         marks[at][1]: Output(

@@ -1,6 +1,6 @@
 """An image from the node that has it to those that lack it.
 
-By a registry, through a folder that all nodes see, from node to node, or through this machine.
+Through a registry, a folder that all nodes see, or this machine.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import errors, nodeset
 from orchestrator.fleet import ask_all, settled
-from orchestrator.provisioning import node_to_node, through_here
+from orchestrator.provisioning import through_here
 from orchestrator.provisioning.materials import Preparing
 
 if TYPE_CHECKING:
@@ -28,12 +28,10 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
     elif preparing.fleet.cluster.slurm is not None:
         _through_folder(preparing, tag, source, targets)
     else:
-        lacking = node_to_node.pass_on(preparing, tag, source, targets)
-        for why in dict.fromkeys(lacking.values()):
-            nodes = nodeset.fold(node for node in lacking if lacking[node] == why)
-            preparing.voice.line(f"{tag}: from {source} through this machine to {nodes}: {why}")
-        if lacking:
-            through_here.feed(preparing, tag, source, tuple(lacking))
+        preparing.voice.line(
+            f"{tag}: from {source} through this machine to {nodeset.fold(targets)}"
+        )
+        through_here.feed(preparing, tag, source, targets)
 
 
 def _through_registry(

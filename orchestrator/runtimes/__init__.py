@@ -1,8 +1,7 @@
 """Runtimes: tasks run as Docker containers or as plain processes on a node.
 
 Each task runs under a supervisor in POSIX sh, ``supervise.sh``, which outlives the controller. To
-add a way of running tasks, write a class here that implements ``Runtime``. ``hand_on`` runs on
-nodes, by their own python3, while an image passes from one to the next.
+add a way of running tasks, write a class here that implements ``Runtime``.
 """
 
 from dataclasses import dataclass

@@ -18,18 +18,13 @@ REFUSED = ("125", "126", "127")  # exit statuses of the docker command without a
 # In the container, before the supervisor takes its place: standard input is the docker command's,
 # and ends with it. Then the supervisor is asked to end.
 TIED = 'exec 3<&0 </dev/null; (cat <&3 >/dev/null; kill -TERM $$) & exec 3<&-; exec "$@"'
-# $1: the supervisor's pid file; $2: a container; $3...: the docker command, `--`, and what START
-# takes but the pid, which is that of the container's first process.
-OBSERVED = f"""
-pid_file=$1 name=$2 docker=
+# Before the observer of a container's first process starts. $1: the supervisor's pid file; $2: a
+# container; $3...: the docker command.
+AWAITED = """
+pid_file=$1 name=$2 tries=0
 shift 2
-while [ "$1" != -- ]; do docker="$docker $1"; shift; done
-shift
-tries=0
 until [ -s "$pid_file" ]; do [ $((tries += 1)) -lt 600 ] && sleep 0.1 || exit 0; done
-pid=$($docker inspect --format '{{{{.State.Pid}}}}' "$name") || exit 0
-set -- "$@" "$pid"
-{observer.START}
+pid=$("$@" inspect --format '{{.State.Pid}}' "$name") || exit 0
 """
 
 
@@ -50,10 +45,10 @@ def script(
     host, config = request
     tied = {**config, "Entrypoint": ("sh", "-c", TIED, "sh", *config["Entrypoint"])}
     words = (*docker, *docker_run.words(name, host, tied))
-    *given, _ = observer.arguments(attempt, task, limits)
-    observing = ("sh", "-c", OBSERVED, "sh", f"{base}.pid", name, *docker, "--", *given)
+    awaited = f"set -- {shlex.join((f'{base}.pid', name, *docker))}\n{AWAITED}"
+    observing = f"{awaited}{observer.command(attempt, task, limits, '$pid')}"
     return (
-        f"umask 077\n{shlex.join(observing)} >/dev/null 2>&1 &\n"
+        f"umask 077\n(\n{observing}) >/dev/null 2>&1 &\n"
         # A standard input that never ends by itself.
         f"mkfifo {shlex.quote(f'{base}.in')} && exec <>{shlex.quote(f'{base}.in')}\n"
         f"rm -f {shlex.quote(f'{base}.in')}\n"

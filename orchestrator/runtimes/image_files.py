@@ -150,7 +150,7 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
     # A supervisor counts from its own start, and others may unpack their image for long after it;
     # the controller, without which there is no step, counts from the gate.
     limit_s = limits.create_s + limits.time_s
-    observing = ("sh", "-c", observer.START, "sh", *observer.arguments(attempt, task, limits))
+    observing = observer.command(attempt, task, limits, "")
     supervised = (
         *("env", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
@@ -158,7 +158,7 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
         *task.argv,
     )
     words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)
-    return f"umask 077\n{shlex.join(observing)} &\nexec {shlex.join(words)}\n"
+    return f"umask 077\n(\n{observing}) &\nexec {shlex.join(words)}\n"
 
 
 def remove_left(

@@ -11,12 +11,6 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.transports import Transport
 
-# Starts it in a session of its own; $1 to $8 are ``arguments``.
-START = """
-umask 077
-DLPERF_OBSERVER=$1 setsid -f sh -c "$2" observe.sh "$3" "$4" "$5" "$6" "$7" "$8" \
-    </dev/null >/dev/null 2>&1
-"""
 # Its processes are known by their environment alone. $1: token.
 KILL = """
 for pid in $(grep -lszxF "DLPERF_OBSERVER=$1" /proc/[0-9]*/environ | cut -d/ -f3); do
@@ -32,37 +26,30 @@ def script() -> str:
     return resources.files("orchestrator.runtimes").joinpath("observe.sh").read_text()
 
 
-def arguments(attempt: Attempt, task: Task, limits: Limits) -> tuple[str, ...]:
-    """What ``START`` takes to observe a task whose supervisor's file says its pid on the node."""
+def arguments(attempt: Attempt, task: Task, limits: Limits) -> str:
+    """Return the words that ``supervise.sh`` takes to observe its own task by ``observe.sh``."""
     seconds = limits.create_s + limits.time_s + limits.grace_s
-    return (
-        *(attempt.token(task), script(), attempt.folder(task), str(task.node_rank)),
-        *(attempt.sweep, f"{seconds:.0f}", ",".join(str(index) for index in task.gpus)),
-        "",
-    )
+    return f"{attempt.sweep} {seconds:.0f} {','.join(str(index) for index in task.gpus)}"
 
 
-def beside(attempt: Attempt, task: Task, limits: Limits) -> str:
-    """The script with which a supervisor observes its own task; it takes the supervisor's pid."""
-    _, text, *rest, _ = arguments(attempt, task, limits)
-    return f'set -- {shlex.join(rest)} "$1"\n{text}'
-
-
-def command(attempt: Attempt, task: Task, limits: Limits, pid: str) -> tuple[str, ...]:
-    """What runs the observer of a task on its node.
+def command(attempt: Attempt, task: Task, limits: Limits, pid: str) -> str:
+    """Return the shell command that starts the observer of a task on its node.
 
     Args:
-        pid: of the supervisor on the node.
+        pid: the supervisor's on the node, in the shell's words; empty if its file tells it.
     """
-    token, text, *rest, _ = arguments(attempt, task, limits)
+    sweep, seconds, gpus = arguments(attempt, task, limits).split(" ")
+    words = shlex.join((attempt.folder(task), str(task.node_rank), sweep, seconds, gpus))
     # Not from a file in the task's folder, to which its container can write.
-    return ("env", f"DLPERF_OBSERVER={token}", "sh", "-c", text, "observe.sh", *rest, pid)
+    text = shlex.quote(f"{{\nexec </dev/null\n{script()}\n}}\n")
+    mark = f"DLPERF_OBSERVER={attempt.token(task)}"
+    return f'umask 077\nprintf %s {text} | {mark} setsid -f sh -s {words} "{pid}" >/dev/null 2>&1\n'
 
 
-def start(transport: Transport, words: tuple[str, ...]) -> None:
+def start(transport: Transport, starting: str) -> None:
     """Start an observer on a node; a node that cannot do it is measured all the same."""
     with contextlib.suppress(errors.DlperfError):
-        transport.begin(words)
+        transport.run(("sh", "-c", starting, "sh"), timeout_s=SUPERVISOR_S)
 
 
 def end(transport: Transport, attempt: Attempt, task: Task) -> None:

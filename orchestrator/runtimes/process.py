@@ -1,6 +1,7 @@
 """Tasks as plain processes, each under a supervisor in POSIX sh that outlives the controller."""
 
 import os
+import shlex
 from collections.abc import Mapping
 
 from orchestrator import errors
@@ -74,14 +75,16 @@ class ProcessRuntime:
         token = attempt.token(task)
         path = f"{attempt.folder(task)}/supervise.sh"
         self._transport.put(script(), path)
+        self._transport.put(observer.script().encode(), f"{attempt.folder(task)}/observe.sh")
         env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": token}
-        detached = 'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>"$0"'
+        err = shlex.quote(self._files(attempt, task).path("err"))
+        detached = f'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>{err}'
         words = (
-            *("sh", "-c", detached, self._files(attempt, task).path("err")),
+            *("sh", "-c", detached, "sh"),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
             *("sh", path, attempt.folder(task), str(task.node_rank), token),
             *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
-            observer.beside(attempt, task, limits),
+            observer.arguments(attempt, task, limits),
             *task.argv,
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)

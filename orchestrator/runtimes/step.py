@@ -33,6 +33,7 @@ class StepFiles:
         folder = attempt.folder(task)
         if task == attempt.tasks[0]:  # all share the folder
             self._transport.put(script(), f"{folder}/supervise.sh")
+            self._transport.put(observer.script().encode(), f"{folder}/observe.sh")
             self._transport.put(holder(), f"{folder}/step.sh")
         self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
 
@@ -61,7 +62,7 @@ def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping
         *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
         *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
         *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
-        observer.beside(attempt, task, limits),
+        observer.arguments(attempt, task, limits),
         *task.argv,
     )
     return f"umask 077\nexec {shlex.join(words)}\n"

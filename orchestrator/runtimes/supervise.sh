@@ -4,8 +4,8 @@
 #
 # usage: sh supervise.sh FOLDER NODE_RANK TOKEN LIMIT_S GRACE_S LOG_BYTES OBSERVE PROGRAM [WORD...]
 #
-#   OBSERVE  a script that observes the node beside the task, once that is worth a look; its argument
-#            is the supervisor's pid. Empty: somebody else does that.
+#   OBSERVE  `SWEEP LIMIT_S GPUS` for FOLDER/observe.sh, which observes the node beside the task once
+#            that is worth a look. Empty: somebody else does that.
 #
 # A process that it starts costs the task a millisecond, so shells do here what they can themselves.
 # In FOLDER it leaves, each empty until it is whole:
@@ -154,7 +154,8 @@ write go "$went"
     [ -z "$observe" ] || {
         unset DLPERF_SUPERVISOR
         export "DLPERF_OBSERVER=$token"
-        exec sh -c "$observe" observe.sh $$
+        set -- $observe
+        exec sh "$folder/observe.sh" "$folder" "$rank" "$1" "$2" "${3-}" $$
     } </dev/null &
     while :; do # a look costs 2 ms of processor time
         read -r _ _ _ parent _ </proc/self/stat

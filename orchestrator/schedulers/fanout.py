@@ -47,7 +47,8 @@ class Fanout:
         self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
         self._seats = places(fleet.cluster, state)
         runtimes = {name: fleet.runtime(name) for name in fleet.transports}
-        self._gangs = Gangs(runtimes, stopping)
+        self._stopping = stopping
+        self._gangs = Gangs(runtimes, self.is_ending)
         self._runtimes = runtimes
         self._locks: locks.Locks | None = None
         self._lock, self._searching = threading.Lock(), threading.Lock()
@@ -71,8 +72,12 @@ class Fanout:
         with locks.held(self._fleet, self._state) as self._locks:
             yield
 
+    def is_ending(self) -> bool:
+        """Return True if gangs are to be ended: on request, or since a lock is lost."""
+        return self._stopping() or (self._locks is not None and self._locks.are_lost)
+
     def check(self) -> None:
-        """Check that no lock was lost to another controller."""
+        """Check that no lock was lost for good."""
         if self._locks is not None:
             self._locks.check()
 

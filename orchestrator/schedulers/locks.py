@@ -3,6 +3,7 @@
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,11 +28,14 @@ mkdir -p -- "$1" || exit 1
 if [ -L "$1" ] || [ ! -O "$1" ]; then echo "$1 is not this user's own"; exit 1; fi
 chmod 700 "$1" || exit 1
 # Everybody's to hold, and opened for reading only: others' files there may not be written.
-(umask 0111; set -C; : >"$4") 2>/dev/null
-if [ -L "$4" ] || ! exec 9<"$4"; then echo "$4 cannot be opened"; exit 1; fi
-if ! flock -n 9; then printf 'taken '; cat "$4"; exit 0; fi
+[ -e "$4" ] || (umask 0111; set -C; : >"$4") 2>/dev/null
+# What was opened must be what has the name, and no link: others may exchange it meanwhile.
+if [ ! -f "$4" ] || ! command exec 9<"$4" || [ -L "$4" ] || [ ! "$4" -ef /proc/self/fd/9 ]; then
+    echo "$4 cannot be opened"; exit 1
+fi
+if ! flock -n 9; then printf 'taken '; cat <&9; exit 0; fi
 # Not by `>`, which the kernel refuses for others' files in such a folder, even to root.
-printf '%s\\n' "$2" | dd of="$4" conv=nocreat 2>/dev/null
+printf '%s\\n' "$2" | dd of=/proc/self/fd/9 conv=nocreat 2>/dev/null
 echo held
 while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 """
@@ -46,7 +50,7 @@ class Locks:
         self._me = me
         self._left = threading.Event()
         self._streams: dict[str, Stream] = {}
-        self._taken: list[errors.DlperfError] = []
+        self._lost: list[errors.DlperfError] = []
 
     def take(self) -> None:
         """Lock every node, and keep it so.
@@ -67,18 +71,26 @@ class Locks:
         for stream in list(self._streams.values()):
             stream.close()
 
+    @property
+    def are_lost(self) -> bool:
+        """Whether ``check`` raises."""
+        return bool(self._lost)
+
     def check(self) -> None:
-        """Check that no other controller has taken a lock while a connection was lost.
+        """Check that no lock was lost for good.
 
         Raises:
-            StoreError: LOCKED; what was measured since may be disturbed.
+            StoreError: LOCKED; another controller has taken it meanwhile.
+            UnfitError: LOCK; what was measured since may be disturbed.
         """
-        if self._taken:
-            raise self._taken[0]
+        if self._lost:
+            raise self._lost[0]
 
     def _keep(self, name: str) -> None:
+        held_at = time.monotonic()
         while not self._left.is_set():
             if _beats(self._streams[name]) or self._left.is_set():
+                held_at = time.monotonic()
                 continue
             self._streams[name].close()
             try:
@@ -86,7 +98,10 @@ class Locks:
             except errors.DlperfError as error:
                 # The lock we lost ends by itself; until then its holder is ourselves.
                 if isinstance(error, errors.StoreError) and str(self._me) not in error.cause:
-                    self._taken.append(error)
+                    self._lost.append(error)
+                    return
+                if time.monotonic() - held_at > 2 * LOCK_SILENCE_S:
+                    self._lost.append(_not_had(name, error))
                     return
                 self._left.wait(BEAT_S)
         self._streams[name].close()
@@ -115,6 +130,15 @@ class Locks:
             node=name,
             fix="check that flock (util-linux) is installed and the folder can be written",
         )
+
+
+def _not_had(name: str, error: errors.DlperfError) -> errors.UnfitError:
+    return errors.UnfitError(
+        f"the lock of the node was lost, and cannot be had again: {error.cause}",
+        code="LOCK",
+        node=name,
+        fix=error.fix or "look at the node, then run the same command again",
+    )
 
 
 @contextlib.contextmanager

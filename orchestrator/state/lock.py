@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import time
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreE
     """
     on, stop = "where it runs", "dlperf-orch stop"
     if holder is not None:
-        on, stop = f"on {holder.process.host}", f"{stop} --state {holder.folder}"
+        on, stop = f"on {holder.process.host}", f"{stop} --state {shlex.quote(holder.folder)}"
     used = f"in use by {holder or 'another dlperf-orch'}"
     return errors.StoreError(
         f"{resource} is {used}" if resource else used,

@@ -6,7 +6,7 @@ import re
 import shutil
 import threading
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -234,7 +234,7 @@ def _cut_torn_line(file: BinaryIO) -> None:
         file.truncate()
 
 
-@lru_cache(maxsize=64)
+@cache  # a command lists all sweeps several times
 def _checked(content: bytes, sweep_id: str) -> SweepRecord:
     document = records.document(content)
     version = records.version(document)

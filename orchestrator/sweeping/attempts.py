@@ -9,7 +9,7 @@ from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.event import Adopted, Ended, Intent
+from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
@@ -38,11 +38,18 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
     def deal(trial: Trial) -> None:
         for number in campaign.history(trial).open:
             attempt = campaign.sweep.attempt(trial.name, number)
+            if campaign.history(trial).attempts > number:  # the outcome kept is a later one's
+                reached = gather.close_left(campaign.sweep, campaign.scheduler, attempt)
+                campaign.histories[trial.name] = campaign.sweep.histories()[trial.name]
+                _say_part(campaign, attempt, reached)
+                continue
             reached = campaign.scheduler.reclaim(attempt)
             if len(reached.tasks) == len(attempt.tasks):
                 _settle(campaign, trial, attempt, view)
             else:
-                _clear_part(campaign, attempt, reached)
+                campaign.scheduler.clear(reached)
+                gather.bring(campaign.sweep, campaign.scheduler, reached, ())
+                _say_part(campaign, attempt, reached)
             campaign.scheduler.release(reached.allocation)  # after an error it may still run there
 
     # Whether to stop is asked of every gang: all that is left is ended then.
@@ -57,9 +64,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
     name = f"{trial.name} a{attempt.number}"
     if campaign.history(trial).unlogged:
         campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
-    if campaign.history(trial).attempts > attempt.number:
-        _settle_overtaken(campaign, attempt)
-    elif campaign.scheduler.adoptable(attempt):
+    if campaign.scheduler.adoptable(attempt):
         campaign.voice.line(f"{name}: adopted from an earlier run")
         campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
         with view.trial(trial.name, campaign.iterations) as row:
@@ -73,31 +78,11 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
         _close(campaign, trial, attempt, Judgement("infra-lost", (lost, *missing)))
 
 
-def _settle_overtaken(campaign: Campaign, attempt: Attempt) -> None:
-    """Close an attempt that stayed open for nodes left out; the outcome kept is a later one's."""
-    campaign.scheduler.clear(attempt)
-    gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
-    ended = lost(attempt)
-    campaign.sweep.append(ended)
-    campaign.histories[attempt.trial].add(ended)
-    service_files.forget(campaign.scheduler, attempt)
-    gather.forget(campaign.sweep, campaign.scheduler, attempt)
-
-
-def lost(attempt: Attempt) -> Ended:
-    return Ended(
-        at=now(), trial=attempt.trial, attempt=attempt.number, state="infra-lost", code="LOST"
-    )
-
-
-def _clear_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
-    """End the tasks that can be reached; the attempt stays open for the nodes left out."""
-    campaign.scheduler.clear(reached)
-    gather.bring(campaign.sweep, campaign.scheduler, reached, ())
-    out = nodeset.fold(node for node in attempt.nodes if node not in reached.nodes)
-    campaign.voice.line(
-        f"{attempt.trial} a{attempt.number} was ended, except on {out}, left out this time"
-    )
+def _say_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
+    """Name the nodes left out, for which the attempt stays open; say nothing if there are none."""
+    if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
+        name = f"{attempt.trial} a{attempt.number}"
+        campaign.voice.line(f"{name} was ended, except on {out}, left out this time")
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -234,7 +219,6 @@ def _close(
 ) -> tuple[str, str]:
     """Keep the outcome; only then remove what was copied here from the nodes."""
     kept = outcomes.keep(campaign, trial, attempt, judgement)
-    service_files.forget(campaign.scheduler, attempt)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
     return kept
 

@@ -8,15 +8,18 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.fleet import ask_all
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
+from orchestrator.model.event import Ended
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
-from orchestrator.state.files import replacing, write
+from orchestrator.state.files import now, replacing, write
 from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import service_files
 from orchestrator.sweeping.campaign import Campaign
 
+LOST = "LOST"  # the run that started it ended before its tasks
 SMALL = ("err", "exit", "end", "go")
 OBSERVED = ("state", "gpus")
 MOST_OBSERVED_BYTES = 64 << 20  # of one file; the observer itself writes no more
@@ -92,11 +95,40 @@ def clear_and_bring(
         clearing.result()
 
 
-def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove the attempt's folders from other machines; where one is silent, `clean` does it later.
+def close_left(
+    sweep: Sweep,
+    scheduler: Scheduler,
+    attempt: Attempt,
+    state: str = "infra-lost",
+    code: str = LOST,
+) -> Attempt:
+    """Close an attempt that a dead controller left open; return its part that could be reached.
 
-    A folder whose log was not copied stays: it holds the only one.
+    It stays open if that is not the whole.
+
+    Raises:
+        LeftoverError: a process or container of it could not be ended.
+        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
+    reached = scheduler.reclaim(attempt)
+    scheduler.clear(reached)
+    bring(sweep, scheduler, reached, ())
+    if len(reached.tasks) == len(attempt.tasks):
+        sweep.append(
+            Ended(at=now(), trial=attempt.trial, attempt=attempt.number, state=state, code=code)
+        )
+        forget(sweep, scheduler, reached)
+    scheduler.release(reached.allocation)
+    return reached
+
+
+def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
+    """Remove private keys from all nodes, and the attempt's folders from other machines.
+
+    Where one is silent, `clean` does it later, and its keys open nothing. A folder whose log was
+    not copied stays: it holds the only one.
+    """
+    service_files.forget(scheduler, attempt)
     target = sweep.attempt_folder(attempt.trial, attempt.number)
     ranks = [task.node_rank for task in attempt.tasks]
     scheduler.forget(attempt, [rank for rank in ranks if (target / f"r{rank}.log").is_file()])
@@ -147,11 +179,11 @@ class _Copy:
     def bring_observed(self) -> None:
         """Copy what was seen of the node; a trial without it is a trial all the same."""
         for name in OBSERVED:
-            pieces: list[bytes] = []
-            while piece := self._read(name, size := sum(map(len, pieces))) or b"":
-                pieces.append(piece[: MOST_OBSERVED_BYTES - size])
-            if pieces:
-                write(self._target / f"{self._name}.{name}", b"".join(pieces))
+            content = bytearray()
+            while len(content) < MOST_OBSERVED_BYTES and (piece := self._read(name, len(content))):
+                content += piece
+            if content:
+                write(self._target / f"{self._name}.{name}", bytes(content[:MOST_OBSERVED_BYTES]))
 
     def _read(self, name: str, offset: int = 0) -> bytes | None:
         path = f"{self._name}.{name}"

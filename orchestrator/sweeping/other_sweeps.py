@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import attempts, gather, observed_sweep, orphaned_tasks
+from orchestrator.sweeping import gather, observed_sweep, orphaned_tasks
 from orchestrator.sweeping.campaign import Campaign
 
 
@@ -49,12 +49,6 @@ def _clear(campaign: Campaign, sweep: Sweep, left: Iterable[Attempt]) -> None:
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     for attempt in left:
-        reached = campaign.scheduler.reclaim(attempt)
-        campaign.scheduler.clear(reached)
-        gather.bring(sweep, campaign.scheduler, reached, ())
-        if len(reached.tasks) == len(attempt.tasks):  # else a node is left out this time
-            sweep.append(attempts.lost(attempt))
-        gather.forget(sweep, campaign.scheduler, reached)
-        campaign.scheduler.release(reached.allocation)
+        gather.close_left(sweep, campaign.scheduler, attempt)
         name = f"{attempt.trial} a{attempt.number}"
         campaign.voice.line(f"ended what was left of {name} of sweep {sweep.id}")

@@ -1,5 +1,6 @@
 """Choosing the sweep to resume, or making a new one; its plan is written before anything starts."""
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -55,14 +56,15 @@ class Opened:
         else:
             opened = self._store.new_sweep(now)
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
-        self._lock = opened.lock()
-        self._lock.__enter__()
-        opened.remove_unfinished()
-        self._grow(opened, now)
+        with contextlib.ExitStack() as held:
+            held.enter_context(opened.lock())
+            opened.remove_unfinished()
+            self._grow(opened, now)
+            self._held = held.pop_all()
         return opened
 
     def __exit__(self, *error: object) -> None:
-        self._lock.__exit__(*error)
+        self._held.close()
 
     def _pass_over_unreadable(self) -> None:
         """Say which sweeps of this playbook are of another version.

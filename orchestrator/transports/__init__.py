@@ -39,7 +39,11 @@ class Stream(Protocol):
 
 
 class Transport(Protocol):
-    """Runs commands and moves files on one node; safe for several threads."""
+    """Runs commands and moves files on one node; safe for several threads.
+
+    A command `sh -c SCRIPT NAME WORD...` reaches /bin/sh by standard input, so that `ps` does not
+    show the script; its ``$0`` is that shell's.
+    """
 
     node: str
 
@@ -80,13 +84,6 @@ class Transport(Protocol):
 
         Raises:
             NodeError: the connection is lost; the line may or may not have been written.
-        """
-
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start ``argv`` on the node in a session of its own; nobody hears how it ends.
-
-        Raises:
-            NodeError: the connection is lost; it may or may not have been started.
         """
 
     def open(self, argv: tuple[str, ...]) -> Stream:

@@ -9,6 +9,7 @@ from typing import Any
 import paramiko
 
 from orchestrator.transports._link import Link
+from orchestrator.transports._shell import Marks
 
 PIECE_BYTES = 32 << 10
 MOST_BYTES = 64 << 20
@@ -73,22 +74,23 @@ class ChannelStream:
                 self._channel.close()  # over a lost connection there is nothing to end
             self._give_back()
 
-    def finish(self, deadline: float) -> tuple[int, bytes, bytes]:
-        """Exit status and both outputs of a command that has no input.
+    def complaints(self) -> bytes:
+        """Return the part of the command's standard error that has come."""
+        data = bytearray()
+        while self._channel.recv_stderr_ready():
+            data += self._channel.recv_stderr(PIECE_BYTES)
+        return bytes(data)
 
-        Status -1 is none: the connection was lost, or the shell of the command was killed.
+    def finish(self, marks: Marks, deadline: float) -> tuple[int, bytes, bytes] | None:
+        """Return exit status and both outputs of a command that has no input.
+
+        They are read in turns: either could fill the channel's window. None if they end without
+        the last marks: the connection was lost, or the shell of the command was killed.
 
         Raises:
             TimeoutError: it has not ended by then.
             TooMuch: more than 64 MiB came on one of them.
         """
-        stdout, stderr = self._both(deadline)
-        if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
-            raise TimeoutError
-        return int(self._channel.recv_exit_status()), stdout, stderr
-
-    def _both(self, deadline: float) -> tuple[bytes, bytes]:
-        """Both outputs to their end, read in turns: either could fill the channel's window."""
         channel, stdout, stderr = self._channel, bytearray(), bytearray()
         ready = select.poll()
         ready.register(channel.fileno(), select.POLLIN)
@@ -96,10 +98,9 @@ class ChannelStream:
             ended = channel.eof_received or channel.closed
             while channel.recv_ready():
                 stdout += channel.recv(PIECE_BYTES)
-            while channel.recv_stderr_ready():
-                stderr += channel.recv_stderr(PIECE_BYTES)
-            if ended:
-                return bytes(stdout), bytes(stderr)
+            stderr += self.complaints()
+            if (answer := marks.answer(stdout, stderr)) or ended:
+                return answer
             if max(len(stdout), len(stderr)) > MOST_BYTES:
                 raise TooMuch
             left_ms = (deadline - time.monotonic()) * 1000

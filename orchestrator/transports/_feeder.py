@@ -1,21 +1,12 @@
-"""A small shell on the node that is kept: a gate opens, or a command begins, at one message."""
-
-import shlex
+"""A small shell on the node that is kept: a gate opens at one message."""
 
 from orchestrator.transports import Stream
 from orchestrator.transports._sftp import Lost
 
-BREAK = "\036"  # stands for a line break within a command
 # A FIFO that is opened for reading too makes nobody wait for a reader; what was opened is looked at
 # again by its descriptor. No process is started for it, so that gates of many nodes open together.
 SCRIPT = """
 while IFS= read -r path && IFS= read -r line; do
-    if [ -z "$path" ]; then
-        line=$(printf %s "$line" | tr '\\036' '\\n')
-        setsid -f sh -c "exec $line" </dev/null >/dev/null 2>&1
-        echo $?
-        continue
-    fi
     if [ -p "$path" ] && [ ! -L "$path" ] && command exec 4<>"$path" 5>>"$path" 4<&-; then
         trap '' PIPE
         [ -p /proc/self/fd/5 ] && printf '%s\\n' "$line" >&5
@@ -32,8 +23,6 @@ done
 class Feeder:
     """This end of the shell's stream; for one thread at a time."""
 
-    COMMAND = shlex.join(("exec", "sh", "-c", SCRIPT))
-
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
@@ -46,22 +35,11 @@ class Feeder:
         text = line.removesuffix(b"\n")
         if b"\n" in text or b"\0" in text or "\n" in path:
             raise ValueError("needed one line and a path without line breaks")
-        return self._said(path.encode(), text) == b"0\n"
-
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start a command in a session of its own.
-
-        Raises:
-            Lost: the shell has gone; the command may or may not have been started.
-        """
-        self._said(b"", shlex.join(argv).replace("\n", BREAK).encode())
-
-    def _said(self, path: bytes, line: bytes) -> bytes:
-        self._stream.sendall(path + b"\n" + line + b"\n")
+        self._stream.sendall(path.encode() + b"\n" + text + b"\n")
         answer = b""
         while not answer.endswith(b"\n"):
             piece = self._stream.recv(16)
             if not piece:
                 raise Lost("the shell that feeds FIFOs has ended")
             answer += piece
-        return answer
+        return answer == b"0\n"

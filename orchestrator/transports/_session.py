@@ -1,5 +1,7 @@
 """What runs over one SSH connection: a few channels at a time, two of them kept open."""
 
+import contextlib
+import posixpath
 import random
 import struct
 import threading
@@ -11,19 +13,31 @@ from typing import Any, Generic, TypeVar
 import paramiko
 
 from orchestrator import errors
-from orchestrator.deadlines import ANSWER_S, SESSION_S
+from orchestrator.deadlines import ANSWER_S, SESSION_S, SHELL_S
 from orchestrator.transports import open_files
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
-from orchestrator.transports._feeder import Feeder
+from orchestrator.transports._feeder import SCRIPT, Feeder
 from orchestrator.transports._link import Link
 from orchestrator.transports._paramiko import Answered
 from orchestrator.transports._sftp import Lost, Refused, Sftp
+from orchestrator.transports._shell import SH, Marks, NoShell
+from orchestrator.transports._target import SshTarget
+from orchestrator.words import limit, printable
 
 T = TypeVar("T")
 # sshd has MaxSessions 10 by default.
 MOST_CHANNELS = 6
 PAUSE_S = 0.05
 GRACE_S = 0.5
+MOST_SHOWN = 200  # characters of a line that a login shell printed
+# Those that a login shell reads for `ssh NODE COMMAND`, by its name.
+START_FILES = {
+    "bash": "~/.bashrc",
+    "csh": "~/.cshrc",
+    "fish": "~/.config/fish/config.fish",
+    "tcsh": "~/.tcshrc or ~/.cshrc",
+    "zsh": "~/.zshenv",
+}
 
 
 class Standing(Generic[T]):
@@ -65,8 +79,9 @@ class Standing(Generic[T]):
 class Session:
     """The channels of one connection."""
 
-    def __init__(self, node: str, link: Link) -> None:
-        self._node, self._link = node, link
+    def __init__(self, target: SshTarget, link: Link) -> None:
+        self._node, self._user, self._link = target.name, target.user, link
+        self._has_shell = False
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
         self._proving = threading.Lock()
         self._files = Standing(self._begin_files)
@@ -81,11 +96,11 @@ class Session:
         """End the connection; what runs on the node goes on."""
         self._link.close()
 
-    def execute(self, command: str) -> ChannelStream:
-        """Start a command by the login user's shell.
+    def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
+        """Have the user's login shell start /bin/sh, which reads ``text``.
 
         Raises:
-            NodeError: it was not started.
+            NodeError: nothing of it was run.
         """
         refused = errors.NodeError(
             "its sshd refuses to run commands",
@@ -93,7 +108,22 @@ class Session:
             node=self._node,
             fix="check ForceCommand and the user's shell there",
         )
-        return self._open(lambda channel: channel.exec_command(command), refused)
+        stream = self._open(lambda channel: channel.exec_command(SH), refused)
+        limit_s = min(limit_s, SHELL_S)
+        stream.settimeout(limit_s)
+        try:
+            marks.begin(stream, text)
+        except NoShell as silent:
+            printed = silent.args[0] + stream.complaints()
+            stream.close()
+            ended = f"gave no answer in {limit(limit_s)}" if silent.__cause__ else "ended"
+            raise self._no_shell(ended, printed) from silent
+        except BaseException:
+            stream.close()
+            raise
+        stream.settimeout(None)
+        self._has_shell = True
+        return stream
 
     @contextmanager
     def files(self) -> Iterator[Sftp]:
@@ -114,15 +144,6 @@ class Session:
         """
         with self.ours("feeding a FIFO"), self._feeder.use() as feeder:
             return feeder.feed(path, line)
-
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start a command in a session of its own.
-
-        Raises:
-            NodeError: it may or may not have been started.
-        """
-        with self.ours(f"starting {argv[0]}"), self._feeder.use() as feeder:
-            feeder.begin(argv)
 
     def make_ready(self) -> None:
         """Begin the shell that feeds FIFOs, so that opening a gate is one round trip."""
@@ -179,7 +200,8 @@ class Session:
 
     def _begin_files(self) -> tuple[Sftp, ChannelStream]:
         missing = errors.NodeError(
-            "its sshd has no SFTP, which reading and writing files needs",
+            "its sshd has no SFTP, which reading and writing files needs, or a start-up file of the"
+            " user's keeps it from starting",
             code="SSH-SFTP",
             node=self._node,
             fix="set Subsystem sftp internal-sftp in its sshd_config",
@@ -188,16 +210,42 @@ class Session:
         stream.settimeout(ANSWER_S)
         try:
             return Sftp(stream), stream
-        except Lost as error:
+        except (Lost, TimeoutError) as error:
             stream.close()
+            self.prove()
             if self.alive:
                 raise missing from error
             raise
 
     def _begin_feeder(self) -> tuple[Feeder, ChannelStream]:
-        stream = self.execute(Feeder.COMMAND)
+        marks = Marks()
+        stream = self.execute(marks, marks.open(("sh", "-c", SCRIPT)), SHELL_S)
         stream.settimeout(ANSWER_S)
         return Feeder(stream), stream
+
+    def _no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
+        """Return the error for a login shell that has started no command."""
+        self.prove()
+        if not self.alive:
+            return self._link.lost(self._node, "starting a command")
+        if self._has_shell:
+            cause = f"{SH} {ended}, though it has run commands before"
+            return errors.CommandTimedOut(cause, code="TIMEOUT", node=self._node)
+        users = ""
+        with contextlib.suppress(errors.DlperfError, Refused), self.files() as sftp:
+            users = sftp.read("/etc/passwd", 0, MOST_BYTES).decode(errors="replace")
+        entries = [line for line in users.splitlines() if line.startswith(f"{self._user}:")]
+        shell = entries[0].rpartition(":")[2] if entries else "(unknown)"
+        files = START_FILES.get(posixpath.basename(shell), "its start-up file")
+        lines = printed.decode(errors="replace").strip().splitlines()
+        said = f' after it printed "{printable(lines[-1][:MOST_SHOWN])}"' if lines else ""
+        return errors.NodeError(
+            f"login shell {shell} of {self._user} runs no command: it {ended}{said}",
+            code="SSH-SHELL",
+            node=self._node,
+            fix=f"look at {files}, ~/.ssh/rc and /etc/ssh/sshrc of {self._user} there,"
+            f" or `chsh -s /bin/sh {self._user}`",
+        )
 
     def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
         began = time.monotonic()

@@ -5,6 +5,7 @@ Source: draft-ietf-secsh-filexfer-02 (version 3); OpenSSH, PROTOCOL, section 4.
 
 import errno
 import posixpath
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ import paramiko
 from paramiko import sftp
 
 from orchestrator.transports import Stream
+from orchestrator.transports._shell import MOST_WORDS
 
 WRITE_BYTES = 32 << 10  # what every server takes
 READ_BYTES = 255 << 10  # the most that OpenSSH gives at once; a server may give less
+VERSION = re.compile(rb"\0\0(..)\x02\0\0\0\x03", re.DOTALL)  # length, kind, number 3
 CREATE = sftp.SFTP_FLAG_WRITE | sftp.SFTP_FLAG_CREATE | sftp.SFTP_FLAG_EXCL
 
 
@@ -134,6 +137,19 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
                 self._request(sftp.CMD_WRITE, handle, sftp.int64(at), piece)
         finally:
             self._request(sftp.CMD_CLOSE, handle)
+
+    def _send_version(self) -> int:
+        """Agree on version 3, and skip what start-up files print before the server's answer."""
+        wanted = paramiko.Message()
+        wanted.add_int(3)
+        self._send_packet(sftp.CMD_INIT, wanted)
+        seen = bytearray()
+        while not (found := VERSION.fullmatch(seen[-9:])):
+            if len(seen) > MOST_WORDS or not (byte := self.sock.recv(1)):
+                raise sftp.SFTPError("no server of SFTP answers")
+            seen += byte
+        self._read_all(int.from_bytes(found[1]) - 5)  # its extensions
+        return 3
 
     def _handle(self, path: str, flags: int, attributes: paramiko.SFTPAttributes) -> bytes:
         _, answer = self._request(sftp.CMD_OPEN, path, flags, attributes)

@@ -8,12 +8,13 @@ import secrets
 import socket
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S, STREAM_END_S
-from orchestrator.transports import Completed, Stream, open_files
+from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
+from orchestrator.transports import Completed, Stream, _shell, open_files
 from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
@@ -21,7 +22,6 @@ PIECE_BYTES = 64 << 10
 RACES = 100  # that are lost to who removes the folders before a file is in them
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
-BESIDE = 'setsid -f "$@" >/dev/null 2>&1'
 NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
 
@@ -84,10 +84,11 @@ class LocalTransport:
             NodeUnreachable, LocalError: this machine cannot start it.
             CommandTimedOut: it was killed; processes that it started may go on.
         """
+        is_script = _shell.is_script(argv)
         try:
             done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
+                (_shell.SH,) if is_script else argv,
+                input=_shell.whole(argv).encode(errors="surrogateescape") if is_script else b"",
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
@@ -157,23 +158,24 @@ class LocalTransport:
                 os.close(gate)
         return False
 
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start ``argv`` in a session of its own; nobody hears how it ends."""
-        self.run(("sh", "-c", BESIDE, "sh", *argv), timeout_s=COMMAND_S)
-
-    def open(self, argv: tuple[str, ...]) -> Stream:
+    def open(self, argv: tuple[str, ...], within: tuple[str, ...] = ()) -> Stream:
         """Start ``argv`` with a socket as its input and output.
+
+        Args:
+            within: a command that starts ``argv`` elsewhere.
 
         Raises:
             NodeUnreachable, LocalError: this machine cannot start it.
         """
+        is_script = _shell.is_script(argv)
+        words = (*within, *((_shell.SH,) if is_script else argv))
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
             raise self._unstarted(argv, error) from error
         try:
             process = subprocess.Popen(
-                argv,
+                words,
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
@@ -181,11 +183,31 @@ class LocalTransport:
             )
         except OSError as error:
             ours.close()
-            raise self._unstarted(argv, error) from error
+            raise self._unstarted(words, error) from error
         finally:
             theirs.close()
         self._opened.append((process, ours))
+        threading.Thread(target=self._reap, args=(process, ours), daemon=True).start()
+        if is_script:
+            self._give(ours, argv)
         return ours
+
+    def _reap(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
+        process.wait()
+        self._opened.remove((process, ours))
+
+    def _give(self, stream: socket.socket, argv: tuple[str, ...]) -> None:
+        """Have a shell that was started read a script."""
+        marks = _shell.Marks()
+        stream.settimeout(SHELL_S + STEP_S)
+        try:
+            marks.begin(stream, marks.open(argv))
+        except (_shell.NoShell, OSError) as error:
+            stream.close()
+            raise errors.NodeUnreachable(
+                f"no shell starts: {error.args[0]!r}", code="START", node=self.node
+            ) from error
+        stream.settimeout(None)
 
     def _unstarted(self, argv: tuple[str, ...], error: OSError) -> errors.DlperfError:
         return open_files.lacking(error, self.node) or errors.NodeUnreachable(
@@ -205,7 +227,7 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the streams; their commands end with their input."""
-        for process, ours in self._opened:
+        for process, ours in list(self._opened):
             ours.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STREAM_END_S)

@@ -60,11 +60,6 @@ class LoggedTransport:
             answer.append("heard" if heard else "no reader")
             return heard
 
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """As the transport does."""
-        with self._logged("begin", argv):
-            self._transport.begin(argv)
-
     def open(self, argv: tuple[str, ...]) -> Stream:
         """As the transport does."""
         with self._logged("open", argv):

@@ -7,15 +7,15 @@ and for a missing exit status.
 import contextlib
 import os
 import secrets
-import shlex
 import time
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S
+from orchestrator.deadlines import COMMAND_S, SHELL_S
 from orchestrator.transports import Completed, Stream, _jump
 from orchestrator.transports._cached import Cached
 from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused, Sftp
+from orchestrator.transports._shell import Marks
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.words import limit
@@ -40,7 +40,7 @@ class SshTransport:
         self._session = Cached(self._connected, lambda session: session.alive, Session.close)
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """Run ``argv`` with no terminal and no input, under the user's shell on the node.
+        """Run ``argv`` with no terminal and no input, by /bin/sh.
 
         A program that signal n ended has exit code 128 + n.
 
@@ -48,15 +48,16 @@ class SshTransport:
             timeout_s: seconds from its start; connecting has limits of its own.
 
         Raises:
-            NodeUnreachable: nothing was run, or (SSH-LOST, SSH-RESET) it may still be running.
+            NodeError: nothing was run (SSH-SHELL: the login shell starts no command), or
+                (SSH-LOST, SSH-RESET) it may still be running.
             CommandTimedOut: it may still be running on the node.
         """
-        session = self._session.get()
-        # The shell waits and reports the exit code: after a signal, sshd's own answer has none.
-        stream = session.execute(f"{shlex.join(argv)} </dev/null; exit $?")
+        session, marks = self._session.get(), Marks()
+        deadline = time.monotonic() + timeout_s
+        stream = session.execute(marks, marks.run(argv), timeout_s)
         with contextlib.closing(stream), session.ours(argv[0]):
             try:
-                status, stdout, stderr = stream.finish(time.monotonic() + timeout_s)
+                answer = stream.finish(marks, deadline)
             except TimeoutError as error:
                 stream.close()
                 session.prove()
@@ -65,9 +66,9 @@ class SshTransport:
                     code="TIMEOUT",
                     node=self.node,
                 ) from error
-        if status == -1:
+        if answer is None:
             raise session.lost(argv[0])
-        return Completed(status, stdout, stderr)
+        return Completed(*answer)
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
@@ -115,14 +116,6 @@ class SshTransport:
         """
         return self._session.get().feed(path, line)
 
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start ``argv`` in a session of its own; nobody hears how it ends.
-
-        Raises:
-            NodeError: the connection is lost; it may or may not have been started.
-        """
-        self._session.get().begin(argv)
-
     def _read(self, path: str, offset: int, *, own: bool) -> bytes | None:
         session = self._session.get()
         try:
@@ -153,20 +146,22 @@ class SshTransport:
         raises NodeUnreachable then.
 
         Raises:
-            NodeUnreachable: nothing was started.
+            NodeError: nothing was started.
         """
-        return self._session.get().execute(f"exec {shlex.join(argv)} 2>/dev/null")
+        marks = Marks()
+        return self._session.get().execute(marks, marks.open(argv), SHELL_S)
 
     def close(self) -> None:
         """Close the connection; commands that run on the node go on."""
         self._session.drop()
 
     def _connected(self) -> Session:
-        return Session(self.node, _jump.connect(self._target))
+        return Session(self._target, _jump.connect(self._target))
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
         """Why the node refuses, from the last line of a shell that tries the same."""
-        tried = self.run(("env", "LC_ALL=C", "sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
+        script = f"export LC_ALL=C\n{script}"
+        tried = self.run(("sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
         lines = tried.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1] if tried.exit_code and lines else str(refused)
 

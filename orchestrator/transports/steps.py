@@ -4,7 +4,6 @@ import base64
 import contextlib
 import os
 import posixpath
-import shlex
 import subprocess
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.transports import Completed, Stream
+from orchestrator.transports._shell import nested
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -24,7 +24,7 @@ SRUN = ("srun", "--overlap", "--quiet", "--ntasks-per-node=1", "--mem=0", "--cpu
 FRAME = """
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-timeout -k 2 "$limit" "$@" </dev/null >"$folder/out" 2>"$folder/err"
+answer timeout -k 2 "$limit" sh >"$folder/out" 2>"$folder/err"
 status=$?
 base64 -w 512 "$folder/out" | sed "s/^/$SLURMD_NODENAME out /"
 base64 -w 512 "$folder/err" | sed "s/^/$SLURMD_NODENAME err /"
@@ -36,8 +36,11 @@ mkdir -p -- "$1" && cat >"$2.$$.new" && mv -- "$2.$$.new" "$2"
 """
 GET = """
 [ -e "$1" ] || exit 44
-[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
-tail -c "+$2" -- "$1" | head -c 4194304
+[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ]; } || exit 44
+exec 3<"$1" || exit 1
+# What was opened, for others may exchange it meanwhile.
+[ "$3" = any ] || { [ "$1" -ef /proc/self/fd/3 ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
+tail -c "+$2" <&3 | head -c 4194304
 """
 FEED = (
     '[ -p "$1" ] && printf %s "$2" | timeout 2 dd of="$1" oflag=nonblock conv=nocreat 2>/dev/null'
@@ -129,20 +132,30 @@ class Steps:
     ) -> tuple[dict[str, Completed], str]:
         argv = {node: question.argv for node, question in group.items()}
         words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
-        try:
-            done = subprocess.run(
-                words,
-                input=script(argv, limit_s).encode(),
-                capture_output=True,
-                timeout=limit_s + STEP_S,
-                check=False,
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired as error:
-            return answers(argv, error.stdout or b""), f"its step did not end in {limit(limit_s)}"
-        except OSError as error:
-            return {}, f"srun cannot be started: {error.strerror}"
+        done = run_step(words, script(argv, limit_s).encode(), limit_s)
         return answers(argv, done.stdout), done.stderr.decode(errors="replace").strip()
+
+
+def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
+    """Run a step to its end, out of reach of Ctrl-C; exit code -1 if it has not ended by itself.
+
+    Args:
+        content: its standard input.
+    """
+    try:
+        done = subprocess.run(
+            words,
+            input=content,
+            capture_output=True,
+            timeout=limit_s + STEP_S,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        return Completed(-1, error.stdout or b"", f"no end in {limit(limit_s)}".encode())
+    except OSError as error:
+        return Completed(-1, b"", f"srun cannot be started: {error.strerror}".encode())
+    return Completed(done.returncode, done.stdout, done.stderr)
 
 
 def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
@@ -151,7 +164,8 @@ def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
     for node, words in argv.items():
         nodes.setdefault(words, []).append(node)
     cases = "".join(
-        f"{'|'.join(names)}) set -- {shlex.join(words)} ;;\n" for words, names in nodes.items()
+        f'{"|".join(names)}) answer() {{ {nested(words)}"$@"; }} ;;\n'
+        for words, names in nodes.items()
     )
     return f"limit={limit_s:g}\ncase $SLURMD_NODENAME in\n{cases}esac\n{FRAME}"
 
@@ -200,14 +214,11 @@ class StepTransport:
             return
         folder = posixpath.dirname(path)
         words = self._steps.words([self.node], "sh", "-c", PUT, "sh", folder, path)
-        try:
-            done = subprocess.run(
-                words, input=content, capture_output=True, timeout=STEP_S + COMMAND_S, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise _silent(self.node, f"{path} was not written in time") from error
-        if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()
+        done = run_step(words, content, COMMAND_S)
+        said = done.stderr.decode(errors="replace").strip()
+        if done.exit_code == -1:
+            raise _silent(self.node, said)
+        if done.exit_code != 0:
             raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
@@ -227,13 +238,9 @@ class StepTransport:
         words = ("sh", "-c", FEED, "sh", path, line.decode())
         return self.run(words, timeout_s=COMMAND_S).exit_code == 0
 
-    def begin(self, argv: tuple[str, ...]) -> None:
-        """Start ``argv``; Slurm ends it with the step that it was started in."""
-        self.run(("setsid", "-f", *argv), timeout_s=COMMAND_S)
-
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` in a step of its own as a byte stream."""
-        return self._local.open(self._steps.words([self.node], "--unbuffered", *argv))
+        return self._local.open(argv, self._steps.words([self.node], "--unbuffered"))
 
     def close(self) -> None:
         """Close the streams; their steps end with their input."""

@@ -135,7 +135,7 @@ def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> It
                     break
                 if not piece:
                     time.sleep(AGAIN_S)
-        if not follow:
+        if not follow and _is_open(running, attempt):
             return
     path = running.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{rank}.log"
     if not path.exists():

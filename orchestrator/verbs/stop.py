@@ -5,9 +5,6 @@ import time
 from orchestrator import errors, nodeset, processes
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.event import Ended
-from orchestrator.schedulers import Scheduler
-from orchestrator.state.files import now
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs, waits
@@ -114,30 +111,14 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
     with running.scheduler() as scheduler:
         for attempt in left:
             try:
-                _end(running.sweep, scheduler, attempt)
+                closing = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
+                _refuse_part(attempt, gather.close_left(*closing))
             except errors.DlperfError as error:
                 failures.append(error)
             else:
                 voice.line(f"ended {attempt.trial} a{attempt.number}")
     if failures:
         raise voice.gravest(failures)
-
-
-def _end(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
-    reached = scheduler.reclaim(attempt)
-    scheduler.clear(reached)
-    _refuse_part(attempt, reached)
-    gather.bring(sweep, scheduler, attempt, ())
-    ended = Ended(
-        at=now(),
-        trial=attempt.trial,
-        attempt=attempt.number,
-        state="interrupted",
-        code="STOPPED",
-    )
-    sweep.append(ended)
-    gather.forget(sweep, scheduler, attempt)
-    scheduler.release(attempt.allocation)
 
 
 def _refuse_part(attempt: Attempt, reached: Attempt) -> None:

@@ -86,8 +86,7 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
     transport = LocalTransport("here")
     os.mkfifo(folder / "r0.alive")
     alive = os.open(folder / "r0.alive", os.O_RDWR)
-    words = observer.command(attempt, task, LIMITS, str(os.getpid()))
-    observer.start(transport, words)
+    observer.start(transport, observer.command(attempt, task, LIMITS, str(os.getpid())))
     began, worked_s = time.monotonic(), time.process_time()
     try:
         yield

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from orchestrator.cli import app
 from tests import ROOT, SAMPLES, commands
 from tests.conftest import PROGRAM, Place
 
@@ -277,6 +279,18 @@ def test_a_fault_of_ours_goes_to_a_file(place: Place) -> None:
     assert "Traceback" not in done.stderr
     (kept,) = place.state.glob("traceback-*.txt")
     assert "ZeroDivisionError" in kept.read_text()
+
+
+def test_a_traceback_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In /tmp anybody may have put one with the name of the next process."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    monkeypatch.setenv("DLPERF_STATE", str(tmp_path))
+    (tmp_path / f"traceback-{os.getpid()}.txt").symlink_to(precious)
+    path = Path(app._traceback(ValueError("wrong")))
+    assert precious.read_text() == "precious"
+    assert "ValueError: wrong" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 TAGGED = """\

@@ -26,7 +26,9 @@ need slurmctld slurmctld
 need slurmd slurmd
 need srun slurm-client
 need munged munge
-need zsh zsh # where completion is tried
+need zsh zsh # where completion is tried, and a login shell of nodes, as the next two
+need fish fish
+need tcsh tcsh
 need tmux tmux
 need locale-gen locales # a node that writes 1,5
 while [ $# -gt 0 ]; do

@@ -16,13 +16,11 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.lock import EMPTY
-from orchestrator.provisioning import node_to_node
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import ImageOptions, Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import QUICK, Dockerd, running, unlike
-from tests.sshd import free_port
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -50,20 +48,14 @@ def lacking(daemons: dict[str, Dockerd]) -> dict[str, Dockerd]:
 
 
 @contextmanager
-def carrying(
-    nodes: dict[str, Dockerd], folder: Path, transport: str = "local"
-) -> Iterator[Preparing]:
-    """Nodes whose engines have been asked something already, as provisioning has.
-
-    Args:
-        transport: as the inventory says; nodes that are this machine hand nothing on to each other.
-    """
+def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
+    """Nodes whose engines have been asked something already, as provisioning has."""
     transports = {name: LocalTransport(name) for name in nodes}
     engines = {
         name: Engine(transports[name], command=dockerd.command, patience=PATIENCE)
         for name, dockerd in nodes.items()
     }
-    defaults = {"transport": transport, "runtime": "docker"}
+    defaults = {"transport": "local", "runtime": "docker"}
     members = [
         {"name": name, "address": f"127.0.0.{number}"} for number, name in enumerate(nodes, 1)
     ]
@@ -141,29 +133,6 @@ def test_more_nodes_than_are_asked_at_once_have_the_image(
         carry(preparing, "small:1", "has", tuple(many))
         assert time.monotonic() - began < 100
         assert preparing.fleet.images["n33"].find("small:1") is not None
-
-
-@pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes hand images on at a port that nobody else on this machine has."""
-    monkeypatch.setattr(node_to_node, "PORT", free_port())  # fixed on nodes
-
-
-@pytest.mark.usefixtures("apart")
-def test_a_node_hands_its_image_on_without_this_machine(
-    lacking: dict[str, Dockerd], tmp_path: Path
-) -> None:
-    """Two cannot listen at one port of one machine: the other is served through this one."""
-    with carrying(lacking, tmp_path, "ssh") as preparing:
-        why = node_to_node.pass_on(preparing, IMAGE, "has", ("one", "two"))
-        ((late, reason),) = why.items()
-        assert reason.endswith(": Address already in use")
-        images = preparing.fleet.images
-        served = images["one" if late == "two" else "two"]
-        assert served.find(IMAGE) == images["has"].find(IMAGE)
-        assert images[late].find(IMAGE) is None
-        carry(preparing, IMAGE, "has", (late,))
-        assert images[late].find(IMAGE) == images["has"].find(IMAGE)
 
 
 def test_under_slurm_a_file_that_all_nodes_see_carries_it(

@@ -85,7 +85,8 @@ def test_the_script_of_a_task_becomes_the_docker_command() -> None:
         "exec sudo -n docker run --rm --init --interactive --name=dlp-s-t-a1-r0 "
     )
     assert "kill -TERM $$" in last
-    assert '\nset -- "$@" "$pid"\n' in text
+    assert '\npid=$("$@" inspect ' in text
+    assert '"$pid" >/dev/null' in text
 
 
 @pytest.mark.parametrize(

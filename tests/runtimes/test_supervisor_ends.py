@@ -27,14 +27,14 @@ def supervised(
     user: int | None = None,
     grace_s: int = 1,
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
-    """A supervisor at its gate, and its folder; `{folder}` in ``observe`` is that folder."""
+    """A supervisor at its gate, and its folder."""
     folder = Path(tempfile.mkdtemp(prefix="dlperf-supervised-"))
     if user is not None:
         os.chown(folder, user, user)
     # As text: another user may not reach the file.
     script = (*shell, "-c", SUPERVISE, "supervise.sh")
     words = (*script, str(folder), "0", folder.name, "60", str(grace_s), "1000000")
-    observe = observe.replace("{folder}", str(folder))
+    (folder / "observe.sh").write_text(observer.script())
     with subprocess.Popen((*words, observe, *program), start_new_session=True, user=user) as made:
         try:
             wait_for((folder / "r0.gate").exists, "the supervisor at its gate", 20)
@@ -86,9 +86,8 @@ def test_an_observer_follows_no_link_of_the_program(tmp_path: Path) -> None:
     """Another file of the user's stays as it is."""
     precious = tmp_path / "precious"
     precious.write_text("precious\n")
-    observe = f"set -- {{folder}} 0 s 60 '' \"$1\"\n{observer.script()}"
     program = f"ln -s {precious} r0.state; ln -s {precious} r0.gpus; sleep 1"
-    with supervised("sh", "-c", program, observe=observe) as (supervisor, folder):
+    with supervised("sh", "-c", program, observe="s 60 ") as (supervisor, folder):
         go(folder)
         supervisor.wait(20)
         assert (folder / "r0.observer").exists()

@@ -1,6 +1,7 @@
 """Locks: one holder, who is named; asking who it is keeps nobody from taking it."""
 
 import fcntl
+import json
 import multiprocessing
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 from orchestrator import errors, processes
 from orchestrator.model.process import Holder
-from orchestrator.state.lock import AGAIN_S, Lock, MachineLock, own
+from orchestrator.state.lock import AGAIN_S, Lock, MachineLock, own, refused
 from tests import ROOT
 
 
@@ -182,3 +183,23 @@ def test_another_users_file_locks_the_machine_too(tmp_path: Path) -> None:
     (folder / "link").symlink_to(path)
     with pytest.raises(errors.LocalError):
         MachineLock(folder / "link", "this machine", tmp_path).__enter__()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"folder": 7}, {"since": "now\x1b[2J"}, {"user": "a\nb"}, {"folder": None}, {"user": ["x"]}],
+)
+def test_a_record_that_is_none_of_ours_names_nobody(changes: dict[str, object]) -> None:
+    """Anybody may write into the machine's lock file; a terminal obeys nothing of it."""
+    fields = json.loads(own(Path("/state")).record())
+    assert Holder.read(json.dumps(fields)) is not None
+    assert Holder.read(json.dumps({**fields, **changes})) is None
+    pid = {**fields["process"], "pid": "1; harm"}
+    assert Holder.read(json.dumps({**fields, "process": pid})) is None
+
+
+def test_the_command_that_ends_a_holder_is_one_command(tmp_path: Path) -> None:
+    """Its folder is one word, whatever somebody wrote there."""
+    fields = json.loads(own(tmp_path).record())
+    holder = Holder.read(json.dumps({**fields, "folder": "/x; rm -rf ~"}))
+    assert "--state '/x; rm -rf ~'`" in refused("it", holder).fix

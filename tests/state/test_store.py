@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +17,14 @@ from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
+from orchestrator.model.facts import JSON
 from orchestrator.model.node import NodeEntry
 from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
+from orchestrator.state import records
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
@@ -255,3 +257,24 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
         assert sweep.events() == (INTENT,)
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_each_record_is_read_once_however_many_sweeps_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command lists them several times."""
+    store = Store(tmp_path)
+    for _ in range(70):
+        store.new_sweep(RECORD)
+    read: list[str] = []
+    parse = records.sweep
+
+    def counted(document: Mapping[str, JSON], name: str) -> SweepRecord:
+        read.append(name)
+        return parse(document, name)
+
+    monkeypatch.setattr(records, "sweep", counted)
+    for _ in range(3):
+        assert len(store.sweeps()) == 70
+        assert store.unreadable() == {}
+    assert len(read) <= 70

@@ -1,7 +1,6 @@
 """An attempt on a node that keeps its files elsewhere, and the sweep that fetches them."""
 
 import hashlib
-import json
 from pathlib import Path
 
 from orchestrator.fleet import Fleet
@@ -14,6 +13,10 @@ from orchestrator.transports.local import LocalTransport
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB
 TASK = Task("left", 0, ("true",), {}, (), ())
+CLUSTER = Cluster.model_validate_json(
+    '{"name": "far", "defaults": {"runtime": "process"}, "nodes":'
+    ' [{"name": "left", "address": "10.0.0.1"}]}'
+)
 
 
 def attempt(sweep: Sweep, there: Path) -> Attempt:
@@ -22,10 +25,7 @@ def attempt(sweep: Sweep, there: Path) -> Attempt:
 
 def elsewhere() -> Fanout:
     """A node that is not the controller's, reached without SSH."""
-    defaults = {"runtime": "process"}
-    said = {"name": "far", "defaults": defaults, "nodes": [{"name": "left", "address": "10.0.0.1"}]}
-    cluster = Cluster.model_validate_json(json.dumps(said))
-    fleet = Fleet(cluster, {"left": LocalTransport("left")})
+    fleet = Fleet(CLUSTER, {"left": LocalTransport("left")})
     return Fanout(fleet, Path("state"), lambda: False)
 
 

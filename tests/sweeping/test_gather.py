@@ -13,8 +13,9 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import TaskEnd
 from orchestrator.runtimes._files import script
+from orchestrator.schedulers.fanout import places
 from orchestrator.sweeping import gather, service_files
-from tests.sweeping.elsewhere import LOG, TASK, attempt, elsewhere, end, sweep_in
+from tests.sweeping.elsewhere import CLUSTER, LOG, TASK, attempt, elsewhere, end, sweep_in
 from tests.waiting import wait_for
 
 
@@ -107,7 +108,7 @@ import sys
 from pathlib import Path
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import gather
-from tests.sweeping.elsewhere import LOG, attempt, elsewhere, end, sweep_in
+from tests.sweeping.elsewhere import CLUSTER, LOG, attempt, elsewhere, end, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), elsewhere()
 assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()
@@ -158,3 +159,28 @@ def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) ->
     (small / "r0.gate").write_text("go\n")
     assert process.wait(60) == 0
     assert sorted(path.name for path in small.glob("r0.*")) == ["r0.go", "r0.log", "r0.pid"]
+
+
+@pytest.mark.parametrize("bytes_there", [999, 1000, 1001, 5000])
+def test_what_was_observed_is_cut_at_its_limit(
+    bytes_there: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file beyond it has an end too."""
+    monkeypatch.setattr(gather, "MOST_OBSERVED_BYTES", 1000)
+    there, sweep = node(tmp_path), sweep_in(tmp_path)
+    (there / "r0.state").write_bytes(b"s" * bytes_there)
+    assert gather.bring(sweep, elsewhere(), attempt(sweep, there), (end(LOG),)) == ()
+    copied = sweep.attempt_folder("t", 1) / "r0.state"
+    assert copied.stat().st_size == min(bytes_there, 1000)
+
+
+def test_whoever_closes_an_attempt_removes_its_private_keys(tmp_path: Path) -> None:
+    """As `stop` does, and a sweep that clears another one; also where the log was not copied."""
+    there, sweep = node(tmp_path), sweep_in(tmp_path)
+    task = replace(TASK, files=("r0.id", "r0.host_key", "r0.known_hosts"))
+    one = replace(attempt(sweep, there), tasks=(task,), seats=places(CLUSTER, there))
+    for name in task.files:
+        (there / name).write_text("key")
+    gather.forget(sweep, elsewhere(), one)
+    assert not [*there.glob("*id"), *there.glob("*host_key")]
+    assert (there / "r0.log").read_bytes() == LOG

@@ -20,19 +20,21 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
 # What sshd runs instead of each command: the same, but for the first that has a certain word in
-# it, for which the sshd of the connection is killed.
+# what its shell reads, for which the sshd of the connection is killed.
 CUTTER = """#!/bin/sh
 case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server ;; esac
 word=$(cat {word} 2>/dev/null)
-case $SSH_ORIGINAL_COMMAND in
-*"${{word:-no such word}}"*)
-    mv {word} {word}.done
-    pid=$PPID
-    while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(cut -d' ' -f4 /proc/$pid/stat); done
-    kill -KILL "$pid"
-    exit ;;
-esac
-exec sh -c "$SSH_ORIGINAL_COMMAND"
+while IFS= read -r line; do
+    case $line in
+    *"${{word:-no such word}}"*)
+        mv {word} {word}.done
+        pid=$PPID
+        while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(cut -d' ' -f4 /proc/$pid/stat); done
+        kill -KILL "$pid"
+        exit ;;
+    esac
+    printf '%s\\n' "$line"
+done | sh -c "$SSH_ORIGINAL_COMMAND"
 """
 
 # What enters a mount namespace where nobody else holds the machine's lock: neither the other node

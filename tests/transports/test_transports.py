@@ -212,19 +212,6 @@ def test_feed_reaches_a_waiting_reader_and_nobody_else(
     assert heard == [b"go\n"]
 
 
-def test_a_command_begins_and_nobody_waits_for_it(transport: Transport, tmp_path: Path) -> None:
-    """In a session of its own, each word as it was given, line breaks included."""
-    said, gate = tmp_path / "said", tmp_path / "gate"
-    os.mkfifo(gate)
-    script = 'ps -o sid= -p $$ >"$0"; printf \'%s|\' "$@" >>"$0"\nread -r word <"$1"'
-    transport.begin(("sh", "-c", script, str(said), str(gate), "a 'b'\nc", "$HOME"))
-    wait_for(lambda: said.exists() and said.read_text().count("|") == 3, "the command's words")
-    session, _, words = said.read_text().partition("\n")
-    assert words == f"{gate}|a 'b'\nc|$HOME|"
-    assert int(session) != os.getsid(0)
-    gate.write_text("end\n")
-
-
 def test_a_stream_carries_bytes_both_ways(transport: Transport) -> None:
     """A megabyte goes in while it comes out again, byte for byte."""
     content = os.urandom(1_000_000)
@@ -323,3 +310,25 @@ def test_a_folder_that_cannot_be_made_is_told() -> None:
         LocalTransport("here").put(b"it", "/proc/none/file")
     with pytest.raises(errors.LocalError, match="cannot write /proc/version/file: File exists"):
         LocalTransport("here").put(b"it", "/proc/version/file")
+
+
+def test_a_closed_stream_leaves_no_zombie() -> None:
+    """Its process is waited for, also where hundreds of streams follow one another."""
+    transport = LocalTransport("here")
+    before = {*zombies()}
+    for _ in range(5):
+        stream = transport.open(("cat",))
+        stream.close()
+    wait_for(lambda: not {*zombies()} - before, "the end of what was opened", 10)
+    transport.close()
+
+
+def zombies() -> list[str]:
+    """Processes of this one that have ended and are not waited for."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with contextlib.suppress(OSError):
+                if ") Z " in Path(f"/proc/{pid}/stat").read_text():
+                    found.append(pid)
+    return found

@@ -1,0 +1,92 @@
+"""Commands for a node's /bin/sh, by its standard input: ``ps`` shows no script, and any login shell
+can start it.
+"""
+
+import re
+import secrets
+import shlex
+from dataclasses import dataclass, field
+
+from orchestrator.transports import Stream
+
+SH = "/bin/sh"
+MOST_WORDS = 64 << 10  # bytes that start-up files may print
+# A start-up file may have put zsh in the place of its own shell. bash and ksh take TMOUT, which
+# start-up files export, for the longest wait of `read`.
+HEAD = '[ -z "$ZSH_VERSION" ] || emulate sh\nunset TMOUT\n'
+
+
+class NoShell(Exception):
+    """The login shell has started no /bin/sh; with the bytes that it printed instead."""
+
+
+def whole(argv: tuple[str, ...]) -> str:
+    """Return what a shell reads to run ``argv`` without input; a script runs in that shell."""
+    return f"{{\nexec </dev/null\n{_body(argv)}\nexit\n}}\n"
+
+
+def nested(argv: tuple[str, ...]) -> str:
+    """Return a command that runs ``argv`` without input in a shell of its own."""
+    return f"printf %s {shlex.quote(whole(argv))} | "
+
+
+def is_script(argv: tuple[str, ...]) -> bool:
+    """Return True for `sh -c SCRIPT NAME [WORD...]`."""
+    return argv[:2] == ("sh", "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Lines around an answer; no start-up file prints them, nor does one that copies its input."""
+
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def run(self, argv: tuple[str, ...]) -> bytes:
+        """Return what /bin/sh reads to run ``argv`` without input and to print its exit status."""
+        command = f"{nested(argv)}{SH}" if is_script(argv) else f"{shlex.join(argv)} </dev/null"
+        ending = f'\ncode=$?\n{self._print("$code")}\nexit "$code"'
+        return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}\n}}\n".encode(
+            errors="surrogateescape"
+        )
+
+    def open(self, argv: tuple[str, ...]) -> bytes:
+        """Return what /bin/sh reads to become ``argv``, whose input is what comes next."""
+        command = _body(argv) if is_script(argv) else f"exec {shlex.join(argv)}"
+        text = f"{HEAD}{{\nexec 2>/dev/null\n{self._print('begin')}\n{command}\nexit\n}}\n"
+        return text.encode(errors="surrogateescape")
+
+    def begin(self, stream: Stream, text: bytes) -> None:
+        """Send ``text`` and skip what comes before its first mark.
+
+        Raises:
+            NoShell: the output ended without the mark.
+            TimeoutError, NodeUnreachable: as the stream's.
+        """
+        mark, seen = f"\n{self.nonce} begin\n".encode(), bytearray()
+        try:
+            stream.sendall(text)
+            while not seen.endswith(mark) and (byte := stream.recv(1)):
+                seen += byte
+                if len(seen) > MOST_WORDS:
+                    break
+        except (TimeoutError, BrokenPipeError) as error:
+            raise NoShell(bytes(seen)) from error
+        if not seen.endswith(mark):
+            raise NoShell(bytes(seen))
+
+    def answer(self, stdout: bytearray, stderr: bytearray) -> tuple[int, bytes, bytes] | None:
+        """Return exit status and both outputs between the marks; None without the last marks."""
+        last = re.compile(rf"\n{self.nonce} (\d+)\n".encode())
+        ends = [last.search(text, max(len(text) - 64, 0)) for text in (stdout, stderr)]
+        if not (ends[0] and ends[1]):
+            return None
+        _, _, errors = stderr[: ends[1].start()].partition(f"\n{self.nonce} begin\n".encode())
+        return int(ends[0][1]), bytes(stdout[: ends[0].start()]), bytes(errors)
+
+    def _print(self, word: str) -> str:
+        printed = f"printf '\\n%s%s %s\\n' {self.nonce[:8]} {self.nonce[8:]} {word}"
+        return f"{printed} >&2\n{printed}"
+
+
+def _body(argv: tuple[str, ...]) -> str:
+    return f"set -- {shlex.join(argv[4:])}\n{argv[2]}" if is_script(argv) else shlex.join(argv)
