@@ -71,21 +71,18 @@ class Reader:
 
     def _end(self, line: bytes) -> None:
         """Read the last line: of a record that may go on it cannot be known what is missing."""
-        form = self.form
-        if (form.sealed and form.sealed.search(line)) or self._is_behind(line):
+        form, step, window = self.form, self.form.read(line, self.line), self.run.window
+        is_behind = step is not None and window is not None and window.is_whole
+        is_timed = is_behind and step and step.stamp and line.rstrip().endswith(step.stamp)
+        if is_timed or (form.sealed and form.sealed.search(line)):
             self.take(line + b"\n")
+        elif is_behind:  # the rate may lack digits, and is not measured
+            pass
         elif self.half or (
             any(word in line for word in form.cut) if form.cut else form.broken(line)
         ):
             self._torn_line = self.line
         self._settle(None)
-
-    def _is_behind(self, line: bytes) -> bool:
-        """Return True for a step behind the window whose time alone may lack digits."""
-        step, window = self.form.read(line, self.line), self.run.window
-        if step is None or not step.stamp or window is None or not window.is_whole:
-            return False
-        return line.rstrip().endswith(step.stamp)
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
@@ -210,6 +207,7 @@ class Reader:
             window_mean=window.rate_mean,
             window_weighed=window.rate_weighed,
             samples=window.samples,
+            agreement=window.agreement,
             latency_s=window.latency_s,
             memory_mib=run.memory_mib,
             lines=window.lines,

@@ -27,6 +27,9 @@ CRASH = (
     rb"|Fatal Python error|MPI_ABORT was invoked|SIG(?:KILL|SEGV|ABRT|BUS|TERM)(?!\w)"
     rb"|exit(?:ed|s)? (?:on signal|with (?:return )?(?:code|status)) [1-9]"
     rb"|exit ?(?:code|status)\W{1,3}-?[1-9]|non-zero (?:exit )?(?:code|status)|srun: error:"
+    rb"|CUDA out of memory"
+    # [rank0]: torch.cuda.OutOfMemoryError: no space; KeyboardInterrupt
+    rb"|^(?:[^\s:]{0,80}:\s{0,4})?(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)(?=:\s|:?$)"
 )
 """Words of a program that failed, of its launcher, or of the shell."""
 NUMBER = rb"(?:-?\d{1,30}+(?>(?:\.\d{1,30}+)?)(?>(?:[eE][-+]?\d{1,2}+)?)" + LOST + rb")"
@@ -82,11 +85,13 @@ class Agreement(NamedTuple):
         step: share of the time from one printed step to the next.
         window: share of a window's time.
         late_ns: how late a line may be printed, besides.
+        window_late_ns: the same for the ends of a window.
     """
 
     step: float = 0.03
     window: float = 0.007
     late_ns: float = 2e6
+    window_late_ns: float = 2e6
 
 
 AGREEMENT = Agreement()

@@ -1,7 +1,8 @@
 """What a log says between the two iterations of a window, in the first epoch of a run."""
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
+from heapq import nsmallest
 from math import inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from orchestrator.logs.format import Agreement, Format, Step
 from orchestrator.logs.notes import Notes
 from orchestrator.logs.rates import Rates
-from orchestrator.model.log import SECOND_NS, Moment
+from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment
 
 if TYPE_CHECKING:
     from orchestrator.logs.run import Run
@@ -19,10 +20,12 @@ _RECENT = 100_000
 _GAP_TIMES = 5
 _SAMPLED = Agreement(step=0.1)
 """Where the rate is that of one step, and others between are not printed; recorded: 6.2 %."""
+_KEPT = 256
+"""Hashes of steps that are compared between logs: the smallest, so that copies keep the same."""
+_REPEATED = 1 / 8
+"""Share of steps with the most frequent rate; recorded: 12 % of 25 steps with 2 decimals."""
 _FEWER = 3
 """Decimals that a time lacks beside another, if its fraction was dropped; Python drops zeros."""
-_SAMPLES_OFF = 0.03
-"""From which on the batch is wrong rather than the clock: RATE-MISMATCH tells it."""
 
 
 class _Pace(NamedTuple):
@@ -64,8 +67,8 @@ class Window:
         """Text, clock in ns and line of the ends."""
         self._decimals: dict[int, int] = {}
         self._hash = hashlib.sha256()
-        self._words = hashlib.sha256()
-        self._range = (inf, -inf)
+        self._words: set[bytes] = set()
+        self._counts = Counter[float]()
         self._steps = 0
         self.origin_ns: int | None = None
         """When the first step of all was printed, by the log's own clock."""
@@ -76,6 +79,8 @@ class Window:
         self._timed = False
         self.samples: float | None = None
         """Of an iteration, by the clock and the printed rates; None where either is missing."""
+        self.agreement = RATE_TOLERANCE
+        """How far clock and printed rates of the window may differ, as a share."""
         self._rates = Rates()
         self._rated = self._weighed = 0
         self._times = self._slowness = 0.0
@@ -114,9 +119,11 @@ class Window:
         """Take a step as evidence, by its time and by its words."""
         self._steps += 1
         self._hash.update(step.evidence + b"\n")
-        self._words.update(step.words + b"\n")
-        low, high = self._range
-        self._range = (min(low, step.rate), max(high, step.rate))
+        self._words.add(hashlib.blake2b(step.words, digest_size=16).digest())
+        if len(self._words) > 2 * _KEPT:
+            self._words = set(nsmallest(_KEPT, self._words))
+        if step.rate in self._counts or len(self._counts) < _RECENT:
+            self._counts[step.rate] += 1
 
     def _time(self, step: Step, clock_ns: int | None) -> None:
         """Take the time of an iteration: since the step before, or as it is printed."""
@@ -212,13 +219,20 @@ class Window:
         if not self.is_whole:
             return
         is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
-        share, _, late_ns = _SAMPLED if is_sampled else self._form.agreement
+        agreed = _SAMPLED if is_sampled else self._form.agreement
         digit, _ = self._form.digits or (0.0, 0.0)
         off_ns, is_off = [], []
         for pace in paces:
             expected_ns = usual / pace.rate * pace.ahead
             off_ns.append(pace.took_ns * pace.ahead - expected_ns)
-            is_off.append(abs(off_ns[-1]) > (share + digit / pace.rate) * expected_ns + late_ns)
+            is_off.append(
+                abs(off_ns[-1])
+                > (agreed.step + digit / pace.rate / 2) * expected_ns + agreed.late_ns
+            )
+        start, end = self.moments
+        if start and end and start.clock_ns < end.clock_ns and not is_sampled:
+            agreed, took_ns = self._form.agreement, end.clock_ns - start.clock_ns
+            self.agreement = agreed.window + agreed.window_late_ns / took_ns
         jumps = [
             pace
             for at, pace in enumerate(paces)
@@ -251,7 +265,7 @@ class Window:
                 where all are printed.
         """
         start, end = self.moments
-        rate, (_, share, late_ns) = self.rate, self._form.agreement
+        rate = self.rate
         if not (start and end and rate):
             return
         took_ns = end.clock_ns - start.clock_ns
@@ -259,7 +273,12 @@ class Window:
         if share_due is not None:
             expected_ns = took_ns * share_due
         off_ns = abs(took_ns - expected_ns)
-        if share * expected_ns + late_ns < off_ns <= _SAMPLES_OFF * expected_ns:
+        agreed = self._form.agreement
+        if (
+            agreed.window * expected_ns + agreed.window_late_ns
+            < off_ns
+            <= RATE_TOLERANCE * expected_ns
+        ):
             pace = _Pace(took_ns, self._last, 1, end.line, start.line, rate)
             self._note_jump(pace, expected_ns)
 
@@ -297,7 +316,14 @@ class Window:
         return self._hash.hexdigest() if self._steps else ""
 
     @property
-    def words(self) -> str:
-        """Hash over losses and rates; empty where all rates are equal, which proves nothing."""
-        low, high = self._range
-        return self._words.hexdigest() if low < high else ""
+    def words(self) -> frozenset[bytes]:
+        """Hashes of losses and rates by step; one of all where rates repeat by themselves.
+
+        None where all rates are equal, which proves nothing.
+        """
+        if len(self._counts) < 2:
+            return frozenset()
+        steps = nsmallest(_KEPT, self._words)
+        if max(self._counts.values()) > max(1, self._steps * _REPEATED):
+            return frozenset([hashlib.blake2b(b"".join(steps), digest_size=16).digest()])
+        return frozenset(steps)

@@ -1,15 +1,15 @@
 """What makes a trial invalid, and what only marks it: logs against cases, trials against others."""
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import errors
 from orchestrator.measuring import throughputs
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Rule, TrainingLog
+from orchestrator.model.log import RATE_TOLERANCE, Rule, TrainingLog
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
@@ -21,13 +21,13 @@ MARKS = frozenset(
         *("MALFORMED-OUTSIDE", "SHORT-RUN"),
     }
 )
-# Between the clock over the window and the rates that the program prints: the nine recorded logs in
-# tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
-RATE_TOLERANCE = 0.03
 UNKNOWN = "unknown"  # of a trial whose provenance lacks a key
 # Between a program's own result and the mean of the rates that it prints: of all steps they are the
 # same number, of every tenth one the recorded logs differ by 0.41 % at most.
 RESULT_TOLERANCE, SAMPLED_TOLERANCE = 0.001, 0.01
+# Between the rates of such a program and its clock, by the median step: recorded logs differ by
+# 0.14 % at most.
+REPORTED_TOLERANCE = 0.007
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
@@ -54,7 +54,8 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
     throughput, rate_problems = value(log, case.global_batch_size, rule)
     if throughputs.global_batch_size(log) not in (None, case.global_batch_size):
         throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
-    problems += rate_problems
+    problems += [problem for problem in rate_problems if keeps_out(problem, rule)]
+    marks += tuple(problem for problem in rate_problems if not keeps_out(problem, rule))
     return Measurement(
         trial=name.trial,
         repeat=name.repeat,
@@ -106,12 +107,17 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
     """RATE-MISMATCH where a log contradicts itself; then it is not of this gang, or of one run.
 
     Printed rates are compared with the clock or latency, or with the result that is reported.
+    A smaller difference is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
     """
     if rule == "reported":
         return _result_problem(log, global_batch_size)
     by: Rule = "latency" if rule == "latency" else "clock"
     value, rate = _by(by, log, global_batch_size), log.window_rate
-    return _mismatch(f"the {by} gives", value, rate, RATE_TOLERANCE)
+    problem = _mismatch(f"the {by} gives", value, rate, RATE_TOLERANCE)
+    if problem or throughputs.global_batch_size(log) is not None:
+        return problem
+    jump = _mismatch(f"the {by} gives", value, rate, log.agreement)
+    return jump and replace(jump, code="CLOCK-JUMP")
 
 
 def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem | None:
@@ -123,7 +129,7 @@ def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem 
     if problem or not (log.samples and global_batch_size and rate):
         return problem
     by_clock = rate * global_batch_size / log.samples
-    return _mismatch("the clock gives", by_clock, rate, SAMPLED_TOLERANCE)
+    return _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
 
 
 def _mismatch(
@@ -170,10 +176,10 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
 
 
 def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The trials, those invalid whose log has the steps or bytes of another trial's."""
-    users: dict[str, list[str]] = defaultdict(list)
+    """The trials, those invalid whose log has most of the steps, or the bytes, of another's."""
+    users: dict[object, list[str]] = defaultdict(list)
     for trial in trials:
-        for key in _fingerprints(trial):
+        for key in (*_fingerprints(trial), *_words(trial)):
             users[key].append(trial.trial)
     return tuple(_with_doubles(trial, users) for trial in trials)
 
@@ -216,11 +222,18 @@ def _fingerprints(trial: Measurement) -> tuple[str, ...]:
     evidence = trial.evidence
     if evidence is None or evidence.sha256 == NOTHING:
         return ()
-    return tuple(dict.fromkeys(filter(None, (evidence.digest, evidence.words, evidence.sha256))))
+    return tuple(dict.fromkeys(filter(None, (evidence.digest, evidence.sha256))))
 
 
-def _with_doubles(trial: Measurement, users: Mapping[str, list[str]]) -> Measurement:
-    others = {other for key in _fingerprints(trial) for other in users[key] if other != trial.trial}
+def _words(trial: Measurement) -> frozenset[bytes]:
+    return trial.evidence.words if trial.evidence else frozenset()
+
+
+def _with_doubles(trial: Measurement, users: Mapping[object, list[str]]) -> Measurement:
+    others = {other for key in _fingerprints(trial) for other in users[key]}
+    shared = Counter(other for key in _words(trial) for other in users[key])
+    others |= {other for other, steps in shared.items() if 2 * steps > len(_words(trial))}
+    others.discard(trial.trial)
     if not others:
         return trial
     names = ", ".join(sorted(others))

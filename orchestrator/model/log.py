@@ -18,6 +18,10 @@ end. latency: global batch size / mean seconds per step in the window.
 """
 
 SECOND_NS = 1_000_000_000
+RATE_TOLERANCE = 0.03
+"""Between the clock over the window and the rates that the program prints: the nine recorded logs
+in tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,9 @@ class TrainingLog:
             None unless the log has both ends.
         window_weighed: their harmonic mean, without the first where a rate is the mean since the
             line before; None likewise.
-        words: hash over losses and rates of the window; equal for copies whose times were changed.
+        words: hashes over losses and rates of the window's steps, of some if there are many; copies
+            whose times were changed share most of them.
+        agreement: how far clock and printed rates may differ over the window, as a share.
         samples: of an iteration, by the clock and the printed rates; None where either is missing.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
@@ -172,8 +178,9 @@ class TrainingLog:
     window: tuple[int, int] | None = None
     window_mean: float | None = None
     window_weighed: float | None = None
-    words: str = ""
+    words: frozenset[bytes] = frozenset()
     samples: float | None = None
+    agreement: float = RATE_TOLERANCE
     latency_s: float | None = None
     memory_mib: int | None = None
     lines: tuple[int, int] | None = None

@@ -21,14 +21,14 @@ class Evidence:
     Args:
         lines: first and last one that the number stands on, counted from 1.
         digest: hash over the steps' times.
-        words: hash over losses and rates, whatever times stand beside them.
+        words: hashes over losses and rates of steps, whatever times stand beside them.
     """
 
     log: str
     lines: tuple[int, int] | None
     sha256: str
     digest: str
-    words: str = ""
+    words: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

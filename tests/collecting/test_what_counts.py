@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import SAMPLES
 from tests.collecting.pytorch_logs import codes, collect, keep, run_of
 
 
@@ -79,6 +80,20 @@ def test_a_copy_whose_times_or_losses_were_changed_is_a_copy(
     copy.write_text(re.sub(before, after, source.read_text()))
     (case,) = json.loads(collect(five, "--json").stdout)["cases"]
     assert [codes(trial) for trial in case["trials"]] == [["SAME-EVIDENCE"]] * 2 + [[]] * 3
+
+
+def test_a_copy_with_some_changed_digits_is_a_copy(tmp_path: Path) -> None:
+    """Other times and a digit of every third rate: most steps are still those of the other run."""
+    source = SAMPLES / "logs-pytorch-rn50/paddleperf_2020-12-18_be362d9_pytorch_gpu8_amp_bs128.txt"
+    text = source.read_text()
+    (tmp_path / "1n8g").mkdir()
+    (tmp_path / "1n8g/r50_b128_amp_1.log").write_text(text)
+    text = re.sub(r"(:\d\d\.\d{5})\d( - Epoch)", r"\g<1>3\2", text)
+    for number in range(21, 61, 3):
+        text = re.sub(rf"(Iteration: {number} .*total_ips : \d+\.\d)\d", r"\g<1>", text)
+    (tmp_path / "1n8g/r50_b128_amp_2.log").write_text(text)
+    (case,) = json.loads(collect(tmp_path, "--json").stdout)["cases"]
+    assert [codes(trial) for trial in case["trials"]] == [["SAME-EVIDENCE"]] * 2
 
 
 @pytest.mark.parametrize(

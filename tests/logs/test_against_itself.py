@@ -29,7 +29,10 @@ REDUCED = (SAMPLES / "logs-all-reduce/gloo_2ranks_64mib.log").read_bytes()
 RN50 = (UPSTREAM / "oneflow_637bb9c_1n1g_rn50_b128_fp32_1.log").read_bytes()
 BERT = (UPSTREAM / "oneflow_638d8f4_1n1g_bert_base_b160_amp_1.log").read_bytes()
 OLD = (SAMPLES / "logs-oneflow-rn50/of_v0.1.8_1n1g_b128_no_timestamp.txt").read_bytes()
+SLOW = (UPSTREAM / "pytorch_5cc03ca_1n2g_syntetic_r50_b1_amp_1.log").read_bytes()
+SLOWER = (UPSTREAM / "oneflow_637bb9c_1n1g_bert_base_b96_fp32_1.log").read_bytes()
 TRAIN = (UPSTREAM / "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log").read_bytes()
+GPU32 = (SAMPLES / "logs-tf-rn50/paddleperf_2020-12-19_45057af_tf_gpu32_amp_bs256.txt").read_bytes()
 TENTH = (SAMPLES / "logs-tf-rn50/paddleperf_2021-05-27_37ea901_tf_gpu8_fp32_bs128.txt").read_bytes()
 
 
@@ -103,6 +106,14 @@ def test_a_lost_line_feed_behind_the_window_takes_no_number_away(
     assert "TRUNCATED" in codes(read(form, cut, window))
 
 
+def test_a_headerless_log_keeps_its_number_without_the_last_line_feed() -> None:
+    """Nothing promises more steps; the last rate may lack digits and is not taken."""
+    log = read(TENSORFLOW, GPU32.rstrip(b"\n"), (250, 450))
+    assert codes(log) == codes(read(TENSORFLOW, GPU32, (250, 450))) == {"HEADERLESS"}
+    assert (log.last_iteration, log.end is None) == (498, False)
+    assert "TRUNCATED" in codes(read(TENSORFLOW, GPU32.rstrip(b"\n"), (250, 499)))
+
+
 def test_a_cut_clock_at_the_end_of_the_window_gives_no_number() -> None:
     """Nothing says how many digits of it are lost."""
     log = read(ONEFLOW_BERT, BERT.rstrip(b"\n"), (19, 139))
@@ -125,6 +136,23 @@ def test_a_clock_that_disagrees_with_printed_rates_is_marked(
     """One step, or all of them; RATE-MISMATCH, of 3 %, would not see it."""
     (seen,) = problems(read(DLLOGGER, timed(took), (20, 60)), "CLOCK-JUMP")
     assert seen.startswith(lines)
+
+
+def test_a_rate_of_few_digits_still_tells_a_moved_end() -> None:
+    """0.27 images/s are 0.265 to 0.275: the 7.8 s up to step 21 agree with neither."""
+    raw = SLOW.replace(b"00:49:38.328953", b"00:49:38.000000")
+    assert problems(read(DLLOGGER, SLOW, (20, 44)), "CLOCK-JUMP") == []
+    (seen,) = problems(read(DLLOGGER, raw, (20, 44)), "CLOCK-JUMP")
+    assert "7.816 s by the clock" in seen
+
+
+def test_bert_has_a_limit_over_the_window() -> None:
+    """Each of its lines may be 70 ms late, and the window of 2.3 s agrees within 50 ms."""
+    clock = re.compile(rb"\d{10}\.\d{4,}")
+    start = float(clock.findall(SLOWER)[0])
+    stretched = clock.sub(lambda it: b"%.6f" % (start + 1.01 * (float(it[0]) - start)), SLOWER)
+    assert problems(read(ONEFLOW_BERT, SLOWER), "CLOCK-JUMP") == []
+    assert len(problems(read(ONEFLOW_BERT, stretched), "CLOCK-JUMP")) == 1
 
 
 def test_an_honest_clock_is_not_marked() -> None:
@@ -247,6 +275,10 @@ def test_a_lost_rate_of_every_kind_is_no_number(lost: bytes) -> None:
         b"subprocess.CalledProcessError: Command died with exit status 1\n",
         b"mpirun noticed that process rank 3 exited on signal 9 (Killed).\n",
         b"E1127 failed (exitcode: -9) local_rank: 0\n",
+        b"RuntimeError: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0)\n",
+        b"[1,3]<stderr>:RuntimeError: shape mismatch\n",
+        b"[rank0]: torch.distributed.DistBackendError: timed out\n",
+        b"KeyboardInterrupt\n",
     ],
 )
 @pytest.mark.parametrize(

@@ -628,11 +628,11 @@ def test_broken_pair_of_nvlog_is_no_step(before: bytes, after: bytes) -> None:
     assert {"MALFORMED", "SKIPPED-STEPS", "TRUNCATED"} <= codes(log)
 
 
-def test_loss_that_is_not_finite_is_named_apart() -> None:
+@pytest.mark.parametrize("word", [b"nan", b"tensor(nan)", b"None", b"-Infinity"])
+def test_loss_that_is_not_finite_is_named_apart(word: bytes) -> None:
     """The rates stand."""
-    log = read(
-        HEADER + steps(range(21, 121)).replace(b"total_loss : 7.2", b"total_loss : nan", 2) + RESULT
-    )
+    lines = steps(range(21, 121)).replace(b"total_loss : 7.2", b"total_loss : " + word, 2)
+    log = read(HEADER + lines + RESULT)
     assert log.rate == read(HEADER + steps(range(21, 121))).rate
     assert [(p.code, p.message) for p in log.problems] == [
         ("LOSS-NOT-FINITE", "line 6: iteration 21: the loss is not finite (the first of 2)")

@@ -96,6 +96,19 @@ def test_a_result_agrees_with_the_clock_by_the_batch_of_its_case(
     log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, None))
     problem = validity.rate_problem(replace(log, samples=128.4), batch, "reported")
     assert (problem is None) == agrees
+    assert validity.rate_problem(replace(log, samples=128.0 * 1.009), batch, "reported")
+
+
+def test_a_batch_of_the_name_alone_holds_the_clock_as_well() -> None:
+    """Within the agreement of its format it is honest; up to 3 % its clock jumped."""
+    log = replace(LOG, config={}, agreement=0.004, end=Moment(120, 100 * SECOND_NS, 140))
+    assert validity.rate_problem(replace(log, window_rate=100.3), 100, "clock") is None
+    problem = validity.rate_problem(replace(log, window_rate=101.0), 100, "clock")
+    assert problem is not None
+    assert problem.code == "CLOCK-JUMP"
+    problem = validity.rate_problem(replace(log, window_rate=104.0), 100, "clock")
+    assert problem is not None
+    assert problem.code == "RATE-MISMATCH"
 
 
 def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import LOST, NUMBER, RANK, Agreement, Format, Promise, Step
+from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step
 from orchestrator.logs.format import number as printed
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
@@ -47,7 +47,7 @@ _NVLOG = re.compile(
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
-_LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?:" + LOST[1:] + rb")")
+_LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?![-+]?\.?\d)")  # nan, tensor(nan), nothing
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
