@@ -11,6 +11,8 @@ from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
 
 LEVEL = 1 - intervals.COVERAGE
+LEAST_TRIALS = 3
+"""Of each side: the interval of two trials covers 88 %, too little for a verdict."""
 Kind = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 
@@ -117,7 +119,8 @@ def _verdict(
     case: Samples, tested: tuple[float, float], slower: float | None, cases: int
 ) -> Verdict:
     interval = _interval(case, LEVEL)
-    kind = _kind(interval, case.bound)
+    enough = min(len(case.first), len(case.second)) >= LEAST_TRIALS
+    kind = _kind(interval, case.bound) if enough else "unknown"
     gate_interval = None if slower is None else _interval(case, LEVEL / cases)
     gate = None if slower is None else _gate(case, interval, gate_interval, slower)
     more = None
@@ -153,7 +156,8 @@ def _kind(interval: Interval | None, bound: float) -> Kind:
 def _gate(
     case: Samples, interval: Interval | None, corrected: Interval | None, slower: float
 ) -> Gate:
-    if case.shared or interval is None or corrected is None:
+    enough = min(len(case.first), len(case.second)) >= LEAST_TRIALS
+    if case.shared or interval is None or corrected is None or not enough:
         return "unknown"
     if corrected.high < -slower:
         return "slower"

@@ -78,5 +78,6 @@ def _show_nodes(voice: Voice, found: Report) -> None:
     head = ("node", "trials", "speed over the median node", "")
     title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
     voice.table(title, head, rows)
-    voice.sentences(report.first_lines(found))
+    for mark in found.marks:
+        voice.line(f"{mark.code}: {mark.message}")
     sweep_shown.say_reasons(found, voice)

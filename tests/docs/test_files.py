@@ -33,6 +33,7 @@ def test_files_of_a_sweep_are_those_of_the_page(place: Place) -> None:
     """Each file is on the page, and each file of the page is there; locks hold nothing."""
     place.must("provision", "two")
     place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    place.must("collect", "--lang", "zh")
     names, unknown = state_files.left(place.state), state_files.untold(place.state)
     assert unknown == set()
     told = {name: state_files.pattern(name) for name in state_files.table("files.md")}
