@@ -180,3 +180,10 @@ def test_swapped_sides_have_the_same_verdict(seed: int) -> None:
     there, back = one(first, second, bound=0.002), one(second, first, bound=0.002)
     assert there.p == pytest.approx(back.p)
     assert there.kind == back.kind
+
+
+def test_two_trials_a_side_give_neither_verdict_nor_gate() -> None:
+    """However far apart: their interval covers 88 %."""
+    (found,) = verdicts.judged([Samples((100.0, 100.1), (50.0, 50.1), 0.01)], 0.03)
+    assert (found.kind, found.gate) == ("unknown", "unknown")
+    assert found.interval is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import logs
+from orchestrator.logs import window
 from orchestrator.measuring import throughputs
 from tests import ROOT, SAMPLES
 from tests.logs.said import codes
@@ -80,3 +81,31 @@ def test_two_logs_of_a_format_without_a_clock_are_no_copies(plain: logs.Format) 
 def test_the_sample_is_what_its_source_says() -> None:
     """Made by hand, for a program that does not exist; its SOURCES.md says so."""
     assert "made for this test" in Path(SAMPLES / "logs-plain" / "SOURCES.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (rb"iteration (?P<iteration>[0-9]+)", r"no group \(\?P<rate>"),
+        (rb"(?P<iteration>1)(?P<rate>2)(?P<clok>3)", "a group 'clok'"),
+        (rb"(?P<iteration>1)(?P<rate>2", "is no pattern: missing"),
+    ],
+)
+def test_a_pattern_of_a_step_that_cannot_work_is_refused(
+    plain: logs.Format, step: bytes, said: str
+) -> None:
+    """When the format is made, so that the plug-in and its line are named."""
+    with pytest.raises(ValueError, match=said):
+        replace(plain, step=step)
+
+
+def test_rates_beyond_those_that_are_counted_change_nothing(
+    plain: logs.Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a very long log the first different rates are counted; its number is the same."""
+    read = logs.reader(plain)
+    rates = iter(range(6000, 7000))
+    varied = re.sub(rb"rate=[0-9.]+", lambda _: b"rate=%d.00" % next(rates), SAMPLE)
+    whole = read([varied], None)
+    monkeypatch.setattr(window, "_RECENT", 2)
+    assert read([varied], None).window_mean == whole.window_mean

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import workloads
+from orchestrator import errors, workloads
 from tests import ROOT, commands
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
@@ -100,3 +100,44 @@ def test_a_plug_in_that_fails_at_work_is_named_too(tmp_path: Path) -> None:
     assert failed.returncode == 6
     where = f"{tmp_path / 'odd_workload.py'}:{number}: KeyError: 'step'"
     assert f"ERROR PLUG-IN: workload odd failed: {where}." in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import os\nimport torhc\n", "odd_workload.py:2: ModuleNotFoundError"),
+        ("WORKLOAD = (\n", "odd_workload.py:1: SyntaxError"),
+        ("OTHER = 1\n", "AttributeError: module 'odd_workload' has no attribute"),
+        ("WORKLOAD = 'not one'\n", "is a str; needed a Workload"),
+        (ODD.replace('name="odd"', 'name="even"'), "is named even; needed odd"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_loaded_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    """Whoever asks for the workload gets PLUG-IN; a working one is found."""
+    install(tmp_path, source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "odd_workload", raising=False)
+    with pytest.raises(errors.LocalError, match="cannot be loaded") as refused:
+        workloads.find("odd")
+    monkeypatch.delitem(sys.modules, "odd_workload", raising=False)
+    assert said in refused.value.cause
+
+
+def test_an_error_is_blamed_on_the_plug_in_whose_code_raised_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the file of its module; an error of this program is nobody's."""
+    install(tmp_path, f"{ODD}\n\ndef fail():\n    raise KeyError('step')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "odd_workload", raising=False)
+    assert workloads.find("odd") is not None
+    fail = sys.modules["odd_workload"].fail
+    with pytest.raises(KeyError) as raised:
+        fail()
+    monkeypatch.delitem(sys.modules, "odd_workload")
+    blamed = workloads.blame(raised.value)
+    assert blamed is not None
+    assert "workload odd failed: " in blamed.cause
+    assert workloads.blame(ValueError("ours")) is None
