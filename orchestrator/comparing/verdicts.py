@@ -120,7 +120,7 @@ def _verdict(
 ) -> Verdict:
     interval = _interval(case, LEVEL)
     enough = min(len(case.first), len(case.second)) >= LEAST_TRIALS
-    kind = _kind(interval, case.bound) if enough else "unknown"
+    kind = _kind(interval, case.bound) if interval and enough else "unknown"
     gate_interval = None if slower is None else _interval(case, LEVEL / cases)
     gate = None if slower is None else _gate(case, interval, gate_interval, slower)
     more = None
@@ -145,9 +145,7 @@ def _interval(case: Samples, outside: float) -> Interval | None:
     return found and Interval(found.low - 1, found.high - 1, found.coverage)
 
 
-def _kind(interval: Interval | None, bound: float) -> Kind:
-    if interval is None:
-        return "unknown"
+def _kind(interval: Interval, bound: float) -> Kind:
     if interval.low > bound or interval.high < -bound:
         return "different"
     return "same" if -bound <= interval.low and interval.high <= bound else "unknown"
