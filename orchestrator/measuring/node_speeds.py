@@ -14,14 +14,14 @@ SCATTER = 2 * 1.4826  # two standard deviations, by the median absolute deviatio
 NAMED = 3  # slow nodes of which each is told with its own lack
 
 Ratio = tuple[tuple[str, ...], float]
-"""The nodes of a trial, and its throughput over the median of its case."""
+"""The nodes of a trial, and its throughput over the median of its case's gangs."""
 
 
 def speeds(results: Sequence[Result]) -> NodeSpeeds:
     """Return the speeds of the nodes on which cases of one node ran; else of those in pairs.
 
-    Every trial is taken as a ratio to the median of its case. A node's speed is the median of its
-    ratios; in pairs, where the slower node sets the pace, it is the highest of them. A node of at
+    Every trial is taken as a ratio to the median over the gangs of its case, each by its own
+    median. A node's speed is the median of its ratios; in pairs, where the slower node sets the pace, it is the highest of them. A node of at
     least two trials is slow if even its best one is below that of the median node by more than 1 %
     and by more than what trials scatter.
     """
@@ -76,7 +76,11 @@ def _ratios(result: Result, size: int) -> list[Ratio]:
     ]
     if len({nodes for nodes, _ in rates}) < 2:
         return []
-    middle = median(rate for _, rate in rates)
+    by_gang: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for nodes, rate in rates:
+        by_gang[nodes].append(rate)
+    # Each gang counts once: a slow node that ran most trials is not the measure of the others.
+    middle = median_high(median(own) for own in by_gang.values())
     return [(nodes, rate / middle) for nodes, rate in rates]
 
 
