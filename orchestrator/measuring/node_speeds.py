@@ -21,9 +21,9 @@ def speeds(results: Sequence[Result]) -> NodeSpeeds:
     """Return the speeds of the nodes on which cases of one node ran; else of those in pairs.
 
     Every trial is taken as a ratio to the median over the gangs of its case, each by its own
-    median. A node's speed is the median of its ratios; in pairs, where the slower node sets the pace, it is the highest of them. A node of at
-    least two trials is slow if even its best one is below that of the median node by more than 1 %
-    and by more than what trials scatter.
+    median. A node's speed is the median of its ratios; in pairs, where the slower node sets the
+    pace, it is the highest of them. A node of at least two trials is slow if even its best one is
+    below that of the median node by more than 1 % and by more than what trials scatter.
     """
     alone = [ratio for result in results for ratio in _ratios(result, 1)]
     if alone:
