@@ -15,7 +15,7 @@ BUSY_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What the images in use need of every node.
+    """The requirements that the images in use have of every node.
 
     Args:
         extra: the extra of this package that brings the modules an image needs.

@@ -24,7 +24,7 @@ class _Part(BaseModel):
 
 
 class Mark(_Part):
-    """What a reader should know of a number that counts."""
+    """A code and its message about a trial or case that counts."""
 
     code: str
     message: str = ""

@@ -12,7 +12,7 @@ from orchestrator.model.result import Interval
 
 LEVEL = 1 - intervals.COVERAGE
 LEAST_TRIALS = 3
-"""Of each side: the interval of two trials covers 88 %, too little for a verdict."""
+"""Each side needs this many for a verdict: the interval of two trials covers only 88 %."""
 Kind = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 

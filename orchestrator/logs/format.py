@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A group is made to give nothing back by (?>...), here and in formats: Python before 3.11.5 matches
 # possessive repeats of groups wrongly (python/cpython#106052).
 LOST = rb"|[-+]?(?i:nan(?:\([\w-]{0,20}\))?|inf(?:inity)?)"
-"""How a pattern allows a number that is not finite: nan, -inf, NaN(ind)."""
+"""Matches a number that is not finite: nan, -inf, NaN(ind)."""
 CRASH = (
     rb"Traceback \(most recent call last\)|Segmentation fault|core dumped|Bus error|(?<!\w)Killed"
     rb"|(?<!\w)Aborted|NCCL (?:error|failure)|ncclSystemError|ncclInternalError"
@@ -76,7 +76,7 @@ class Step(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How far a clock may differ from the rates printed beside it.
+    """Limits on the difference between a clock and the rates printed beside it.
 
     Defaults are above the largest difference in recorded logs with a line a step: 2.2 % of a step
     (V100, 8 GPUs, step 53), 0.6 % of 20 steps or more.

@@ -4,5 +4,5 @@
 exit files. ``formulas`` derives throughputs from the lines of raw logs that they stand on
 (``readings``), and medians, intervals, speedups and efficiencies from throughputs (``intervals``).
 Nothing here is shared with the code that made the numbers, so a fault of that code shows.
-``collecting.rendering`` makes the reports again and completes ``verify``.
+The verb ``verify`` joins both, measures the sweep again and renders its reports again.
 """
