@@ -13,7 +13,7 @@ from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk, walk
 from orchestrator.measuring import case_facts, medians, names, throughputs, validity
 from orchestrator.measuring.validity import LogName, of_case, value
-from orchestrator.model.case import Case
+from orchestrator.model.case import AXES, Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report, Writer
@@ -201,7 +201,7 @@ def _shared_headers(
     by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
         series = by_series.setdefault(_series(path), {})
-        for key in (*names.SPLITS, "device", *workload.params.model_fields):
+        for key in (*(axis.name for axis in AXES), "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {

@@ -5,12 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from orchestrator.model.case import Case
+from orchestrator.model.case import AXES, Case
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
 
-SPLITS = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
-"""Fields of a case beyond placement and batch that a header may tell."""
 _TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
 _NAME = re.compile(
     r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|bf16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII
@@ -72,8 +70,10 @@ def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload:
     params = {name: header[name] for name in workload.params.model_fields if name in header}
     if precision != "amp":
         params.pop("loss_scale", None)
-    split = {
-        name: value for name in SPLITS if isinstance(value := header.get(name), int) and value > 0
+    axes = {
+        axis.name: value
+        for axis in AXES
+        if isinstance(value := header.get(axis.name), int) and value > 0
     }
     return Case(
         nodes=place.nodes,
@@ -82,5 +82,5 @@ def _case(place: _Place, precision: str, header: Mapping[str, Scalar], workload:
         precision=precision,
         device=str(header.get("device", "cuda")),
         params=tuple(params.items()),
-        **split,
+        **axes,
     )

@@ -1,8 +1,10 @@
 """One point of an experiment's matrix, and the arithmetic of batches and parallelism."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
 
 from orchestrator.model.text import Scalar
 
@@ -15,6 +17,16 @@ NAMED_BY = frozenset(
 """Fields of a case's document that every name of it has, and what follows from them."""
 
 
+def _axis(meaning: str, *, most: int = 65536, divides: bool = False) -> Any:
+    """Return a field of a case that playbooks, reports and tables have as an axis of its own.
+
+    Args:
+        meaning: a sentence for schemas and pages.
+        divides: whether so many ranks share one replica of the model.
+    """
+    return field(default=1, metadata={"meaning": meaning, "most": most, "divides": divides})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One point of the matrix; what is no field is derived."""
@@ -24,9 +36,11 @@ class Case:
     micro_batch_size: int
     precision: str
     device: str
-    accumulation_steps: int = 1
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
+    accumulation_steps: int = _axis(
+        "Forward passes of each replica in one optimizer step.", most=1_000_000
+    )
+    tensor_parallel: int = _axis("Ranks that share each layer of a replica.", divides=True)
+    pipeline_parallel: int = _axis("Stages of layers that a replica is cut into.", divides=True)
     params: tuple[tuple[str, Scalar], ...] = ()
 
     @property
@@ -37,7 +51,12 @@ class Case:
     @property
     def data_parallel(self) -> int:
         """Replicas of the model that see different samples."""
-        return self.world_size // (self.tensor_parallel * self.pipeline_parallel)
+        return self.world_size // self.ranks_per_replica
+
+    @property
+    def ranks_per_replica(self) -> int:
+        """Ranks that hold one replica of the model together."""
+        return math.prod(self._axes(divides=True).values())
 
     @property
     def global_batch_size(self) -> int:
@@ -62,15 +81,15 @@ class Case:
     @property
     def comparable(self) -> tuple[object, ...]:
         """Equal for two cases that differ in nothing but their placement."""
-        return (
-            self.micro_batch_size,
-            self.precision,
-            self.device,
-            self.accumulation_steps,
-            self.tensor_parallel,
-            self.pipeline_parallel,
-            self.params,
-        )
+        settings = (self.micro_batch_size, self.precision, self.device)
+        return (*settings, *(getattr(self, axis.name) for axis in AXES), self.params)
+
+    def _axes(self, *, divides: bool) -> dict[str, int]:
+        return {
+            axis.name: getattr(self, axis.name)
+            for axis in AXES
+            if axis.metadata["divides"] is divides
+        }
 
     def document(self) -> dict[str, Scalar]:
         """Every field and derived value by name, for JSON."""
@@ -82,13 +101,16 @@ class Case:
             "precision": self.precision,
             "device": self.device,
             "micro_batch_size": self.micro_batch_size,
-            "accumulation_steps": self.accumulation_steps,
+            **self._axes(divides=False),
             "global_batch_size": self.global_batch_size,
             "data_parallel": self.data_parallel,
-            "tensor_parallel": self.tensor_parallel,
-            "pipeline_parallel": self.pipeline_parallel,
+            **self._axes(divides=True),
             **{f"params.{name}": value for name, value in self.params},
         }
+
+
+AXES: tuple[Field[int], ...] = tuple(it for it in fields(Case) if "meaning" in it.metadata)
+"""The axes beyond placement, precision and micro batch; a program names those that it can do."""
 
 
 def distinctions(cases: Sequence[Case]) -> list[tuple[str, ...]]:

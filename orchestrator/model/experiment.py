@@ -1,10 +1,17 @@
 """The experiment: which workload, which cases, and how they are measured."""
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    create_model,
+    model_serializer,
+)
 
+from orchestrator.model.case import AXES
 from orchestrator.model.env import EnvName, EnvValue
 from orchestrator.model.log import Rule
 from orchestrator.model.repeats import Asked, Canary, Often, Repeats
@@ -22,8 +29,8 @@ from orchestrator.model.text import (
 
 Precision = Literal["fp32", "amp", "bf16"]
 Device = Literal["cpu", "cuda"]
+_N = TypeVar("_N", bound=Noun)
 Pack = Literal["none", "one-node", "disjoint"]
-Parallel = Annotated[int, Field(ge=1, le=65536)]
 
 
 class Method(Noun):
@@ -107,6 +114,34 @@ class Method(Noun):
             )
 
 
+def _with_axes(kind: Literal["list", "value", "wanted"]) -> Callable[[type[_N]], type[_N]]:
+    """Return a decorator that gives a model a field for each axis of a case.
+
+    Args:
+        kind: whether the field is a list of values, one value, or one that may be left open.
+    """
+
+    def extend(model: type[_N]) -> type[_N]:
+        added: dict[str, Any] = {}
+        for axis in AXES:
+            meaning, most = axis.metadata["meaning"], axis.metadata["most"]
+            value = Annotated[int, Field(ge=1, le=most)]
+            added[axis.name] = {
+                "list": (
+                    tuple[value, ...],
+                    Field(default=(axis.default,), min_length=1, description=meaning),
+                ),
+                "value": (value, Field(default=axis.default, description=meaning)),
+                "wanted": (value | None, Field(default=None, description=meaning)),
+            }[kind]
+        made = create_model(model.__name__, __base__=model, __doc__=model.__doc__, **added)
+        made.__module__ = __name__
+        return made
+
+    return extend
+
+
+@_with_axes("list")
 class Axes(Noun):
     """The values of each axis of a grid; the cases are their cartesian product."""
 
@@ -116,16 +151,11 @@ class Axes(Noun):
     """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: tuple[Count, ...] = Field(min_length=1)
     """Samples of each replica in one forward pass."""
-    accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
-    """Forward passes of each replica in one optimizer step."""
-    tensor_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
-    """Ranks that share each layer of a replica."""
-    pipeline_parallel: tuple[Parallel, ...] = Field(default=(1,), min_length=1)
-    """Stages of layers that a replica is cut into."""
     params: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
     """Parameters of the workload that are axes too."""
 
 
+@_with_axes("value")
 class CaseEntry(Noun):
     """One case, written out."""
 
@@ -135,18 +165,13 @@ class CaseEntry(Noun):
     """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: Count
     """Samples of each replica in one forward pass."""
-    accumulation_steps: Count = 1
-    """Forward passes of each replica in one optimizer step."""
-    tensor_parallel: Parallel = 1
-    """Ranks that share each layer of a replica."""
-    pipeline_parallel: Parallel = 1
-    """Stages of layers that a replica is cut into."""
-    data_parallel: Parallel | None = None
+    data_parallel: int | None = Field(default=None, ge=1, le=65536)
     """Replicas; otherwise derived, and checked where it is written."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload for this case, over those for all cases."""
 
 
+@_with_axes("wanted")
 class Exclusion(Noun):
     """Cases to leave out: those that agree with every value given here."""
 
@@ -156,12 +181,6 @@ class Exclusion(Noun):
     """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: Count | None = None
     """Samples of each replica in one forward pass."""
-    accumulation_steps: Count | None = None
-    """Forward passes of each replica in one optimizer step."""
-    tensor_parallel: Parallel | None = None
-    """Ranks that share each layer of a replica."""
-    pipeline_parallel: Parallel | None = None
-    """Stages of layers that a replica is cut into."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload."""
 

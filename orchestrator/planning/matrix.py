@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator import words
 from orchestrator.documents import field_errors
 from orchestrator.launchers import mpirun
-from orchestrator.model.case import Case
+from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.node import Node
@@ -119,9 +119,7 @@ def _written(experiment: Experiment) -> Iterator[Point]:
 
 def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
     """Every combination with its placement's index, placements fastest."""
-    plain = ("precision", "micro_batch_size", "accumulation_steps")
-    parallel = ("tensor_parallel", "pipeline_parallel")
-    fields = (*plain, *parallel)
+    fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
     values = itertools.product(*(getattr(axes, field) for field in fields))
     params = tuple(itertools.product(*axes.params.values()))
     for value, param, (index, placement) in itertools.product(
@@ -147,10 +145,8 @@ def _case(entry: CaseEntry, experiment: Experiment) -> Case:
         micro_batch_size=entry.micro_batch_size,
         precision=entry.precision,
         device=experiment.device or "cuda",
-        accumulation_steps=entry.accumulation_steps,
-        tensor_parallel=entry.tensor_parallel,
-        pipeline_parallel=entry.pipeline_parallel,
         params=tuple(sorted({**experiment.params, **entry.params}.items())),
+        **{axis.name: getattr(entry, axis.name) for axis in AXES},
     )
 
 
@@ -229,18 +225,20 @@ def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
 
 def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, entry = point.case, point.entry
-    parts = case.tensor_parallel * case.pipeline_parallel
-    if case.world_size % parts:
+    split = " x ".join(
+        f"{axis.name.removesuffix('_parallel')} {getattr(case, axis.name)}"
+        for axis in AXES
+        if axis.metadata["divides"]
+    )
+    if case.world_size % case.ranks_per_replica:
         yield Conflict(
             point.path,
-            f"{case.placement}: {case.world_size} ranks cannot be split into tensor"
-            f" {case.tensor_parallel} x pipeline {case.pipeline_parallel}",
+            f"{case.placement}: {case.world_size} ranks cannot be split into {split}",
         )
     elif entry.data_parallel not in (None, case.data_parallel):
         yield Conflict(
             (*point.path, "data_parallel"),
-            f"data {entry.data_parallel} x tensor {case.tensor_parallel} x pipeline"
-            f" {case.pipeline_parallel} is not {case.world_size} ranks;"
+            f"data {entry.data_parallel} x {split} is not {case.world_size} ranks;"
             f" needed data_parallel {case.data_parallel}",
         )
     if case.precision not in workload.precisions:
@@ -249,12 +247,13 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             f"{case.placement}: precision {case.precision}; workload {workload.name} needs"
             f" {' or '.join(sorted(workload.precisions))}",
         )
-    for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel"):
-        if getattr(case, field) != 1 and field not in workload.axes:
+    for axis in AXES:
+        value = getattr(case, axis.name)
+        if value != axis.default and axis.name not in workload.axes:
             yield Conflict(
                 point.path,
-                f"{case.placement}: {field} {getattr(case, field)};"
-                f" workload {workload.name} can only do 1",
+                f"{case.placement}: {axis.name} {value};"
+                f" workload {workload.name} can only do {axis.default}",
             )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.model.case import Case
+from orchestrator.model.case import AXES, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
 from orchestrator.report.markdown_page import Page
@@ -32,9 +32,9 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
         page.say("device", device=case.device),
     ]
     parts += [
-        f"{field} {getattr(case, field)}"
-        for field in ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
-        if getattr(case, field) != 1
+        f"{axis.name} {value}"
+        for axis in AXES
+        if (value := getattr(case, axis.name)) != axis.default
     ]
     parts += [f"{name} {value}" for name, value in case.params]
     return page.say("comma").join(parts)
@@ -48,13 +48,11 @@ def of_settings(report: Report, case: Case) -> str:
 def _settings(cases: Sequence[Case], case: Case) -> str:
     others = [other.document() for other in cases]
     own = case.document()
-    names: tuple[str, ...] = (
+    names = (
         "device",
-        "accumulation_steps",
-        "tensor_parallel",
-        "pipeline_parallel",
+        *(axis.name for axis in AXES),
+        *(f"params.{name}" for name, _ in case.params),
     )
-    names += tuple(f"params.{name}" for name, _ in case.params)
     differing = [
         f"{name.removeprefix('params.')}={own[name]}"
         for name in names

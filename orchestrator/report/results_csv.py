@@ -5,6 +5,7 @@ import io
 from dataclasses import astuple
 from statistics import median
 
+from orchestrator.model.case import AXES
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Result
 from orchestrator.report.markdown_page import plain
@@ -17,9 +18,7 @@ CSV_COLUMNS = (
     "precision",
     "device",
     "global_batch_size",
-    "accumulation_steps",
-    "tensor_parallel",
-    "pipeline_parallel",
+    *(axis.name for axis in AXES),
     "params",
     "median_samples_per_s",
     "mean_samples_per_s",
@@ -109,9 +108,7 @@ def _settings(result: Result) -> tuple[Cell, ...]:
         case.precision,
         _cell(case.device),  # of a folder of logs, it is what a header says
         case.global_batch_size,
-        case.accumulation_steps,
-        case.tensor_parallel,
-        case.pipeline_parallel,
+        *(getattr(case, axis.name) for axis in AXES),
         _cell(" ".join(f"{name}={value}" for name, value in case.params)),
     )
 
