@@ -120,7 +120,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
         tasks[trial.name] = [{"argv": list(task.argv), "env": dict(task.env)} for task in bound]
     return {
         "workload": recipe.workload.name,
-        "experiment": _experiment(recipe),
+        "experiment": recipe.experiment.model_dump(mode="json"),
         "cluster": recipe.cluster.name,
         "hardware": _hardware(recipe.cluster),
         "image_digest": recipe.program.digest,
@@ -186,12 +186,6 @@ def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
         "port": attempt.port,
         "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
     }
-
-
-def _experiment(recipe: Recipe) -> JSON:
-    """The playbook; without what earlier versions did not know, so their sweeps go on."""
-    unsaid = None if recipe.experiment.env else {"env"}
-    return recipe.experiment.model_dump(mode="json", exclude=unsaid)
 
 
 def _hardware(cluster: Cluster) -> JSON:
