@@ -19,9 +19,10 @@ from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.image import Image
+from orchestrator.model.image import Image, Program
 from orchestrator.model.text import Conflict, Noun, is_name
-from orchestrator.planning import environment, matrix
+from orchestrator.planning import bind, environment, matrix, plan
+from orchestrator.planning.plan import Recipe
 from orchestrator.schedulers import given_nodes
 from orchestrator.workloads import Workload
 
@@ -100,14 +101,18 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
-def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) -> None:
-    """Validate a playbook, and those of its cases that are to run, against the cluster.
+def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None = None) -> None:
+    """Refuse what the files tell of a playbook that cannot run on the cluster.
+
+    Args:
+        chosen: the cases that are to run; None for all.
 
     Raises:
         ConfigError: every case that the cluster cannot run.
     """
-    experiment, workload = playbook.experiment, playbook.workload
-    refuse(playbook.document, matrix.conflicts(experiment, workload, cluster, chosen))
+    conflicts = matrix.conflicts(playbook.experiment, playbook.workload, cluster, chosen)
+    refuse(playbook.document, conflicts)
+    refuse(playbook.document, _unstartable(playbook, cluster, chosen))
 
 
 def judged_image(document: Document) -> Image:
@@ -207,6 +212,33 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
         yield from matrix.doubled_values(experiment.grid)
     else:
         yield from matrix.conflicts(experiment, workload, None)
+
+
+def _unstartable(
+    playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None
+) -> Iterator[Conflict]:
+    """Yield a case of each placement that no launcher starts there, or without its program."""
+    program = Program(str(playbook.image_folder), "python", "")
+    recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, cluster, program)
+    seats = [node.seat("") for node in cluster.members]
+    trials = [trial for trial in plan.build(plan.repeated(recipe, 1)).trials if not trial.canary]
+    pairs = zip(matrix.places(recipe.experiment), trials, strict=True)
+    running = [pair for pair in pairs if chosen is None or pair[0].case in chosen]
+    for point, trial in {point.case.placement: (point, trial) for point, trial in running}.values():
+        try:
+            (leader, *_) = bind.first(recipe, trial, seats).tasks
+        except errors.UsageError as error:
+            text = f"{point.case.placement}: {error.cause}; needed: {error.fix}"
+            yield Conflict(point.path, text)
+            continue
+        script = next((Path(word) for word in leader.argv if word.endswith(".py")), None)
+        is_known = script and (script.is_relative_to(program.code) or cluster.members[0].is_here)
+        if script and is_known and not cluster.in_containers and not script.exists():
+            yield Conflict(
+                ("image",),
+                f"there is no {script}, and inventory {cluster.name} runs plain processes; needed"
+                " the program there, or runtime: docker",
+            )
 
 
 def _open_keys(inventory: Cluster) -> Iterator[Conflict]:

@@ -291,8 +291,11 @@ def test_check_refuses_launchers_on_addresses_that_they_do_not_know(
     tmp_path: Path, playbook: str, *, refused: bool
 ) -> None:
     """X5: of an IPv6 inventory beside the playbook, before anything is touched."""
-    text = INVENTORY.replace("10.0.0.1}", '"fd00:11::1"}').replace("10.0.0.2}", '"fd00:11::2"}')
-    assert text.count("fd00") == 2
+    text = INVENTORY.partition("registry:")[0].replace(
+        "/data/image", "/a, imagenet_tfrecord: /b, dali_idx: /c, imagenet_ofrecord: /d"
+    )
+    text += "images: [ngc-pytorch-20.03, ngc-tensorflow-20.03, oneflow-0.1.9]\nnodes:\n"
+    text += "".join(f'  - {{name: node{n}, address: "fd00:11::{n}"}}\n' for n in range(1, 5))
     (tmp_path / "six.yaml").write_text(text)
     said = dlperf(tmp_path, "check", playbook, "six.yaml")
     assert said.returncode == (2 if refused else 0)
