@@ -339,37 +339,26 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
     without: dict[str, list[str]] = {}
     for point in points:
         data = workload.data(point.case)
-        unfit = [
-            node for node in members if _lacks_gpus(node, point.case) or {*data} - {*node.data}
-        ]
+        gpus = point.case.gpus_per_node if point.case.device == "cuda" else 0
+        weak = {node.name for node in members if len(node.usable_gpus) < gpus}
+        unfit = [node for node in members if node.name in weak or {*data} - {*node.data}]
         unfit = unfit[: max(point.case.nodes - (len(members) - len(unfit)), 0)]
         for name in data:
             lacking = [node.name for node in unfit if name not in node.data]
             without[name] = [*without.get(name, ()), *lacking]
-        yield from _few_gpus(point, unfit, cluster)
+        if few := [node for node in unfit if node.name in weak]:
+            most = max(len(node.usable_gpus) for node in few)
+            needs = f"{point.case.placement} asks for {gpus} GPUs"
+            use = f"it use {most}" if len(few) == 1 else f"each use at most {most}"
+            on = _nodes(node.name for node in few)
+            text = f"{needs} on {on}; inventory {cluster.name} lets {use}"
+            yield Conflict(point.path, text)
     for name, names in ((name, names) for name, names in without.items() if names):
         yield Conflict(
             ("workload",),
             f"workload {workload.name} reads the data set {name!r}; needed data.{name} for"
             f" {_nodes(names)} in inventory {cluster.name}",
         )
-
-
-def _few_gpus(point: Point, nodes: Iterable[Node], cluster: Cluster) -> Iterator[Conflict]:
-    by_count: dict[int, list[str]] = {}
-    for node in nodes:
-        if _lacks_gpus(node, point.case):
-            by_count.setdefault(len(node.usable_gpus), []).append(node.name)
-    for count, names in by_count.items():
-        yield Conflict(
-            point.path,
-            f"{point.case.placement} asks for {point.case.gpus_per_node} GPUs on {_nodes(names)};"
-            f" inventory {cluster.name} lets {'it' if len(names) == 1 else 'each'} use {count}",
-        )
-
-
-def _lacks_gpus(node: Node, case: Case) -> bool:
-    return case.device == "cuda" and len(node.usable_gpus) < case.gpus_per_node
 
 
 def _nodes(names: Iterable[str]) -> str:

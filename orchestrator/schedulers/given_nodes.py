@@ -22,5 +22,4 @@ def given(cluster: Cluster) -> Cluster:
 def stand_ins(cluster: Cluster) -> Cluster:
     """Return the cluster with as many nodes as Slurm will give, under names of their own."""
     count = cluster.slurm.nodes if cluster.slurm else 0
-    names = [f"node{number}" for number in range(1, count + 1)]
-    return cluster.given({name: name for name in names})
+    return cluster.given({f"node{number}": f"node{number}" for number in range(1, count + 1)})

@@ -101,7 +101,7 @@ def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[error
 
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
-    document = yaml_reader.draft(path)
+    document = yaml_reader.read(path)
     kind = _kind(document)
     if kind == "inventory":
         cluster = user_files.judged_cluster(document)
@@ -144,4 +144,4 @@ def _kind(document: Document) -> str:
         return max(similar)[1]
     text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
     unclear = document.mistake((), f"{text} (playbook) or base (image)")
-    raise errors.ConfigError(document.problems or [unclear])
+    raise errors.ConfigError([unclear])
