@@ -1,8 +1,8 @@
 """Container images: what goes into one and what it is called, and what a node still lacks. Pure.
 
 ``recipe`` turns an image definition, the digest of its base and the checksums of its parts into a
-tag; ``needed`` says what is left until every node has it: pull, build, carry. Which digest of a base
-is believed (lock, last provisioning, registry) is decided in ``provisioning/image_digests``.
+tag; ``needed`` says what is left until every node has it: pull, build, carry. Which digest of a
+base is believed (lock, last provisioning, registry) is decided in ``provisioning/image_digests``.
 """
 
 from orchestrator.images.needed import Action, actions, known_as

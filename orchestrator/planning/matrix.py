@@ -13,7 +13,6 @@ from orchestrator.launchers import mpirun
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
-from orchestrator.model.node import Node
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
 from orchestrator.planning import canary, environment
 from orchestrator.workloads import Workload

@@ -46,7 +46,7 @@ CASES = {
             "pb.yaml:10:20: grid.placement[1]: 1x2 asks for 2 GPUs on node node1; inventory lab"
             " lets it use 1",
             "pb.yaml:10:25: grid.placement[2]: 2x2 asks for 2 GPUs on nodes node[1-2]; inventory"
-            " lab lets each use 1",
+            " lab lets each use at most 1",
         ],
     ),
     "data": (
