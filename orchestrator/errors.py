@@ -36,9 +36,13 @@ class DlperfError(Exception):
         code: what tests and scripts look for, such as ``LOCKED``.
         fix: one thing that the user can do.
         where: node, phase and trial, as far as they are known.
+
+    Attributes:
+        others: further nodes that failed, whose errors are not raised.
     """
 
     exit_code = 1
+    others: tuple[str, ...] = ()
 
     def __init__(self, cause: str, *, code: str, fix: str = "", **where: str) -> None:
         super().__init__(cause)

@@ -187,6 +187,7 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     if others:
         nodes = ", ".join(other.where.get("node", "?") for other in others)
         gravest.cause += f" (also failed: {nodes})"
+        gravest.others = tuple(answer.node for answer in answers if answer.error is not None)
     raise gravest
 
 

@@ -29,8 +29,6 @@ class Document:
         file: as the user gave it.
         starts: where each value starts, by its path; the root's is ``()``.
         key_starts: where each key starts, by the path of its value.
-        problems: what is wrong with the text itself.
-        broken: where the data is not what the text says, since YAML's readers differ about it.
         written: of a document whose ranges were expanded, by each path that of what was written.
     """
 
@@ -38,8 +36,6 @@ class Document:
     data: Tree
     starts: Mapping[Where, Position]
     key_starts: Mapping[Where, Position]
-    problems: tuple[errors.Mistake, ...] = ()
-    broken: frozenset[Where] = frozenset()
     written: Mapping[Where, Where] = field(default_factory=dict)
 
     def mistake(self, path: Where, text: str, *, key: bool = False) -> errors.Mistake:

@@ -12,20 +12,21 @@ KEYS: Mapping[str, tuple[str, ...]] = {"nodes": ("name", "address"), "hcas": ("n
 
 
 def expanded(document: Document) -> Document:
-    """Return the inventory with an entry per name of a range; messages lead to what was written."""
+    """Return the inventory with an entry per name of a range; messages lead to what was written.
+
+    Raises:
+        ConfigError: every range that is none.
+    """
     growth = _Growth(document)
     data = growth.grown(document.data, (), ())
-    written = growth.written
-    gone = document.broken | growth.broken
+    if growth.problems:
+        raise errors.ConfigError(growth.problems)
+    starts, keys, written = document.starts, document.key_starts, growth.written
     return replace(
         document,
         data=data,
-        starts={to: document.starts[at] for to, at in written.items() if at in document.starts},
-        key_starts={
-            to: document.key_starts[at] for to, at in written.items() if at in document.key_starts
-        },
-        problems=(*document.problems, *growth.problems),
-        broken=frozenset(to for to, at in written.items() if at in gone),
+        starts={to: starts[at] for to, at in written.items()},
+        key_starts={to: keys[at] for to, at in written.items() if at in keys},
         written=written,
     )
 
@@ -40,11 +41,10 @@ class _Growth:
     def __init__(self, document: Document) -> None:
         self.written: dict[Where, Where] = {}
         self.problems: list[errors.Mistake] = []
-        self.broken: set[Where] = set()
         self._document = document
 
     def grown(self, value: Tree, at: Where, to: Where) -> Tree:
-        """Return the value that is written at ``at``, to stand at ``to``."""
+        """Return the value that is written at ``at``, for its place ``to``."""
         self.written[to] = at
         if isinstance(value, dict):
             return {key: self.grown(item, (*at, key), (*to, key)) for key, item in value.items()}
@@ -57,40 +57,28 @@ class _Growth:
         return items
 
     def _copies(self, item: Tree, at: Where) -> Sequence[Tree]:
-        """Return the entries that one stands for; itself where there is no range or a bad one."""
+        """Return the entries that one means; itself where there is no range or a bad one."""
         keys = KEYS.get(str(at[-2]), ()) if at[0] in ("nodes", "defaults") else ()
         if not isinstance(item, dict):
             return (item,)
         given = {key: value for key in keys if isinstance(value := item.get(key), str)}
         if not any("[" in value for value in given.values()):
             return (item,)
-        try:
-            several = {key: self._names(value, (*at, key)) for key, value in given.items()}
-        except ValueError:
-            self.broken.update((*at, key) for key in given)  # they are judged once they are right
-            return (item,)
+        several: dict[str, Sequence[str]] = {}
+        for key, text in given.items():
+            try:
+                several[key] = nodeset.unfold(text, MOST)
+            except ValueError as error:
+                self._complain((*at, key), f"{words.shown(text)}: {error}")
+                return (item,)
         (first, names), *others = several.items()
         for key, values in others:
             if len(values) != len(names):
                 seen = f"{key} stands for {len(values)}, {first} for {len(names)}"
                 self._complain((*at, key), f"{seen}; needed as many of both")
-                self.broken.add((*at, first))
                 return (item,)
         rows = zip(*several.values(), strict=True)
         return [{**item, **dict(zip(several, row, strict=True))} for row in rows]
 
-    def _names(self, text: str, at: Where) -> Sequence[str]:
-        """Return what a text with or without ranges stands for.
-
-        Raises:
-            ValueError: it is no range; the reason is among the problems.
-        """
-        try:
-            return nodeset.unfold(text, MOST)
-        except ValueError as error:
-            self._complain(at, f"{words.shown(text)}: {error}")
-            raise
-
     def _complain(self, at: Where, text: str) -> None:
         self.problems.append(self._document.mistake(at, text))
-        self.broken.add(at)

@@ -21,13 +21,6 @@ INVISIBLE = (
 )
 _MOST_BYTES = 1 << 20
 _UNFIT = re.compile(rf"[{INVISIBLE}]|\r(?!\n)")
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
 
 
 def read(path: Path) -> tuple[str, list[errors.Mistake]]:
@@ -40,7 +33,7 @@ def read(path: Path) -> tuple[str, list[errors.Mistake]]:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else than a file")
+            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
             raise _unusable(file, f"{kind}; needed a regular file")
         content = _content(path, status.st_size)
     except OSError as err:

@@ -1,6 +1,7 @@
 """YAML files that users write: read strictly, with starts, and brought into models."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import errors, words
-from orchestrator.documents import field_errors, syntax
+from orchestrator.documents import field_errors
 from orchestrator.documents.document import START, Document, Position, Tree, Where, mistake
 from orchestrator.files import scalars, source
 
@@ -17,6 +18,23 @@ M = TypeVar("M", bound=BaseModel)
 
 _DEEPEST = 32
 _EMPTY = "got nothing; needed a value, or no key at all"
+
+_SIGN = "a text that begins with a sign of YAML's; needed quotes around it"
+# What libyaml and PyYAML say, what it means, and whether the problem lies where its context began.
+_SYNTAX = (
+    (r"expected ',' or '\]'", "a list that begins here; needed ',' between items and ']'", True),
+    (r"expected ',' or '}'", "a mapping that begins here; needed ',' between keys and '}'", True),
+    (r"unexpected (end|doc)", "a quote that is never closed; needed its other end", True),
+    (r"expected ':'", "a line that is neither `key: value` nor `- item`", True),
+    (r"mapping values are not", "a colon that ends no key; needed quotes around ': '", False),
+    (r"sequence entries are not", "a list on its key's line; needed it below, or [ ]", False),
+    (r"expected (the )?node content", "no value; needed one, or a bracket's other end", False),
+    (r"block collection", "no item of the list that it is in; needed '- '", False),
+    (r"block mapping", "no key of the mapping that it is in; needed the same indent", False),
+    (r"escape", r"an escape that YAML does not know; needed \\ or single quotes", False),
+    (r"an alias|an anchor|a tag|tag handle|block scalar", _SIGN, True),
+    (r"document start", "text after the document's end; needed one document", False),
+)
 
 # libyaml's parser is many times faster than the one in Python and gives the same marks.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -29,74 +47,48 @@ def read(path: Path) -> Document:
         ConfigError: not a regular file, not readable, or not the strict YAML of these
             files; with every problem up to the first that breaks the syntax.
     """
-    document = draft(path)
-    if document.problems:
-        raise errors.ConfigError(document.problems)
-    return document
-
-
-def draft(path: Path) -> Document:
-    """Return the one mapping that the file holds, with what is wrong with its text.
-
-    Raises:
-        ConfigError: there is no mapping, or nothing that could be judged further.
-    """
     text, problems = source.read(path)
-    return draft_of(text, str(path), problems)
+    return document(text, str(path), problems)
 
 
-def draft_of(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> Document:
+def document(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> Document:
     """Return the mapping in a text.
 
     Args:
-        file: what stands in its place in messages.
+        file: its name in messages.
         problems: what is wrong with the file already.
 
     Raises:
-        ConfigError: as ``draft``.
+        ConfigError: as ``read``.
     """
     problems = list(problems)
     composer = _Composer(file, text, problems)
     data = composer.compose()
-    if problems and (data is None or () in composer.broken):
+    if problems:
         raise errors.ConfigError(problems)
-    broken = frozenset(composer.broken)
-    starts = (composer.starts, composer.key_starts)
-    return Document(file, data, *starts, tuple(problems), broken)
+    return Document(file, data, composer.starts, composer.key_starts)
 
 
 def validated(document: Document, model: type[M], at: Where = ()) -> M:
     """Return the part of the document at ``at`` as ``model``.
 
     Raises:
-        ConfigError: all that does not fit the model, each with line and column.
+        ConfigError: all that does not fit the model, or keys without a value, each with its place.
     """
     if at not in document.starts:
         text = f"key {words.shown(at[-1])} is missing; needed a mapping"
         raise errors.ConfigError([document.mistake(at[:-1], text)])
-    empty = [
-        document.mistake(path, _EMPTY)
-        for path in document.starts
-        if path[: len(at)] == at and document.value(path) is None and path not in document.broken
-    ]
+    value = document.value(at)
     try:
-        instance = model.model_validate_json(json.dumps(document.value(at)), strict=True)
+        instance = model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as err:
-        from_fields = [
-            document.mistake(at + path, text, key=about_key)
-            for path, text, about_key in field_errors.messages(err, document.value(at), model, at)
-            if not any((at + path)[: len(broken)] == broken for broken in document.broken)
-        ]
-        reported = {item.path for item in from_fields}
-        rest = [item for item in empty if item.path not in reported]
-        raise errors.ConfigError([*document.problems, *from_fields, *rest]) from err
-    if empty or document.problems:
-        raise errors.ConfigError([*document.problems, *empty])
+        misfits = field_errors.messages(err, value, model, at)
+        mistakes = [document.mistake(at + path, text, key=key) for path, text, key in misfits]
+        raise errors.ConfigError(mistakes) from err
+    inside = [path for path in document.starts if path[: len(at)] == at]
+    if empty := [path for path in inside if document.value(path) is None]:
+        raise errors.ConfigError([document.mistake(path, _EMPTY) for path in empty])
     return instance
-
-
-class _GivenUp(Exception):
-    """The rest of the text cannot be read; the reason is among the problems."""
 
 
 class _Composer:
@@ -105,7 +97,6 @@ class _Composer:
     def __init__(self, file: str, text: str, problems: list[errors.Mistake]) -> None:
         self.starts: dict[Where, Position] = {}
         self.key_starts: dict[Where, Position] = {}
-        self.broken: set[Where] = set()
         self._file = file
         self._text = text
         self._problems = problems
@@ -116,8 +107,6 @@ class _Composer:
         """Return the text's one mapping, as far as its syntax holds."""
         try:
             return self._document()
-        except _GivenUp:
-            pass
         # PyYAML's own parser lets chr() fail on "\UFFFFFFFF" and "\U00110000".
         except (yaml.YAMLError, ValueError, OverflowError) as err:
             mark, text = _syntax(err, self._text)
@@ -146,7 +135,6 @@ class _Composer:
         return data
 
     def _complain(self, position: Position, path: Where, text: str) -> None:
-        self.broken.add(path)
         self._problems.append(mistake(self._file, position, path, text))
 
     def _value(self, event: Any, path: Where) -> Tree:
@@ -159,7 +147,7 @@ class _Composer:
         if len(path) >= _DEEPEST:
             seen = f"more than {_DEEPEST} lists and mappings inside each other"
             self._complain(_position(event), path[:3], f"{seen}; needed fewer")
-            raise _GivenUp
+            raise errors.ConfigError(self._problems)
         if isinstance(event, yaml.SequenceStartEvent):
             return [self._value(inner, (*path, n)) for n, inner in enumerate(self._inside())]
         return {key: self._value(inner, (*path, key)) for key, inner in self._pairs(path)}
@@ -191,17 +179,11 @@ class _Composer:
         key, position, here = str(event.value), _position(event), (*path, event.value)
         if unfit := _unfit_as_key(event):
             self._complain(position, here, unfit)
-        if self._before(event).rstrip(" ").endswith("?"):
-            self._complain(position, here, "a key written with '?'; needed `key: value`")
         if here in self.key_starts:
             text = f"a key for the second time (first in line {self.key_starts[here].line})"
             self._complain(position, here, f"{text}; needed each key once")
         self.key_starts.setdefault(here, position)
         return key
-
-    def _before(self, event: Any) -> str:
-        start: int = event.start_mark.index
-        return self._text[max(0, start - 16) : start]
 
     def _scalar(self, event: Any, path: Where) -> Tree:
         try:
@@ -250,7 +232,10 @@ def _syntax(error: Exception, text: str) -> tuple[Position, str]:
     if not isinstance(error, yaml.MarkedYAMLError):
         return START, f"cannot be read as YAML: {error}"
     problem = f"{error.context or ''}; {error.problem or ''}"
-    meaning, at_start = syntax.explained(problem)
+    meaning, at_start = next(
+        (row[1:] for row in _SYNTAX if re.search(row[0], problem)),
+        (f"not YAML: {problem.removeprefix('; ')}", False),
+    )
     mark = _inside(error.context_mark if at_start else error.problem_mark, text)
     if "cannot start any token" in problem:
         char = text.split("\n")[mark.line - 1][mark.column - 1 : mark.column]

@@ -1,22 +1,23 @@
 """Container images: what goes into one and what it is called, and what a node still lacks. Pure.
 
-``base_names`` takes the name of a base apart; ``recipe`` turns an image definition, the digest of
-its base and the checksums of its parts into a tag; ``needed`` says what is left until every node
-has it: pull, build, carry. Which digest of a base is believed (lock, last provisioning, registry)
-is decided in ``provisioning/image_digests``.
+``recipe`` turns an image definition, the digest of its base and the checksums of its parts into a
+tag; ``needed`` says what is left until every node has it: pull, build, carry. Which digest of a
+base is believed (lock, last provisioning, registry) is decided in ``provisioning/image_digests``.
 """
 
-from orchestrator.images.base_names import Reference, pinned, reference
 from orchestrator.images.needed import Action, actions, known_as
 from orchestrator.images.recipe import (
     INPUTS_LABEL,
     HeldImage,
     ImageRecipe,
+    Reference,
     base_to_build_from,
     build_args,
     ignored,
     inputs_digest,
     labels,
+    pinned,
+    reference,
     tag,
 )
 

@@ -4,11 +4,14 @@ import contextlib
 import fnmatch
 import hashlib
 import json
-from collections.abc import Iterator, Sequence, Set
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
-from orchestrator import __version__, errors
+from orchestrator import __version__, errors, nodeset
 from orchestrator.console import Voice
+from orchestrator.documents.ranges import MOST
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
@@ -125,6 +128,43 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
     return cluster.model_copy(
         update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in names)}
     )
+
+
+def leaving_out(cluster: Cluster, names: Iterable[str], least: int = 1) -> str:
+    """Return this command line as it leaves these nodes out; empty where that is no way out.
+
+    Args:
+        cluster: the nodes that the command uses.
+        names: such as ``vs[003-004]``.
+        least: how many nodes must be left.
+    """
+    named = {name for text in names for name in nodeset.unfold_all(text, MOST)}
+    out = [node.name for node in cluster.members if node.name in named]
+    if not out or cluster.slurm is not None or len(cluster.members) - len(out) < least:
+        return ""
+    pattern = ",".join(f"!{name}" for name in out)
+    words = ["dlperf-orch", *sys.argv[1:]]
+    before = [at for at, word in enumerate(words) if word.partition("=")[0] == "--nodes"]
+    if before:
+        words[before[-1] + ("=" not in words[before[-1]])] += f",{pattern}"
+    else:
+        words += ["--nodes", pattern]
+    return shlex.join(words)
+
+
+@contextlib.contextmanager
+def way_out(cluster: Cluster, least: int = 1) -> Iterator[None]:
+    """Add to an error about some of the nodes the command line that leaves them out.
+
+    Args:
+        least: as in ``leaving_out``.
+    """
+    try:
+        yield
+    except (errors.NodeError, errors.UnfitError) as error:
+        if command := leaving_out(cluster, (error.where.get("node", ""), *error.others), least):
+            error.fix = f"{error.fix}; or leave it out: `{command}`".removeprefix("; or ")
+        raise
 
 
 def chosen(names: Sequence[str], pattern: str) -> Set[str]:

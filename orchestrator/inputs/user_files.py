@@ -1,7 +1,6 @@
 """Inventories, playbooks and images: found, read and validated."""
 
 import contextlib
-import difflib
 import hashlib
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -19,9 +18,10 @@ from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.image import Image
+from orchestrator.model.image import Image, Program
 from orchestrator.model.text import Conflict, Noun, is_name
-from orchestrator.planning import environment, matrix
+from orchestrator.planning import bind, environment, matrix, plan
+from orchestrator.planning.plan import Recipe
 from orchestrator.schedulers import given_nodes
 from orchestrator.workloads import Workload
 
@@ -48,7 +48,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: NO-FILE.
     """
     path = _found("inventory", name)
-    return given_nodes.given(judged_cluster(yaml_reader.draft(path))), path
+    return given_nodes.given(judged_cluster(yaml_reader.read(path))), path
 
 
 def judged_cluster(document: Document) -> Cluster:
@@ -79,7 +79,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _found("playbooks", name)
-    return judged_playbook(yaml_reader.draft(path), shipped.named(path), image)
+    return judged_playbook(yaml_reader.read(path), shipped.named(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
@@ -100,14 +100,18 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     return Playbook(name, document, experiment, workload, image_, folder)
 
 
-def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case]) -> None:
-    """Validate a playbook, and those of its cases that are to run, against the cluster.
+def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None = None) -> None:
+    """Refuse what the files tell of a playbook that cannot run on the cluster.
+
+    Args:
+        chosen: the cases that are to run; None for all.
 
     Raises:
         ConfigError: every case that the cluster cannot run.
     """
-    experiment, workload = playbook.experiment, playbook.workload
-    refuse(playbook.document, matrix.conflicts(experiment, workload, cluster, chosen))
+    conflicts = matrix.conflicts(playbook.experiment, playbook.workload, cluster, chosen)
+    refuse(playbook.document, conflicts)
+    refuse(playbook.document, _unstartable(playbook, cluster, chosen))
 
 
 def judged_image(document: Document) -> Image:
@@ -136,7 +140,7 @@ def image(choice: str) -> tuple[Image, Path]:
     if "/" in name:
         name = _built_on(name, tag)
     path = _found("images", name)
-    definition = judged_image(yaml_reader.draft(path))
+    definition = judged_image(yaml_reader.read(path))
     if tag and definition.archive is not None:
         raise errors.UsageError(
             f"the base of {name} comes as a file, {definition.archive}; it has no other tag",
@@ -194,7 +198,9 @@ def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Co
 
 def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
     """Yield everything wrong with a playbook that does not need its image to be seen."""
-    yield from _unfit_name(name)
+    if not is_name(name):  # it becomes part of folders, and of names on nodes
+        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
+        yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")
     yield from _unknown(experiment)
     try:
         workload = workloads.find(experiment.workload)
@@ -207,6 +213,33 @@ def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
         yield from matrix.doubled_values(experiment.grid)
     else:
         yield from matrix.conflicts(experiment, workload, None)
+
+
+def _unstartable(
+    playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None
+) -> Iterator[Conflict]:
+    """Yield a case of each placement that no launcher starts there, or without its program."""
+    program = Program(str(playbook.image_folder), "python", "")
+    recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, cluster, program)
+    seats = [node.seat("") for node in cluster.members]
+    trials = [trial for trial in plan.build(plan.repeated(recipe, 1)).trials if not trial.canary]
+    pairs = zip(matrix.places(recipe.experiment), trials, strict=True)
+    running = [pair for pair in pairs if chosen is None or pair[0].case in chosen]
+    for point, trial in {point.case.placement: (point, trial) for point, trial in running}.values():
+        try:
+            (leader, *_) = bind.first(recipe, trial, seats).tasks
+        except errors.UsageError as error:
+            text = f"{point.case.placement}: {error.cause}; needed: {error.fix}"
+            yield Conflict(point.path, text)
+            continue
+        script = next((Path(word) for word in leader.argv if word.endswith(".py")), None)
+        is_known = script and (script.is_relative_to(program.code) or cluster.members[0].is_here)
+        if script and is_known and not cluster.in_containers and not script.exists():
+            yield Conflict(
+                ("image",),
+                f"there is no {script}, and inventory {cluster.name} runs plain processes; needed"
+                " the program there, or runtime: docker",
+            )
 
 
 def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
@@ -234,8 +267,9 @@ def _no_workloads(definition: Image) -> Iterator[Conflict]:
 def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
     """Yield an image without the workload's program, where another image has it."""
     name = experiment.workload
-    serving = [] if name in chosen.workloads or not chosen.workloads else _serving(name)
-    if serving:
+    if not chosen.workloads or name in chosen.workloads:
+        return
+    if serving := [other for other, image in _readable().items() if name in image.workloads]:
         text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
         yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
 
@@ -243,11 +277,6 @@ def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
 def plain_image() -> Image | None:
     """Return the image, here or shipped, whose program also runs as a plain process; if any."""
     return next((image for image in _readable().values() if image.requires), None)
-
-
-def _serving(workload_name: str) -> list[str]:
-    """Images, here and shipped, that serve a workload."""
-    return [name for name, image in _readable().items() if workload_name in image.workloads]
 
 
 def _readable() -> dict[str, Image]:
@@ -267,12 +296,11 @@ def _built_on(repository: str, tag: str) -> str:
     Raises:
         UsageError: NO-BASE; there is none, or more than one.
     """
-    fitting = []
-    for name, path in shipped.names("images").items():
-        with contextlib.suppress(errors.ConfigError):
-            image_ = yaml_reader.validated(yaml_reader.read(path), Image)
-            if image_.source is None and image_.base.rpartition(":")[0] == repository:
-                fitting.append(name)
+    fitting = [
+        name
+        for name, image_ in _readable().items()
+        if image_.source is None and image_.base.rpartition(":")[0] == repository
+    ]
     if len(fitting) == 1:
         return fitting[0]
     many = f"{len(fitting)} images put their program" if fitting else "no image puts its program"
@@ -297,28 +325,17 @@ def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> I
                 return
 
 
-def _unfit_name(name: str) -> Iterator[Conflict]:
-    """Yield an error for a file name that cannot be part of folders and of names on nodes."""
-    if not is_name(name):
-        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
-        yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")
-
-
 def _unknown(experiment: Experiment) -> Iterator[Conflict]:
+    image_name = experiment.image.partition("@")[0]
     places = (
         ("workload", experiment.workload, workloads.names()),
-        ("image", _image_name(experiment.image), tuple(shipped.names("images"))),
+        # A base, which has slashes, is looked for among all images.
+        ("image", None if "/" in image_name else image_name, tuple(shipped.names("images"))),
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     )
     for key, name, choices in places:
         if name is not None and name not in choices:
             yield Conflict((key,), _is_none(key, name, choices))
-
-
-def _image_name(choice: str) -> str | None:
-    """NAME of NAME@TAG; None for a base, which is looked for among all images."""
-    name = choice.partition("@")[0]
-    return None if "/" in name else name
 
 
 def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:
@@ -332,11 +349,10 @@ def _found(kind: shipped.Kind, name: str) -> Path:
     path = shipped.find(kind, name)
     if path is None:
         choices = shipped.names(kind)
-        hint = difflib.get_close_matches(Path(name).stem, choices, 1)
-        label = {"inventory": "inventory", "playbooks": "playbook", "images": "image"}[kind]
+        label = kind.removesuffix("s")
         raise errors.UsageError(
             f"there is no {label} {name!r}; here and shipped are: {', '.join(choices) or 'none'}",
             code="NO-FILE",
-            fix=f"did you mean {hint[0]}?" if hint else f"give a path to the {label}",
+            fix=words.did_you_mean(Path(name).stem, choices) or f"give a path to the {label}",
         )
     return path

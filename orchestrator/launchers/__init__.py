@@ -1,6 +1,7 @@
 """Launchers: from one command, the command line of every node. Pure.
 
-A new launcher is a module here with ``launch``, named by the workloads that use it.
+A new launcher is a module here with ``launch``, named by the workloads that use it. ``gang_env`` is
+the environment that gangs share.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,16 @@
 """What an inventory should say of adapters, from what a machine says of its ports."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from orchestrator.model.facts import Gid, Topology
-from orchestrator.planning.draft_text import scalar
 from orchestrator.probes.discovery import Discovered, Port
 
+_SCALAR = re.compile(r"[A-Za-z~/][A-Za-z0-9 ._/~+-]*[A-Za-z0-9]|[A-Za-z]")
+_IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
+_NO_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
 _NEAR = frozenset({"PIX", "PXB", "PHB"})
 
 
@@ -72,3 +75,9 @@ def _is_near(hca: str, wires: Topology | None) -> bool:
 def _by_number(name: str) -> tuple[str, int]:
     digits = re.search(r"(\d+)$", name)
     return (name[: digits.start()], int(digits[1])) if digits else (name, -1)
+
+
+def scalar(value: str) -> str:
+    """A text as strict YAML takes it; quoted where it could mean anything else."""
+    plain = _SCALAR.fullmatch(value) and value.casefold() not in _NO_WORDS
+    return value if plain or _IPV4.fullmatch(value) else json.dumps(value, ensure_ascii=False)

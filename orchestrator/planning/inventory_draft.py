@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator import words
 from orchestrator.planning import fabric_draft
-from orchestrator.planning.draft_text import scalar
+from orchestrator.planning.fabric_draft import scalar
 from orchestrator.probes.discovery import Discovered
 
 _OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone

@@ -2,18 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import words
+from orchestrator import nodeset, words
 from orchestrator.documents import field_errors
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
-from orchestrator.model.node import Node
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
 from orchestrator.planning import canary, environment
 from orchestrator.workloads import Workload
@@ -50,7 +49,7 @@ def conflicts(
         path = ("grid",) if experiment.grid else ("cases",)
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*conflicts, Conflict(path, text))
-    points = tuple(_points(experiment))
+    points = tuple(places(experiment))
     conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
     for point in points:
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
@@ -60,13 +59,13 @@ def conflicts(
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
-        conflicts += families(experiment, workload, cluster, chosen)
+        conflicts += _families(running, workload, cluster)
     return tuple(dict.fromkeys(conflicts))
 
 
 def cases(experiment: Experiment) -> tuple[Case, ...]:
     """The cases of an experiment without conflicts, in the playbook's order."""
-    return tuple(point.case for point in _points(experiment))
+    return tuple(point.case for point in places(experiment))
 
 
 def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
@@ -102,7 +101,8 @@ def _count(experiment: Experiment) -> int:
     return written + math.prod([*sizes, *(len(values) for values in axes.params.values())])
 
 
-def _points(experiment: Experiment) -> Iterator[Point]:
+def places(experiment: Experiment) -> Iterator[Point]:
+    """Yield the cases of an experiment and their places in the playbook."""
     for point in _written(experiment):
         if not any(_matches(exclusion, point.case) for exclusion in experiment.exclude):
             yield point
@@ -196,7 +196,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
     for index, exclusion in enumerate(experiment.exclude):
         if not any(_matches(exclusion, case) for case in written):
             yield Conflict(("exclude", index), "no case matches it; needed one that does")
-    if written and next(_points(experiment), None) is None:
+    if written and next(places(experiment), None) is None:
         yield Conflict(("exclude",), "every case is left out; needed at least one")
 
 
@@ -310,18 +310,13 @@ def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
         )
 
 
-def families(
-    experiment: Experiment,
-    workload: Workload,
-    cluster: Cluster,
-    chosen: Collection[Case] | None = None,
-) -> Iterator[Conflict]:
+def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
     """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
     far = [node for node in cluster.members if ":" in node.address]
     # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
     takes = workload.ipv6 and workload.launcher is not mpirun.launch
-    for point in _points(experiment) if far and not takes else ():
-        if point.case.nodes > 1 and (chosen is None or point.case in chosen):
+    for point in points if far and not takes else ():
+        if point.case.nodes > 1:
             yield Conflict(
                 point.path,
                 f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
@@ -330,36 +325,40 @@ def families(
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
-    """Errors for cases with too few fitting nodes: what the nodes that do not fit lack."""
+    """Yield an error for each case with too few fitting nodes, and for what those lack."""
+    members = cluster.members
     for point in points:
-        case, members = point.case, cluster.members
-        if case.nodes > len(members):
+        if point.case.nodes > len(members):
             yield Conflict(
                 point.path,
-                f"{case.placement} asks for {case.nodes} nodes;"
+                f"{point.case.placement} asks for {point.case.nodes} nodes;"
                 f" inventory {cluster.name} has {len(members)}; `--case` runs the others",
             )
-        lacking = {node.name: _lacks(node, workload, point, cluster) for node in members}
-        unfit = [conflicts for conflicts in lacking.values() if conflicts]
-        needed = case.nodes - (len(members) - len(unfit))
-        yield from itertools.chain.from_iterable(unfit[: max(needed, 0)])
+    without: dict[str, list[str]] = {}
+    for point in points:
+        data = workload.data(point.case)
+        gpus = point.case.gpus_per_node if point.case.device == "cuda" else 0
+        weak = {node.name for node in members if len(node.usable_gpus) < gpus}
+        unfit = [node for node in members if node.name in weak or {*data} - {*node.data}]
+        unfit = unfit[: max(point.case.nodes - (len(members) - len(unfit)), 0)]
+        for name in data:
+            lacking = [node.name for node in unfit if name not in node.data]
+            without[name] = [*without.get(name, ()), *lacking]
+        if few := [node for node in unfit if node.name in weak]:
+            most = max(len(node.usable_gpus) for node in few)
+            needs = f"{point.case.placement} asks for {gpus} GPUs"
+            use = f"it use {most}" if len(few) == 1 else f"each use at most {most}"
+            on = _nodes(node.name for node in few)
+            text = f"{needs} on {on}; inventory {cluster.name} lets {use}"
+            yield Conflict(point.path, text)
+    for name, names in ((name, names) for name, names in without.items() if names):
+        yield Conflict(
+            ("workload",),
+            f"workload {workload.name} reads the data set {name!r}; needed data.{name} for"
+            f" {_nodes(names)} in inventory {cluster.name}",
+        )
 
 
-def _lacks(node: Node, workload: Workload, point: Point, cluster: Cluster) -> tuple[Conflict, ...]:
-    case, has = point.case, len(node.usable_gpus)
-    missing = [
-        Conflict(
-            (),
-            f"workload {workload.name} reads the data set {name!r};"
-            f" needed data.{name} for node {node.name} in inventory {cluster.name}",
-        )
-        for name in workload.data(case)
-        if name not in node.data
-    ]
-    if case.device == "cuda" and has < case.gpus_per_node:
-        text = (
-            f"{case.placement} asks for {case.gpus_per_node} GPUs on node {node.name};"
-            f" inventory {cluster.name} lets it use {has}"
-        )
-        return (Conflict(point.path, text), *missing)
-    return tuple(missing)
+def _nodes(names: Iterable[str]) -> str:
+    folded = nodeset.fold(names)
+    return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"

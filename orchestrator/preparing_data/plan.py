@@ -9,7 +9,7 @@ from orchestrator.datasets import Dataset, Tool, Way, look
 from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import data_states, probing
+from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataState, Finding, ImageRecord
@@ -81,7 +81,7 @@ def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
     if observed.target == "there":
         return Planned(node, observed, "there", None, 0, ())
     findings = list(look.findings(request.dataset, name, paths, observed))
-    beside = _beside(fleet, request.dataset, data_states.present(node, states))
+    beside = _beside(fleet, request.dataset, probing.with_present_data(node, states))
     open_ways = look.ways(request.dataset, observed, beside)
     fit = [way for way in open_ways if _lack(request, node, way[0]) is None]
     if not open_ways:
@@ -126,7 +126,7 @@ def _states(fleet: Fleet, request: DataRequest, node: Node) -> Mapping[str, Data
     names = [own, *(way.after for way in request.dataset.ways if way.after in node.data)]
     paths = {name: node.data[name] for name in names if name}
     source = {SOURCE: request.source} if request.source else {}
-    states = data_states.observed(fleet.transports[node.name], {**paths, **source})
+    states = probing.data_states(fleet.transports[node.name], {**paths, **source})
     for name, path in {own: paths[own], **source}.items():
         if states[name] == "hung":
             raise errors.UnfitError(

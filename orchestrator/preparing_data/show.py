@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
+from orchestrator.inputs import sites
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
 from orchestrator.preparing_data import held, plan
@@ -104,7 +105,13 @@ def _end(
         failures = [*failures, errors.Interrupted(number)]
     for failure in folded(failures):
         voice.line(str(failure))
-    unfit = 5 if any(finding.severity == "error" for finding in findings) else 0
+    bad = [finding.node for finding in findings if finding.severity == "error"]
+    command = sites.leaving_out(
+        request.cluster, (*bad, *(failure.where.get("node", "") for failure in failures))
+    )
+    if command:
+        voice.line(f"or leave them out: {command}")
+    unfit = 5 if bad else 0
     code = errors.joined((unfit, *(failure.exit_code for failure in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,

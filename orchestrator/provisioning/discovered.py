@@ -68,7 +68,7 @@ def _reached(
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
     text = json.dumps(document)  # which is YAML, too
     try:
-        return user_files.judged_cluster(yaml_reader.draft_of(text, "the hosts"))
+        return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:
         raise errors.UsageError(
             _told(error.mistakes, nodes), code="HOST", fix="correct the command line or the list"

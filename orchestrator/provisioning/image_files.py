@@ -11,8 +11,7 @@ from orchestrator.console import Voice
 from orchestrator.deadlines import PATIENCE, UNPACKED_S
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
-from orchestrator.images import Action
-from orchestrator.images.base_names import reference
+from orchestrator.images import Action, reference
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
 from orchestrator.model.site import ImageRecord, Site

@@ -16,5 +16,10 @@ def given(cluster: Cluster) -> Cluster:
         return cluster
     if slurm_queue.job_id():
         return cluster.given(slurm_queue.allocated())
-    names = [f"node{number}" for number in range(1, cluster.slurm.nodes + 1)]
-    return cluster.given({name: name for name in names})
+    return stand_ins(cluster)
+
+
+def stand_ins(cluster: Cluster) -> Cluster:
+    """Return the cluster with as many nodes as Slurm will give, under names of their own."""
+    count = cluster.slurm.nodes if cluster.slurm else 0
+    return cluster.given({f"node{number}": f"node{number}" for number in range(1, count + 1)})

@@ -39,7 +39,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     wrong = [finding for finding in observed.findings if finding.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise errors.UnfitError(
+        unfit = errors.UnfitError(
             f"{words.count(len(wrong), 'error')} found, the first: {first.seen};"
             f" needed {first.expected}",
             code=first.code,
@@ -47,6 +47,8 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
             phase="preflight",
             fix=first.fix,
         )
+        unfit.others = tuple(finding.node for finding in wrong)
+        raise unfit
     return observed
 
 
@@ -81,7 +83,9 @@ def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: V
         asking = replace(asking, image=image, images=())
     site, failures = observe.observe(requested.cluster, scheduler.ask, asking)
     if failed := folded(failures):
-        raise voice.gravest(failed)
+        gravest = voice.gravest(failed)
+        gravest.others = tuple(failure.where.get("node", "") for failure in failures)
+        raise gravest
     before = requested.known.provisioned if requested.known else ()
     return replace(site, findings=(*site.findings, *_provisioned(requested)), provisioned=before)
 

@@ -1,6 +1,6 @@
 """What a command line requests of a sweep: the options, and what they resolve to."""
 
-from collections.abc import Iterable
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from orchestrator import errors, words
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.image import Program
+from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
-from orchestrator.planning import bind, matrix, plan
+from orchestrator.planning import matrix, plan
 from orchestrator.planning.plan import Recipe
 from orchestrator.state.store import Store
-from orchestrator.sweeping import program_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     edited = known is not None and known.cluster_digest != digest
     if edited:
         known = None  # what was prepared may be for other nodes
-    program = program_folders.of(playbook, cluster, known)
+    program = program_of(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
     chosen = _chosen(recipe, options)
     user_files.refuse_on(playbook, whole, {trial.case for trial in chosen.trials})
@@ -139,7 +139,8 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
             code="NO-CASE",
             fix="leave out fewer nodes with --nodes",
         )
-    _refuse_unfit(recipe, fitting, cluster)
+    if options.nodes:
+        user_files.refuse_on(playbook, cluster, {trial.case for trial in fitting})
     return Requested(
         options=options,
         recipe=recipe,
@@ -178,21 +179,6 @@ def nothing_left(whole: Plan, chosen: Plan) -> str:
     return f"nothing left to run: {shown}--new starts a new sweep"
 
 
-def _refuse_unfit(recipe: Recipe, trials: Iterable[Trial], cluster: Cluster) -> None:
-    seats = [node.seat("") for node in cluster.members]
-    for trial in trials:
-        needed = bind.request(recipe, trial, 1)
-        fitting = len(needed.seated(seats))
-        if fitting < needed.nodes:
-            raise errors.UsageError(
-                f"{trial.case.placement} needs {words.count(needed.nodes, 'node')} with"
-                f" {words.count(needed.gpus_per_node, 'GPU')} and its data sets; of the nodes to"
-                f" use {fitting} fit",
-                code="NO-NODES",
-                fix="leave out fewer nodes with --nodes, or choose other cases with --case",
-            )
-
-
 def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
     trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.most
@@ -220,3 +206,18 @@ def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
     return whole.only(
         tuple(trial for trial in whole.trials if trial.canary or trial.name in chosen)
     )
+
+
+def program_of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
+    """The program as plans and provenance name it; its digest is empty until it is provisioned."""
+    if cluster.in_containers:
+        record = site.images.get(playbook.image.name) if site else None
+        if record is None:
+            return Program(playbook.image.code, playbook.image.python, "")
+        file = record.tag if cluster.from_files else ""
+        return Program(record.code, record.python, record.id, file, record.ids)
+    digest = user_files.folder_digest(playbook.image_folder)
+    if cluster.shares_files:
+        return Program(str(playbook.image_folder), sys.executable, digest)
+    folder = cluster.members[0].folder
+    return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.collecting.sweep import measured
+from orchestrator.inputs import sites
 from orchestrator.model.report import Report
 from orchestrator.schedulers import choice
 from orchestrator.state.store import Store
@@ -26,7 +27,9 @@ def run(store: Store, request: Requested, caller: Caller, done: Callable[[Sweep,
         LeftoverError: tasks may still run on nodes.
     """
     voice, signals, cluster = caller.voice, caller.signals, request.cluster
+    least = min(trial.case.nodes for trial in request.plan.trials)
     with (
+        sites.way_out(cluster, least),
         store.lock(cluster.name),
         choice.reach(cluster, store.root, signals.stopping) as scheduler,
         scheduler.held(),

@@ -2,22 +2,27 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.console import Voice
-from orchestrator.documents.document import Document
+from orchestrator.documents.document import Document, Where
 from orchestrator.files import shipped, yaml_reader
-from orchestrator.inputs import json_schema, sites, user_files
+from orchestrator.inputs import json_schema, user_files
 from orchestrator.inputs.user_files import Playbook
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
-from orchestrator.planning import matrix
+from orchestrator.schedulers import given_nodes
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+NOT_ASKED = (
+    "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
+    " inventory states; `dlperf-orch provision` asks them"
+)
 MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
@@ -40,11 +45,13 @@ def check(paths: list[str], voice: Voice) -> int:
             mistakes += error.mistakes
     for path, kind in kinds.items():
         voice.result(f"{path}: a valid {kind}")
-    for line in _unprepared(valid):
-        voice.line(line)
-    mistakes += _unmeetable(valid)
+    mistakes += _together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
+    if list(kinds.values()).count("inventory") > 1 and "playbook" in kinds.values():
+        voice.line("playbooks were checked alone; with one inventory they are checked against it")
+    if "inventory" in kinds.values():
+        voice.line(NOT_ASKED)
     voice.document({"exit_code": 0, "files": kinds})
     return 0
 
@@ -73,40 +80,48 @@ def _meant(word: str) -> list[Path]:
     return [path for kind in kinds if (path := shipped.find(kind, word))] or [Path(word)]
 
 
-def _unprepared(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[str]:
-    """Lines about playbooks whose image the one inventory beside them does not have prepared."""
+def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
+    """Yield what the one inventory says of the playbooks beside it that cannot run there."""
     clusters = [(path, noun) for path, noun in valid.items() if isinstance(noun, Cluster)]
     if len(clusters) != 1:
         return
     ((path, cluster),) = clusters
     if cluster.slurm is not None:
-        cluster = cluster.given({"any": "any"})
-    if not cluster.in_containers:
-        return
-    prepared = sites.to_prepare(cluster)
-    for other, noun in valid.items():
-        if isinstance(noun, Playbook) and noun.image.name not in prepared:
-            needed = f"`images:` of {path} with {noun.image.name}"
-            yield f"{other}: its image is not prepared there; needed {needed}"
-
-
-def _unmeetable(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
-    """Yield the cases of playbooks whose ranks cannot meet on an inventory beside them."""
-    clusters = [noun for noun in valid.values() if isinstance(noun, Cluster)]
+        cluster = given_nodes.stand_ins(cluster)
+    prepared = [user_files.image(choice)[0].name for choice in cluster.images]
     for playbook in (noun for noun in valid.values() if isinstance(noun, Playbook)):
-        for cluster in clusters:
-            for conflict in matrix.families(playbook.experiment, playbook.workload, cluster):
-                yield playbook.document.mistake(conflict.path, conflict.text)
+        try:
+            user_files.refuse_on(playbook, cluster)
+        except errors.ConfigError as error:
+            yield from error.mistakes
+        if cluster.in_containers and playbook.image.name not in prepared:
+            needed = f"needed `images:` of {path} with {playbook.image.name}"
+            text = f"its image is not prepared there; {needed}"
+            yield playbook.document.mistake(("image",), text)
 
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
-    document = yaml_reader.draft(path)
+    document = yaml_reader.read(path)
     kind = _kind(document)
     if kind == "inventory":
-        return kind, user_files.judged_cluster(document)
+        cluster = user_files.judged_cluster(document)
+        for index, choice in enumerate(cluster.images):
+            with _judging(document, ("images", index)):
+                user_files.image(choice)
+        return kind, cluster
     if kind == "playbook":
-        return kind, user_files.judged_playbook(document, shipped.named(path))
+        with _judging(document, ("image",)):
+            return kind, user_files.judged_playbook(document, shipped.named(path))
     return kind, user_files.judged_image(document)
+
+
+@contextmanager
+def _judging(document: Document, path: Where) -> Iterator[None]:
+    """Raise a usage error of the block as a mistake at ``path``."""
+    try:
+        yield
+    except errors.UsageError as error:
+        raise errors.ConfigError([document.mistake(path, f"{error.cause}; {error.fix}")]) from error
 
 
 def _kind(document: Document) -> str:
@@ -129,4 +144,4 @@ def _kind(document: Document) -> str:
         return max(similar)[1]
     text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
     unclear = document.mistake((), f"{text} (playbook) or base (image)")
-    raise errors.ConfigError(document.problems or [unclear])
+    raise errors.ConfigError([unclear])

@@ -50,6 +50,7 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
     request, whole = _request(store, options, voice)
     names = [node.name for node in request.cluster.members]
     with (
+        sites.way_out(request.cluster),
         store.lock(whole.name),
         Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
@@ -81,6 +82,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
     request, whole = _request(store, options, voice)
     given = labels.given(options.labels)
     with (
+        sites.way_out(request.cluster),
         store.lock(whole.name),
         Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),

@@ -99,7 +99,7 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
     left_out = tuple(error.cause for error in refused)
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
-    user_files.judged_cluster(yaml_reader.draft_of(text, str(target.out or "inventory")))
+    user_files.judged_cluster(yaml_reader.document(text, str(target.out or "inventory")))
     kept = _kept(text, target)
     _deliver(text, target, voice)
     if kept:

@@ -51,7 +51,7 @@ def _description(path: Path) -> str:
     from orchestrator.files import yaml_reader  # the other lists need no YAML
 
     try:
-        data = yaml_reader.draft(path).data
+        data = yaml_reader.read(path).data
     except errors.ConfigError:
         return "?"
     words = data.get("description", "") if isinstance(data, dict) else ""

@@ -136,6 +136,10 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
         code, document["measured"] = _measured(store, options, options.measure, caller)
     voice.document({"exit_code": code, **document})
     _say_verdict(voice, code, failures_shown, f"{words.count(len(names), 'node')}", kept)
+    bad = [finding.node for finding in site.findings if finding.severity == "error"]
+    bad += [failure.where.get("node", "") for failure in failures]
+    if command := sites.leaving_out(request.cluster, bad):
+        voice.line(f"or leave them out: {command}")
     return code
 
 

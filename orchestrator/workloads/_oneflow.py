@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from orchestrator.launchers import gang_env
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Placement, Seat
-from orchestrator.workloads import Published, _gang_env
+from orchestrator.workloads import Published
 
 Release = Literal["0.1.9", "0.2.0"]
 """0.1.9 measured the reports of August 2020; 0.2.0 those from October on, AMP among them."""
@@ -24,7 +25,7 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
     Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
     """
     ours = {"PYTHONUNBUFFERED": "1", "NCCL_LAUNCH_MODE": "PARALLEL"}
-    return {**_gang_env.environment(case, placement, seat), **ours}
+    return {**gang_env.environment(case, placement, seat), **ours}
 
 
 def unsupported(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 
 from orchestrator import logs
-from orchestrator.launchers import torch
+from orchestrator.launchers import gang_env, torch
 from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value, count, word
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Placement
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Published, Workload, _gang_env
+from orchestrator.workloads import Published, Workload
 
 LARGE_MIB = 8192
 
@@ -115,7 +115,7 @@ WORKLOAD = Workload(
     launcher=torch.launch,
     port=lambda _: 22333,
     command=command,
-    env=_gang_env.environment,
+    env=gang_env.environment,
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32"}),

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import torch
+from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
-from orchestrator.workloads import Published, Workload, _gang_env
+from orchestrator.workloads import Published, Workload
 
 CODE = "/workspace/rn50"
 DATA = "/data/image"
@@ -105,7 +105,7 @@ WORKLOAD = Workload(
     launcher=torch.launch,
     port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
-    env=_gang_env.environment,
+    env=gang_env.environment,
     mounts=mounts,
     data=data,
     devices=frozenset({"cuda"}),

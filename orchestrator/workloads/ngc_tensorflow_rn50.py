@@ -14,14 +14,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import mpirun
+from orchestrator.launchers import gang_env, mpirun
 from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun, Scalar
-from orchestrator.workloads import Published, Workload, _gang_env
+from orchestrator.workloads import Published, Workload
 
 TFRECORD = "/data/tfrecords"
 DALI_IDX = "/data/dali_idx"
@@ -198,7 +198,7 @@ WORKLOAD = Workload(
     launcher=mpirun.launch,
     port=lambda _: 12345,
     command=command,
-    env=_gang_env.environment,
+    env=gang_env.environment,
     mounts=mounts,
     data=data,
     unsupported=unsupported,

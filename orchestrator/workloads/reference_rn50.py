@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import torch
+from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Placement, Seat
 from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _gang_env
+from orchestrator.workloads import Workload
 
 
 class Params(Noun):
@@ -76,7 +76,7 @@ def unsupported(case: Case, _method: Method) -> Iterator[str]:
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     """PyTorch's common environment; threads on CPUs belong to the case, not to torchrun."""
-    common = dict(_gang_env.environment(case, placement, seat))
+    common = dict(gang_env.environment(case, placement, seat))
     if case.device == "cpu":
         common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
     return common

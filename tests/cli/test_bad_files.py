@@ -51,7 +51,8 @@ def test_bad_file_is_refused_where_it_is_bad(answers: Mapping[str, warm.Ended], 
 def test_good_files_are_good(tmp_path: Path) -> None:
     """What the table starts from has no fault of its own; nothing is written beside it."""
     for good, kind in KINDS.items():
-        (tmp_path / f"{kind}.yaml").write_text(good)
+        text = good.replace("registry:", "images: [reference-rn50]\nregistry:")
+        (tmp_path / f"{kind}.yaml").write_text(text)
     names = [f"{kind}.yaml" for kind in KINDS.values()]
     said = dlperf(tmp_path, "check", "--json", *names)
     assert said.returncode == 0, said.stderr
@@ -291,8 +292,11 @@ def test_check_refuses_launchers_on_addresses_that_they_do_not_know(
     tmp_path: Path, playbook: str, *, refused: bool
 ) -> None:
     """X5: of an IPv6 inventory beside the playbook, before anything is touched."""
-    text = INVENTORY.replace("10.0.0.1}", '"fd00:11::1"}').replace("10.0.0.2}", '"fd00:11::2"}')
-    assert text.count("fd00") == 2
+    text = INVENTORY.partition("registry:")[0].replace(
+        "/data/image", "/a, imagenet_tfrecord: /b, dali_idx: /c, imagenet_ofrecord: /d"
+    )
+    text += "images: [ngc-pytorch-20.03, ngc-tensorflow-20.03, oneflow-0.1.9]\nnodes:\n"
+    text += "".join(f'  - {{name: node{n}, address: "fd00:11::{n}"}}\n' for n in range(1, 5))
     (tmp_path / "six.yaml").write_text(text)
     said = dlperf(tmp_path, "check", playbook, "six.yaml")
     assert said.returncode == (2 if refused else 0)

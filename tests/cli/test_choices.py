@@ -106,7 +106,7 @@ def test_nodes_that_do_not_fit_are_passed_over_and_cannot_be_all_there_are(place
     shown = place.must(*on)
     assert "node large, node_rank 0" in shown.stdout
     refused = place.must(*on, "--nodes", "small", code=2)
-    assert "ERROR NO-NODES: 1x8 needs 1 node with 8 GPUs and its data sets" in refused.stderr
+    assert "1x8 asks for 8 GPUs on node small; inventory mixed lets it use 2" in refused.stderr
 
 
 @pytest.mark.cluster

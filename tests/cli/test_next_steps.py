@@ -22,14 +22,14 @@ cases: [{placement: 1x1, precision: fp32, micro_batch_size: 4}]
 @pytest.mark.parametrize(
     ("image", "is_said"), [("reference-rn50", True), ("nvcr.io/nvidia/pytorch@25.09-py3", False)]
 )
-def test_check_tells_which_image_nobody_would_prepare(
+def test_check_refuses_an_image_that_nobody_would_prepare(
     place: Place, image: str, *, is_said: bool
 ) -> None:
-    """The sweep would refuse it after all nodes were provisioned; the files are valid meanwhile."""
+    """The sweep would refuse it after all nodes were provisioned."""
     (place.folder / "mine.yaml").write_text(MINE.format(image=image))
     (place.folder / "today.yaml").write_text(TODAY)
-    done = place.must("check", "mine.yaml", "today.yaml")
-    said = "needed `images:` of mine.yaml with reference-rn50@25.09-py3"
+    done = place.must("check", "mine.yaml", "today.yaml", code=2 if is_said else 0)
+    said = "today.yaml:2:8: image: its image is not prepared there; needed `images:` of mine.yaml"
     assert (said in done.stderr) is is_said
     assert "needed" not in place.run("check", "today.yaml").stderr
 

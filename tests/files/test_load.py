@@ -59,7 +59,6 @@ BAD = (
     ("010: x\n", 1, "got 010 as a key"),
     ("? [a, b]\n: x\n", 1, "a list or mapping as a key"),
     ("{{a: 1}: x}\n", 1, "a list or mapping as a key"),
-    ("? a\n: x\n", 1, "a key written with '[?]'"),
     ("a: {b, c: 1}\n", 1, "a.b: a key without a value"),
     ("a: {b:1, c: 2}\n", 1, "a key without a value; .*a blank after the colon"),
     ("a:\tb\n", 1, "a tab; needed spaces"),
@@ -321,10 +320,10 @@ def test_path_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
-        assert "1:1: a socket; needed a regular file" in str(refusal(tmp_path / "socket"))
-    assert "1:1: a pipe; needed a regular file" in str(refusal(tmp_path / "pipe"))
+        assert "1:1: a pipe or a device; needed a regular file" in str(refusal(tmp_path / "socket"))
+    assert "1:1: a pipe or a device; needed a regular file" in str(refusal(tmp_path / "pipe"))
     assert "1:1: a directory; needed a regular file" in str(refusal(tmp_path))
-    assert "1:1: a device; needed a regular file" in str(refusal(Path("/dev/zero")))
+    assert "1:1: a pipe or a device; needed a regular file" in str(refusal(Path("/dev/zero")))
     assert "1:1: cannot be read: No such file" in str(refusal(tmp_path / "absent"))
     assert "1:1: cannot be read: Too many levels" in str(refusal(tmp_path / "loop"))
     assert "1:1: cannot be read: File name too long" in str(refusal(tmp_path / ("n" * 300)))

@@ -22,7 +22,7 @@ def judged(text: str, tmp_path: Path) -> Cluster:
     """The inventory of a file."""
     path = tmp_path / "q.yaml"
     path.write_text(text)
-    return user_files.judged_cluster(yaml_reader.draft(path))
+    return user_files.judged_cluster(yaml_reader.read(path))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid
-from orchestrator.planning import draft_text, fabric_draft, inventory_draft
+from orchestrator.planning import fabric_draft, inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
 from orchestrator.probes.discovery import Discovered, Port
@@ -60,7 +60,7 @@ def without(found: Mapping[str, Output]) -> Discovered:
 def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
     """The text, and what our reader makes of it."""
     text = inventory_draft.text(Draft("lab", "dlperf-orch init gpu01", nodes, agent))
-    return text, user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+    return text, user_files.judged_cluster(yaml_reader.document(text, "it"))
 
 
 def node(name: str, address: str, found: Discovered | None, **said: object) -> DraftNode:
@@ -143,7 +143,7 @@ def test_nobody_answered_and_the_file_holds() -> None:
     """What can be said is how they are reached; nothing is guessed of what they have."""
     silent = node("n1", "10.0.0.1", None, why="refused", identity=None)
     text = inventory_draft.text(Draft("lab", "init", (silent,), known_hosts="/keys/known_hosts"))
-    (only,) = user_files.judged_cluster(yaml_reader.draft_of(text, "it")).members
+    (only,) = user_files.judged_cluster(yaml_reader.document(text, "it")).members
     assert (only.gpus, only.identity, only.known_hosts) == (None, None, "/keys/known_hosts")
 
 
@@ -246,7 +246,7 @@ def test_ports_that_cannot_be_read_are_left_out() -> None:
 )
 def test_texts_stay_texts_in_yaml(word: str, written: str) -> None:
     """What YAML could take for something else is quoted."""
-    assert draft_text.scalar(word) == written
+    assert fabric_draft.scalar(word) == written
 
 
 JOBS = Jobs("gpu", None, "04:00:00", 16, has_pyxis=False)
@@ -256,7 +256,7 @@ def by_slurm(jobs: Jobs, found: Discovered) -> tuple[str, Cluster]:
     """What is written of a partition one node of which said so."""
     asked = (DraftNode("gpu07", "", "", 0, None, False, found),)
     text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", asked, jobs=jobs))
-    return text, user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+    return text, user_files.judged_cluster(yaml_reader.document(text, "it"))
 
 
 def test_of_a_partition_no_node_is_named() -> None:

@@ -3,6 +3,8 @@
 import contextlib
 import getpass
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -170,3 +172,38 @@ def test_what_may_be_left_counts_more_than_who_is_silent(
     assert "ERROR SSH-RESET node=two" in done.stderr
     assert "ERROR LEFTOVER node=one" in done.stderr
     assert done.returncode == 7, done.stderr
+
+
+def command(text: str) -> list[str]:
+    """The words of the command line that leaves nodes out, as a shell reads them."""
+    (found,) = re.findall(r"leave (?:it|them) out: `?(dlperf-orch [^`\n]*)", text)
+    return shlex.split(found)[1:]
+
+
+def test_a_refusal_for_a_dead_node_has_the_command_that_leaves_it_out(
+    place: Place, server: Sshd
+) -> None:
+    """X13: pasted, it works; where the case needs the node, and for all nodes, nothing is said."""
+    path = place.folder / "far.yaml"
+    dead = f"address: {server.address}, port: {free_port()}, identity: {server.identity}"
+    more = f"known_hosts: {server.known_hosts}, folder: {place.folder / 'dead'}"
+    data = f"data: {{imagenet: {place.folder / 'images'}}}"
+    path.write_text(
+        path.read_text().replace("runtime: process", f"runtime: process, {data}")
+        + f"  - {{name: dead, {dead}, {more}}}\n"
+    )
+    place.rewrite(placement="  placement: [1x1, 2x1]")
+    words = ("--inventory", "far.yaml", "--repeats", "1")
+    refused = place.must("sweep", "toy", *words, "--case", "1x1", code=4)
+    out = command(refused.stderr)
+    assert out == ["sweep", "toy", *words, "--case", "1x1", "--nodes", "!dead"]
+    assert "--nodes" not in place.must("sweep", "toy", *words, "--case", "2x1", code=4).stderr
+    place.must(*out)
+    for verb in (
+        ("provision", "far.yaml"),
+        ("data", "check", "imagenet", "--inventory", "far.yaml"),
+    ):
+        refused = place.must(*verb, code=4)
+        out = command(refused.stderr)
+        assert out == [*verb, "--nodes", "!dead"]
+        assert "node=dead" not in place.must(*out, code=0 if verb[0] == "provision" else 5).stderr

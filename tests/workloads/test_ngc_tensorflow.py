@@ -59,7 +59,7 @@ def started(of: Case, method: Method) -> str:
 def test_it_is_found_by_its_name() -> None:
     """Its module is the registry."""
     assert workloads.find("ngc_tensorflow_rn50") is WORKLOAD
-    assert workloads.find("_gang_env") is None
+    assert workloads.find("_oneflow") is None
 
 
 def test_one_gpu_trains_by_dlperfs_command_line() -> None:

@@ -64,7 +64,7 @@ def test_workloads_are_known_by_their_modules() -> None:
         assert found.name == name
 
 
-@pytest.mark.parametrize("name", ["resnet", "_gang_env", "", "../cli", "ngc_pytorch_rn50.py"])
+@pytest.mark.parametrize("name", ["resnet", "_oneflow", "", "../cli", "ngc_pytorch_rn50.py"])
 def test_what_is_no_workload_is_not_found(name: str) -> None:
     """Neither a misspelt name nor a module that only shares a format."""
     assert workloads.find(name) is None
