@@ -26,7 +26,7 @@ _KINDS = (
     (r"command not found|sudo: .*not found", "ABSENT"),
     (r"permission denied|a password is required|not allowed to execute|^sudo: ", "DENIED"),
     # "Cannot connect to the Docker daemon at tcp://10.0.0.9:2375. Is the docker daemon running?"
-    (r"(?:docker daemon|docker API) at (?!unix:)\w+:", "FOREIGN"),
+    (r"(?:docker daemon|docker API) at (?!unix:)\w+:|command \[ssh .* dial-stdio\]", "FOREIGN"),
     (
         r"Cannot connect to the Docker daemon|docker daemon is not running"
         r"|failed to connect to the docker API|error during connect",

@@ -92,7 +92,7 @@ def test_facts_are_the_engines_own(dockerd: Dockerd, engine: Engine) -> None:
     ("command", "code", "said"),
     [
         (("docker", "-H", "unix:///nowhere/docker.sock"), "DOCKER-DOWN", "nowhere"),
-        (("sh", "-c", "exec no-such-docker"), "DOCKER-DOWN", "not found"),
+        (("sh", "-c", "exec no-such-docker"), "DOCKER-MISSING", "not found"),
     ],
 )
 def test_an_engine_that_is_not_there(
