@@ -9,6 +9,7 @@ import requests.adapters
 import urllib3
 
 from orchestrator import errors
+from orchestrator.deadlines import ENGINE_LOST_S
 from orchestrator.transports import Stream
 
 MOST_STREAMS = 3
@@ -19,15 +20,34 @@ class _Socket:
     """A stream with those methods of a socket that an HTTP client uses.
 
     An answer that is still being read keeps the stream open after the connection is closed.
+
+    Args:
+        check: called in each long silence; raises if the engine is the reason.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, check: Callable[[], None]) -> None:
         self._stream = stream
+        self._check = check
+        self._limit_s: float | None = None
         self._holders = 1
         self._closed = False
         self.sendall = stream.sendall
-        self.recv = stream.recv
-        self.settimeout = stream.settimeout
+
+    def settimeout(self, limit_s: float | None) -> None:
+        self._limit_s = limit_s
+        self._stream.settimeout(limit_s)
+
+    def recv(self, size: int) -> bytes:
+        left_s = self._limit_s
+        while left_s is not None and left_s > ENGINE_LOST_S:
+            self._stream.settimeout(ENGINE_LOST_S)
+            try:
+                return self._stream.recv(size)
+            except TimeoutError:
+                left_s -= ENGINE_LOST_S
+                self._check()
+        self._stream.settimeout(left_s)
+        return self._stream.recv(size)
 
     def makefile(self, *_: object, **__: object) -> io.BufferedReader:
         self._holders += 1
@@ -74,12 +94,12 @@ class _SocketReader(io.RawIOBase):
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
         super().__init__("docker")
-        self._dial = dial
+        self._dial, self._check = dial, check
 
     def connect(self) -> None:
-        self.sock: Any = _Socket(self._dial())
+        self.sock: Any = _Socket(self._dial(), self._check)
         self.sock.settimeout(self.timeout)
 
     @property
@@ -88,19 +108,19 @@ class _Connection(urllib3.connection.HTTPConnection):
 
 
 class _Connections(urllib3.HTTPConnectionPool):
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
         super().__init__("docker", maxsize=MOST_STREAMS)
-        self._dial = dial
+        self._dial, self._check = dial, check
 
     def _new_conn(self) -> Any:
-        return _Connection(self._dial)
+        return _Connection(self._dial, self._check)
 
 
 class DialAdapter(requests.adapters.HTTPAdapter):
     """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
 
-    def __init__(self, dial: Dial) -> None:
-        self._streams = _Connections(dial)
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
+        self._streams = _Connections(dial, check)
         super().__init__()
 
     def get_connection_with_tls_context(

@@ -17,7 +17,7 @@ import urllib3
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
-from orchestrator.model.engine import REMEDIES
+from orchestrator.model.engine import REMEDIES, kind_of_silence
 from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
@@ -71,7 +71,7 @@ class Engine:
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
         self._connecting = threading.Lock()
-        self._adapter = DialAdapter(self._dial)
+        self._adapter = DialAdapter(self._dial, self._check_aside)
         self._version = ""
         self._clients: dict[float, Any] = {}
 
@@ -165,7 +165,7 @@ class Engine:
         """Close the streams; the engine and its containers go on."""
         with self._connecting:
             self._adapter.close()
-            self._adapter = DialAdapter(self._dial)
+            self._adapter = DialAdapter(self._dial, self._check_aside)
             self._clients.clear()
 
     def _connected(self, within_s: float) -> Any:
@@ -206,18 +206,27 @@ class Engine:
     def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
         if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
             return self._hung(limit_s)
-        prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
-        words = (*prefix, "version", "--format", "{{.Server.Version}}")
-        try:
-            done = self._transport.run(words, timeout_s=self.patience.answer_s)
-        except errors.CommandTimedOut:
-            return self._hung(self.patience.answer_s)
-        if done.exit_code != 0:
-            stderr = done.stderr.decode(errors="replace")
-            return _causes.silence(stderr, self.node, self._whose(), self._sudo)
+        self._check_aside()
         return errors.NodeError(
             f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
         )
+
+    def _check_aside(self) -> None:
+        """See that the engine answers, by a command of its own and not by our streams.
+
+        Raises:
+            UnfitError, NodeError: why it does not.
+        """
+        prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
+        words = (*prefix, "version", "--format", "{{.Server.Version}}")
+        limit_s = min(ENGINE_ANSWER_S, self.patience.answer_s)
+        try:
+            done = self._transport.run(words, timeout_s=limit_s)
+        except errors.CommandTimedOut as error:
+            raise self._hung(limit_s) from error
+        stderr = done.stderr.decode(errors="replace")
+        if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
+            raise _causes.silence(stderr, self.node, self._whose(), self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
         """The error for an engine that is silent on a node which is not.

@@ -253,6 +253,7 @@ class Images:
         except errors.UnfitError as error:
             if error.code != "DOCKER-HUNG":
                 raise
+            self._engine.check()  # else it is not the registry that is silent
             raise self._stalled(wait_s) from error
 
     # The SDK's own pull, load and get take no time-out, and keep their connection when they fail.
