@@ -4,9 +4,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import requests
-import requests.adapters
 import urllib3
+from docker.transport import UnixHTTPAdapter
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_LOST_S
@@ -107,31 +106,17 @@ class _Connection(urllib3.connection.HTTPConnection):
         return self.sock is not None and self.sock.idles()
 
 
-class _Connections(urllib3.HTTPConnectionPool):
-    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
-        super().__init__("docker", maxsize=MOST_STREAMS)
-        self._dial, self._check = dial, check
-
-    def _new_conn(self) -> Any:
-        return _Connection(self._dial, self._check)
-
-
-class DialAdapter(requests.adapters.HTTPAdapter):
+class DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no types
     """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
 
     def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
-        self._streams = _Connections(dial, check)
-        super().__init__()
+        self._streams = urllib3.HTTPConnectionPool("docker", maxsize=MOST_STREAMS)
+        self._streams.ConnectionCls = lambda **_: _Connection(dial, check)
+        super().__init__("")
 
-    def get_connection_with_tls_context(
-        self, *_: object, **__: object
-    ) -> urllib3.HTTPConnectionPool:
+    def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:
         """The node's own pool, whatever address the request has."""
         return self._streams
-
-    def request_url(self, request: Any, *_: object) -> str:
-        """The path alone; there is no proxy on the way."""
-        return str(request.path_url)
 
     def close(self) -> None:
         """Let go of the streams that wait for a next request."""

@@ -1,7 +1,5 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
-import http.client
-import struct
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from orchestrator.runtimes.engine import Engine
 
 FINISHED = ("exited", "dead")
 MOST_EVENTS = 256  # what an engine remembers
-FRAME = struct.Struct(">B3xI")  # which stream, and how many bytes of it follow
-STDOUT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +174,12 @@ class Containers:
             UnfitError: CONTAINER-GONE.
         """
         try:
-            return self._engine.ask(lambda client: streams(_logged(client, name)))
+            return self._engine.ask(
+                lambda client: (
+                    client.logs(name, stdout=True, stderr=False),
+                    client.logs(name, stdout=False, stderr=True),
+                )
+            )
         except docker.errors.NotFound as error:
             raise self.gone(name) from error
 
@@ -199,33 +200,6 @@ class Containers:
         events = self._engine.ask(_events)
         started = {event["Actor"]["ID"] for event in events if event.get("Action") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
-
-
-def _logged(client: Any, name: str) -> bytes:
-    url = client._url("/containers/{0}/logs", name)
-    answer = client._get(url, params={"stdout": 1, "stderr": 1})
-    client._raise_for_status(answer)
-    content: bytes = answer.content
-    return content
-
-
-def streams(frames: bytes) -> tuple[bytes, bytes]:
-    """Standard output in frames of both streams, and standard error with what the engine adds.
-
-    Source: Docker's API 1.41, "Stream format" of `POST /containers/{id}/attach`.
-
-    Raises:
-        IncompleteRead: they end within a frame.
-    """
-    out, err = bytearray(), bytearray()
-    rest = memoryview(frames)
-    while rest:  # too short for a head: as one whose bytes are not there
-        stream, size = FRAME.unpack_from(rest) if len(rest) >= FRAME.size else (0, len(rest))
-        frame, rest = rest[FRAME.size : FRAME.size + size], rest[FRAME.size + size :]
-        if len(frame) < size:
-            raise http.client.IncompleteRead(frames)
-        (out if stream == STDOUT else err).extend(frame)
-    return bytes(out), bytes(err)
 
 
 def _events(client: Any) -> list[Mapping[str, Any]]:

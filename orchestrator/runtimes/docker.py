@@ -16,7 +16,7 @@ from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._ends import verdict
-from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import Grants
@@ -80,7 +80,7 @@ class DockerRuntime:
             NodeError, LocalError: it may or may not have been started.
         """
         self._engine.check()  # a hung one would only start it once it goes on
-        self._transport.put(script(), _script(attempt, task))
+        self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
         host, config = self.request(attempt, task, limits)
         container = self._make(attempt, task, host, config)
         try:
@@ -300,13 +300,10 @@ class DockerRuntime:
     def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
         """The supervisor with the image's entrypoint and the program; its stderr goes to a file."""
         files = self._files(attempt, task)
+        argv = (*self._entrypoint(self._image(attempt)), *task.argv)
         return [
             *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
-            *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
-            *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
-            *(str(limits.log_bytes), ""),
-            *self._entrypoint(self._image(attempt)),
-            *task.argv,
+            *supervised(attempt, task, limits, argv),
         ]
 
     def _image(self, attempt: Attempt) -> str:
@@ -360,10 +357,6 @@ def _deadline(limits: Limits) -> dict[str, str]:
     """When the container must have ended, by the clock of this machine."""
     seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
     return {f"{LABEL}deadline": f"{seconds:.0f}"}
-
-
-def _script(attempt: Attempt, task: Task) -> str:
-    return f"{attempt.folder(task)}/supervise.sh"
 
 
 def _pairs(env: Mapping[str, str]) -> list[str]:

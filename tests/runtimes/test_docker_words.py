@@ -1,11 +1,8 @@
 """What Docker and sudo print, and the codes that it becomes."""
 
-import http.client
-
 import pytest
 
 from orchestrator.runtimes import _causes
-from orchestrator.runtimes.containers import streams
 from tests import SAMPLES
 
 
@@ -96,14 +93,3 @@ def test_an_engine_that_dies_at_work_is_down() -> None:
         " daemon running?\nSee 'docker run --help'.\n"
     )
     assert _causes.refusal(said, "here", "DOCKER-REFUSED").code == "DOCKER-DOWN"
-
-
-def test_frames_of_a_containers_streams_are_taken_apart() -> None:
-    """Four bytes say which stream, four how long: Docker's API 1.41. A cut answer is none."""
-    frames = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\3odd" + b"\1\0\0\0\0\0\0\1!"
-    assert streams(frames) == (b"hello!", b"odd")
-    assert streams(b"") == (b"", b"")
-    whole = {0, 13, 24, 33}
-    for size in set(range(len(frames))) - whole:
-        with pytest.raises(http.client.IncompleteRead):
-            streams(frames[:size])
