@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import urllib3
@@ -93,8 +94,8 @@ class _SocketReader(io.RawIOBase):
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
-        super().__init__("docker")
+    def __init__(self, dial: Dial, check: Callable[[], None], **of_pool: Any) -> None:
+        super().__init__(**of_pool)
         self._dial, self._check = dial, check
 
     def connect(self) -> None:
@@ -111,7 +112,8 @@ class DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no t
 
     def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
         self._streams = urllib3.HTTPConnectionPool("docker", maxsize=MOST_STREAMS)
-        self._streams.ConnectionCls = lambda **_: _Connection(dial, check)
+        connected = partial(_Connection, dial, check)
+        self._streams.ConnectionCls = connected  # type: ignore[assignment] # pools only call it
         super().__init__("")
 
     def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:

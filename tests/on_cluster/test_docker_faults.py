@@ -1,7 +1,6 @@
 """Docker dies, hangs or is another on one node of the virtual cluster, at all times of a sweep."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import Popen
@@ -9,7 +8,7 @@ from subprocess import Popen
 import pytest
 
 from tests.cluster import Node
-from tests.virtual import QUICK, Desk
+from tests.virtual import Desk
 from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.cluster
@@ -90,15 +89,11 @@ def test_an_engine_that_goes_in_the_middle_is_told_within_15_s(
 def test_an_engine_that_is_gone_before_a_sweep_starts_nothing(
     desk: Desk, word: str, code: str
 ) -> None:
-    """Exit 5 with what to do, within 15 s and the time that a command needs."""
-    began = time.monotonic()
-    desk.must("sweep", "--dry-run", desk.playbook("quick", QUICK), *desk.on())
-    start_s = time.monotonic() - began
+    """Exit 5 with what to do; a hung one is waited for 5 s."""
     with faulty(desk.cluster.node(1), word, "dockerd"):
-        began = time.monotonic()
         said = desk.again(code=5).stderr
-        assert time.monotonic() - began < 15 + 2 * start_s
     assert f"ERROR {code} node=vs002" in said
+    assert ("does not answer within 5 s; the node does" in said) == (word == "STOP")
     assert "systemctl" in said
     assert not desk.sweeps()
     desk.again()
