@@ -1,9 +1,9 @@
 """What containers see of their nodes, asked in one container per image and node."""
 
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from orchestrator import checks, errors
@@ -19,26 +19,12 @@ LABEL = "dlperf.probe"
 LOOK_S = 0.1
 
 
+@dataclass
 class _Looks:
-    """Counts threads that may still create or run a probe container."""
+    """Nodes whose probe container is being created or runs, and if nobody waits for them."""
 
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self._lock = threading.Lock()
-        self._running = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-
-    @property
-    def running(self) -> bool:
-        """Whether any such thread is left."""
-        return self._running > 0
+    running: set[str] = field(default_factory=set)
+    ended: bool = False
 
 
 def findings(
@@ -61,7 +47,7 @@ def findings(
     try:
         return _findings(fleet, records, facts, names, looks)
     except BaseException:  # also when interrupted, while threads still create containers
-        looks.ended.set()
+        looks.ended = True
         _forget(fleet)
         deadline = time.monotonic() + INSIDE_LEFT_S
         while looks.running and time.monotonic() < deadline:
@@ -109,8 +95,11 @@ def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> Contai
     questions = container.questions(node)
     question = container.probe(questions, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(questions)
-    with looks:
-        if looks.ended.is_set():
+    looks.running.add(name)
+    try:
+        if looks.ended:
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
         done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+    finally:
+        looks.running.discard(name)
     return probing.understood(question, done, name)

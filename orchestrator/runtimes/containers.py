@@ -127,17 +127,6 @@ class Containers:
         except docker.errors.NotFound as error:
             raise self._engine.refusal(error) from error
 
-    def wait(self, name: str, within_s: float) -> None:
-        """Return when a container has ended or is gone, or after that time or a short answer's."""
-        limit_s = min(within_s, self._engine.patience.answer_s)
-        try:
-            self._engine.ask(lambda client: client.wait(name, timeout=limit_s))
-        except docker.errors.NotFound:
-            return
-        except errors.UnfitError as error:
-            if error.code != "DOCKER-HUNG":  # it may only run on: the next question tells
-                raise
-
     def signal(self, name: str, signal: str) -> None:
         """Send a signal to a container's first process; nothing happens if it does not run."""
         try:

@@ -21,7 +21,6 @@ from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import Grants
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.process import kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
@@ -69,7 +68,6 @@ class DockerRuntime:
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
-        self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
         self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -168,10 +166,12 @@ class DockerRuntime:
             LeftoverError: UNKILLABLE; or LEFTOVER, processes live on.
         """
         seen = self._seen.pop(attempt.token(task), _Seen())
+        token = attempt.token(task)
         if not self._remove(attempt, task, seen.container):
-            kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
+            kill(self._transport, token, node=task.node, trial=attempt.trial)
         elif seen.unobserved is None:
-            observer.end(self._transport, attempt, task)
+            with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
+                kill(self._transport, token)
 
     def _asked(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
@@ -237,7 +237,12 @@ class DockerRuntime:
                     raise
                 reason = error.cause
                 time.sleep(LOOK_S)
-        raise _unkillable(name, reason, task)
+        raise errors.LeftoverError(
+            f"container {name} does not end: {reason}",
+            code="UNKILLABLE",
+            node=task.node,
+            fix=f"docker rm --force {name}",
+        )
 
     def _is_silent(self) -> bool:
         try:
@@ -290,7 +295,12 @@ class DockerRuntime:
             if there is not None and self._is_ours(there, attempt, task):
                 return there.id
             if there is not None and f"{LABEL}sweep" not in there.labels:
-                raise _taken(name, task)
+                raise errors.UnfitError(
+                    f"a container {name} exists that this program did not create",
+                    code="NAME-TAKEN",
+                    node=task.node,
+                    fix=f"find out whose it is and rename it (docker rename {name} ...)",
+                )
             if there is not None:
                 self._containers.remove(name)
         raise errors.NodeError(
@@ -310,10 +320,6 @@ class DockerRuntime:
         return attempt.images.get(self._node) or attempt.image or self._settings.image
 
     def _entrypoint(self, image: str) -> tuple[str, ...]:
-        ask = Once(partial(self._image_entrypoint, image))
-        return self._entrypoints.setdefault(image, ask).get()
-
-    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
         facts = self._images.find(image)
         if facts is None:
             raise errors.ImageError(
@@ -325,13 +331,13 @@ class DockerRuntime:
         return facts.entrypoint
 
     def _finished(self, name: str, deadline: float) -> ContainerState | None:
-        while (left_s := deadline - time.monotonic()) > 0:
-            self._containers.wait(name, left_s)
+        while time.monotonic() < deadline:
             state = self._containers.find(name)
             if state is None:
                 raise self._containers.gone(name)
             if state.finished:
                 return state
+            time.sleep(LOOK_S)
         return None
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
@@ -361,21 +367,3 @@ def _deadline(limits: Limits) -> dict[str, str]:
 
 def _pairs(env: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in env.items()]
-
-
-def _taken(name: str, task: Task) -> errors.UnfitError:
-    return errors.UnfitError(
-        f"a container {name} exists that this program did not create",
-        code="NAME-TAKEN",
-        node=task.node,
-        fix=f"find out whose it is and rename it (docker rename {name} ...)",
-    )
-
-
-def _unkillable(name: str, reason: str, task: Task) -> errors.LeftoverError:
-    return errors.LeftoverError(
-        f"container {name} does not end: {reason}",
-        code="UNKILLABLE",
-        node=task.node,
-        fix=f"docker rm --force {name}",
-    )

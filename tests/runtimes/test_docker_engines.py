@@ -162,9 +162,12 @@ def test_an_engine_that_hangs_while_it_pulls_is_not_taken_for_a_slow_registry(
 
             front.fault = fault
             engine = dockerd.engine(replace(QUICK, stall_s=100.0))
-            stopping = threading.Thread(
-                target=lambda: (pulling.wait(60), dockerd.kill(signal.SIGSTOP))
-            )
+
+            def stop() -> None:
+                pulling.wait(60)
+                dockerd.kill(signal.SIGSTOP)
+
+            stopping = threading.Thread(target=stop)
             stopping.start()
             try:
                 with pytest.raises(errors.UnfitError) as raised:
