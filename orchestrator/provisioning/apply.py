@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orchestrator import errors, images
 from orchestrator.checks import provisioned
@@ -16,9 +15,6 @@ from orchestrator.model.site import ImageRecord, Site
 from orchestrator.provisioning import context, image_digests, materials, recipes
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
-
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Images
 
 CHUNK_BYTES = 1 << 20
 
@@ -59,16 +55,14 @@ def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
     Raises:
         NodeError, UnfitError: of the first node that gave no answer.
     """
-    answers = ask_all(list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {})
-    return {answer.node: answer.checked() for answer in answers}
 
+    def look(name: str) -> dict[str, HeldImage]:
+        image = fleet.images[name].find(tag) if tag else None
+        if image is None or tag is None:
+            return {}
+        return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
 
-def held(engine: "Images", tag: str) -> dict[str, HeldImage]:
-    """As ``there``, of one engine."""
-    image = engine.find(tag)
-    if image is None:
-        return {}
-    return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
+    return {answer.node: answer.checked() for answer in ask_all(list(fleet.images), look)}
 
 
 def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, folder: Path) -> None:

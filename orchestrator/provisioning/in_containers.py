@@ -44,8 +44,16 @@ def findings(
     """
     _forget(fleet)
     looks = _Looks()
+    found: list[Finding] = []
+    members = {member.name: member for member in fleet.cluster.members}
     try:
-        return _findings(fleet, records, facts, names, looks)
+        for name in names:
+            answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
+            settled(answers)
+            for answer in answers:
+                seen, outside = answer.checked(), facts.get(answer.node)
+                ofed, settings = outside.ofed if outside else None, fleet.cluster.container
+                found += checks.container(members[answer.node], seen, settings, host_ofed=ofed)
     except BaseException:  # also when interrupted, while threads still create containers
         looks.ended = True
         _forget(fleet)
@@ -54,6 +62,7 @@ def findings(
             time.sleep(LOOK_S)
             _forget(fleet)
         raise
+    return found
 
 
 def _forget(fleet: Fleet) -> None:
@@ -64,29 +73,6 @@ def _forget(fleet: Fleet) -> None:
             fleet.containers[node].remove(leftover.name)
 
     ask_all(list(fleet.engines), remove)
-
-
-def _findings(
-    fleet: Fleet,
-    records: Mapping[str, ImageRecord],
-    facts: Mapping[str, NodeFacts],
-    names: Iterable[str],
-    looks: _Looks,
-) -> list[Finding]:
-    findings: list[Finding] = []
-    for name in names:
-        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
-        settled(answers)
-        for answer in answers:
-            node = next(member for member in fleet.cluster.members if member.name == answer.node)
-            outside = facts.get(answer.node)
-            findings += checks.container(
-                node,
-                answer.checked(),
-                fleet.cluster.container,
-                host_ofed=outside.ofed if outside else None,
-            )
-    return findings
 
 
 def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> ContainerFacts:

@@ -9,7 +9,7 @@ import urllib3
 from docker.transport import UnixHTTPAdapter
 
 from orchestrator import errors
-from orchestrator.deadlines import ENGINE_LOST_S
+from orchestrator.deadlines import ENGINE_SILENCE_S
 from orchestrator.transports import Stream
 
 MOST_STREAMS = 3
@@ -39,12 +39,12 @@ class _Socket:
 
     def recv(self, size: int) -> bytes:
         left_s = self._limit_s
-        while left_s is not None and left_s > ENGINE_LOST_S:
-            self._stream.settimeout(ENGINE_LOST_S)
+        while left_s is not None and left_s > ENGINE_SILENCE_S:
+            self._stream.settimeout(ENGINE_SILENCE_S)
             try:
                 return self._stream.recv(size)
             except TimeoutError:
-                left_s -= ENGINE_LOST_S
+                left_s -= ENGINE_SILENCE_S
                 self._check()
         self._stream.settimeout(left_s)
         return self._stream.recv(size)

@@ -104,6 +104,8 @@ class DockerRuntime:
         )
         env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
         env["DLPERF_SUPERVISOR"] = attempt.token(task)  # by which it is ended without the engine
+        # When it must have ended, by the clock of this machine.
+        deadline = time.time() + limits.create_s + limits.time_s + limits.grace_s
         config = {
             "Image": self._image(attempt),
             "User": self._grants.user,
@@ -111,7 +113,7 @@ class DockerRuntime:
             "Env": _pairs(env),
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
-            "Labels": {**_labels(attempt, task), **_deadline(limits)},
+            "Labels": {**_labels(attempt, task), f"{LABEL}deadline": f"{deadline:.0f}"},
         }
         return host, config
 
@@ -357,12 +359,6 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-def _deadline(limits: Limits) -> dict[str, str]:
-    """When the container must have ended, by the clock of this machine."""
-    seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
-    return {f"{LABEL}deadline": f"{seconds:.0f}"}
 
 
 def _pairs(env: Mapping[str, str]) -> list[str]:
