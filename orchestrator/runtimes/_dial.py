@@ -39,7 +39,7 @@ class _Socket:
 
     def recv(self, size: int) -> bytes:
         left_s = self._limit_s
-        while left_s is not None and left_s > ENGINE_SILENCE_S:
+        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
             self._stream.settimeout(ENGINE_SILENCE_S)
             try:
                 return self._stream.recv(size)
