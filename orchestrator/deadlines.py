@@ -37,7 +37,10 @@ GATES_S = 60.0  # from what was started until every task waits at its gate
 UNPACKED_S = 900.0  # likewise, where every start unpacks an image of tens of GB
 GRACE_S = 10.0  # between asking a program to end and insisting on it
 NODE_LOST_S = 12.0  # without an answer of the node until its task is given up
-ENGINE_LOST_S = 180.0  # without an answer of its engine alone, which may be starting anew
+ENGINE_LOST_S = 10.0  # likewise of its engine alone, which may be starting anew
+ENGINE_LOOK_S = 2.0  # between two looks whether the engine of a task that runs is there
+ENGINE_ANSWER_S = 5.0  # for its answer to that
+ENGINE_SILENCE_S = 8.0  # of an answer that takes longer, until it is asked whether it is there
 
 # Ports between nodes.
 LISTEN_S = 10.0  # until a listener says that it listens

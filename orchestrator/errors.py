@@ -53,17 +53,17 @@ class DlperfError(Exception):
 
     def __str__(self) -> str:
         where = "".join(f" {key}={value}" for key, value in self.where.items())
-        fix = (
-            f" Fix: {self.fix.rstrip('.')}{'' if self.fix.endswith('?') else '.'}"
-            if self.fix
-            else ""
-        )
-        return f"ERROR {self.code}{where}: {self.cause.removesuffix('.')}.{fix}"
+        fix = f" Fix: {_sentence(self.fix)}" if self.fix else ""
+        return f"ERROR {self.code}{where}: {_sentence(self.cause)}{fix}"
 
     def documents(self) -> list[dict[str, object]]:
         """Its problems for programs: code, message, what to do, and where as an object."""
         problem = {"code": self.code, "message": self.cause, "fix": self.fix}
         return [{**problem, "where": dict(self.where), **self.where}]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
 class ConfigError(DlperfError):

@@ -9,21 +9,13 @@ from orchestrator import words
 from orchestrator.checks.gpu import older
 from orchestrator.checks.machine import LEAST_DISK_MIB
 from orchestrator.model.container import Container
+from orchestrator.model.engine import REMEDIES
 from orchestrator.model.facts import Silent
 from orchestrator.model.node import Node
 from orchestrator.model.site import DockerFacts, Finding
 
 _BOUNDED = frozenset({"local", "journald"})
 _SAFE_TOOLKIT, _SAFE_RUNC = "1.17.8", "1.1.12"
-_SILENT = {
-    "ABSENT": ("DOCKER-MISSING", "install Docker, or use runtime: process"),
-    "HUNG": ("DOCKER-HUNG", "restart the engine (systemctl restart docker)"),
-    "DENIED": (
-        "DOCKER-PERM",
-        "put {user} into the group docker, or say `sudo: true` where sudo -n docker works",
-    ),
-    "DOWN": ("DOCKER-DOWN", "start the engine (systemctl start docker)"),
-}
 
 
 def docker(
@@ -31,7 +23,7 @@ def docker(
 ) -> Iterator[Finding]:
     """Findings about the engine; none where ``facts`` is None, since it was not asked."""
     if isinstance(facts, Silent):
-        code, fix = _SILENT.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
+        code, fix = REMEDIES.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
         if node.sudo and facts.code == "ABSENT" and "sudo" in facts.message:
             fix = "install sudo on the node, or leave out `sudo: true`"
         yield Finding(

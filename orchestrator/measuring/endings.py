@@ -27,8 +27,10 @@ LOST = {
     "killed": ("KILLED", "its container was killed from outside"),
     "docker-restarted": ("DOCKER-RESTARTED", "Docker on the node was restarted during the trial"),
     "docker-down": ("DOCKER-DOWN", f"Docker on the node was down for {ENGINE_LOST_S:g} s"),
-    "docker-hung": ("DOCKER-HUNG", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
-    "docker-lost": ("DOCKER-DOWN", f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s"),
+    "docker-hung": (
+        "DOCKER-HUNG",
+        f"Docker on the node gave no answer for {ENGINE_LOST_S:g} s, while the node did",
+    ),
     "node-down": ("NODE-DOWN", "Slurm gave the node up during the trial"),
     "preempted": ("PREEMPTED", "Slurm ended it to make room for a job of higher priority"),
     "rebooted": ("REBOOTED", "the node was rebooted during the trial"),

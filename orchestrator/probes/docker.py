@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field, ValidationError
 
+from orchestrator.model.engine import kind_of_silence
 from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts
 from orchestrator.probes.sections import Output, Section, read
@@ -18,6 +19,10 @@ SCRIPT = r"""
 info=$("$@" info --format '{{json .}}')
 status=$?
 printf '%s\n' "$info"
+case $info in *\"ServerVersion\":*) ;; *)
+    own=$("$@" --version 2>/dev/null)
+    case $own in podman*) printf '%s\n' "$own" >&2; exit 1 ;; esac ;;
+esac
 [ "$status" -eq 0 ] || exit "$status"
 PATH=$PATH:/usr/local/bin:/usr/bin:/usr/sbin:/sbin
 root=
@@ -31,6 +36,7 @@ case $info in *io.containerd.snapshotter.v1*'"Address":"/run/containerd/containe
 esac
 while [ -n "$root" ] && [ ! -d "$root" ] && [ "$root" != / ]; do root=$(dirname "$root"); done
 [ -z "$root" ] || df -Pk "$root" | { read -r _; read -r _ _ _ free _; echo "free_kib $free"; }
+printf 'endpoint %s\n' "$("$@" context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null)"
 for hook in nvidia-container-runtime-hook nvidia-container-toolkit; do
     ! command -v "$hook" >/dev/null 2>&1 || printf 'hook %s\n' "$hook"
 done
@@ -40,14 +46,8 @@ cdi=$(grep -ls 'nvidia\.com/gpu' /etc/cdi/* /var/run/cdi/*)
 config=$(cat /etc/docker/daemon.json 2>/dev/null) && printf 'config read\n%s\n' "$config"
 exit 0
 """
+_ENDPOINT = re.compile(r"^endpoint ((?!unix:)\w+:\S+)$", re.MULTILINE)
 _TOOLKIT = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)\S*")
-_DENIED = re.compile(r"permission denied|a password is required|not allowed to execute|sudo: ")
-# The third is the client's word since 29 (moby/moby, client/request.go).
-_DOWN = re.compile(
-    r"Cannot connect to the Docker daemon|docker daemon is not running"
-    r"|failed to connect to the docker API",
-    re.I,
-)
 
 
 class _Info(BaseModel):
@@ -60,6 +60,7 @@ class _Info(BaseModel):
     cdi_folders: list[str] | None = Field(None, alias="CDISpecDirs")
     logging_driver: str = Field("", alias="LoggingDriver")
     live_restore: bool = Field(False, alias="LiveRestoreEnabled")
+    security: list[str] | None = Field(None, alias="SecurityOptions")
     http_proxy: str = Field("", alias="HttpProxy")
     https_proxy: str = Field("", alias="HttpsProxy")
     errors: list[str] | None = Field(None, alias="ServerErrors")
@@ -111,6 +112,8 @@ def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
         return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
     if not info.server_version or info.errors or server is None or not server.api_version:
         return Silent("DOWN", "; ".join(info.errors or ()) or outputs[VERSION].message)
+    if foreign := _foreign(info, server, beside):
+        return Silent("FOREIGN", foreign)
     return _facts(info, server, beside)
 
 
@@ -121,13 +124,25 @@ def _refusal(output: Output) -> Silent | None:
         return silent
     if output.exit_code == 0:
         return None
-    if "command not found" in output.err:  # sudo's word for it, with its own exit status
-        return Silent("ABSENT", output.message)
-    if _DENIED.search(output.err):
-        return Silent("DENIED", output.message)
-    if _DOWN.search(output.err):
-        return Silent("DOWN", output.message)
-    return Silent("REFUSED", output.message)
+    return Silent(kind_of_silence(output.err) or "REFUSED", output.message)
+
+
+def _foreign(info: _Info, server: _Server, beside: str) -> str:
+    """Describe an engine that is not the node's own Docker; empty for one that is.
+
+    Source:
+        Docker's manual, "Rootless mode", known limitations: `--net=host` is the network namespace
+        of RootlessKit, not that of the node.
+    """
+    podman = [part.version for part in server.components or () if part.name == "Podman Engine"]
+    if podman:
+        return f"podman {podman[0]} serves Docker's API"
+    endpoint = _ENDPOINT.search(beside)
+    if endpoint:
+        return f"the docker command reaches {endpoint[1]} (its context, or DOCKER_HOST)"
+    if "name=rootless" in (info.security or ()):
+        return f"Docker {info.server_version} is rootless: its containers lack the node's network"
+    return ""
 
 
 def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:

@@ -4,11 +4,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orchestrator import errors, images
 from orchestrator.checks import provisioned
-from orchestrator.console import Voice
 from orchestrator.files import shipped
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.images import Action, HeldImage, ImageRecipe
@@ -17,9 +15,6 @@ from orchestrator.model.site import ImageRecord, Site
 from orchestrator.provisioning import context, image_digests, materials, recipes
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
-
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Images, OnProgress, Say
 
 CHUNK_BYTES = 1 << 20
 
@@ -60,16 +55,14 @@ def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
     Raises:
         NodeError, UnfitError: of the first node that gave no answer.
     """
-    answers = ask_all(list(fleet.images), lambda name: held(fleet.images[name], tag) if tag else {})
-    return {answer.node: answer.checked() for answer in answers}
 
+    def look(name: str) -> dict[str, HeldImage]:
+        image = fleet.images[name].find(tag) if tag else None
+        if image is None or tag is None:
+            return {}
+        return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
 
-def held(engine: "Images", tag: str) -> dict[str, HeldImage]:
-    """As ``there``, of one engine."""
-    image = engine.find(tag)
-    if image is None:
-        return {}
-    return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
+    return {answer.node: answer.checked() for answer in ask_all(list(fleet.images), look)}
 
 
 def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, folder: Path) -> None:
@@ -110,7 +103,14 @@ def record(
     if recipe.tag is None or recipe.base_digest is None or inputs is None:
         raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
     if left := images.actions(recipe, has):
-        raise _skew(recipe, left)
+        reasons = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
+        bundled = recipe.tag in recipe.bundled
+        again = "make the bundle again" if bundled else "see who else gives this tag"
+        raise errors.ImageError(
+            f"the nodes do not have the one image {recipe.tag}: {reasons}",
+            code="IMAGE-SKEW",
+            fix=f"{again}, and provision again",
+        )
     held = {node: images_there[recipe.tag].id for node, images_there in has.items()}
     image_id, ids = images.known_as(held, before)
     image = recipe.image
@@ -128,18 +128,6 @@ def record(
     )
 
 
-def _skew(recipe: ImageRecipe, left: Sequence[Action]) -> errors.ImageError:
-    reasons = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
-    again = (
-        "make the bundle again" if recipe.tag in recipe.bundled else "see who else gives this tag"
-    )
-    return errors.ImageError(
-        f"the nodes do not have the one image {recipe.tag}: {reasons}",
-        code="IMAGE-SKEW",
-        fix=f"{again}, and provision again",
-    )
-
-
 def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Path) -> None:
     node, image, inputs = preparing.fleet.images[action.node], recipe.image, recipe.inputs
     if inputs is None or recipe.tag is None:
@@ -151,8 +139,9 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
         context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
-        say = _words(preparing.voice, f"{action.node}: build {image.name}")
-        node.build(_chunks(tar), recipe.tag, args, images.labels(image, inputs), say)
+        title, show = f"{action.node}: build {image.name}", preparing.voice.working
+        labels = images.labels(image, inputs)
+        node.build(_chunks(tar), recipe.tag, args, labels, lambda word: show(f"{title}: {word}"))
 
 
 def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
@@ -162,8 +151,12 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
     if node.find(base) is not None:
         return base
     if image.archive is None:
-        progress = _bytes(preparing.voice, f"{name}: pull {image.base}")
-        node.pull(base, progress, preparing.credentials)
+        title, show = f"{name}: pull {image.base}", preparing.voice.working
+        node.pull(
+            base,
+            lambda received, total: show(f"{title}: {received >> 20} of {total >> 20} MiB"),
+            preparing.credentials,
+        )
         return base
     path = image_digests.fetched(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
@@ -195,11 +188,3 @@ def _chunks(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk
-
-
-def _bytes(voice: Voice, title: str) -> "OnProgress":
-    return lambda received, total: voice.working(f"{title}: {received >> 20} of {total >> 20} MiB")
-
-
-def _words(voice: Voice, title: str) -> "Say":
-    return lambda words: voice.working(f"{title}: {words}")

@@ -1,9 +1,9 @@
 """What containers see of their nodes, asked in one container per image and node."""
 
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from orchestrator import checks, errors
@@ -19,26 +19,12 @@ LABEL = "dlperf.probe"
 LOOK_S = 0.1
 
 
+@dataclass
 class _Looks:
-    """Counts threads that may still create or run a probe container."""
+    """Nodes whose probe container is being created or runs, and if nobody waits for them."""
 
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self._lock = threading.Lock()
-        self._running = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-
-    @property
-    def running(self) -> bool:
-        """Whether any such thread is left."""
-        return self._running > 0
+    running: set[str] = field(default_factory=set)
+    ended: bool = False
 
 
 def findings(
@@ -58,16 +44,25 @@ def findings(
     """
     _forget(fleet)
     looks = _Looks()
+    found: list[Finding] = []
+    members = {member.name: member for member in fleet.cluster.members}
     try:
-        return _findings(fleet, records, facts, names, looks)
+        for name in names:
+            answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
+            settled(answers)
+            for answer in answers:
+                seen, outside = answer.checked(), facts.get(answer.node)
+                ofed, settings = outside.ofed if outside else None, fleet.cluster.container
+                found += checks.container(members[answer.node], seen, settings, host_ofed=ofed)
     except BaseException:  # also when interrupted, while threads still create containers
-        looks.ended.set()
+        looks.ended = True
         _forget(fleet)
         deadline = time.monotonic() + INSIDE_LEFT_S
         while looks.running and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             _forget(fleet)
         raise
+    return found
 
 
 def _forget(fleet: Fleet) -> None:
@@ -80,37 +75,17 @@ def _forget(fleet: Fleet) -> None:
     ask_all(list(fleet.engines), remove)
 
 
-def _findings(
-    fleet: Fleet,
-    records: Mapping[str, ImageRecord],
-    facts: Mapping[str, NodeFacts],
-    names: Iterable[str],
-    looks: _Looks,
-) -> list[Finding]:
-    findings: list[Finding] = []
-    for name in names:
-        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
-        settled(answers)
-        for answer in answers:
-            node = next(member for member in fleet.cluster.members if member.name == answer.node)
-            outside = facts.get(answer.node)
-            findings += checks.container(
-                node,
-                answer.checked(),
-                fleet.cluster.container,
-                host_ofed=outside.ofed if outside else None,
-            )
-    return findings
-
-
 def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> ContainerFacts:
     node = next(member for member in fleet.cluster.members if member.name == name)
     runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, record.on(name)))
     questions = container.questions(node)
     question = container.probe(questions, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(questions)
-    with looks:
-        if looks.ended.is_set():
+    looks.running.add(name)
+    try:
+        if looks.ended:
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
         done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+    finally:
+        looks.running.discard(name)
     return probing.understood(question, done, name)

@@ -106,6 +106,8 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "CONTAINER-START": ("the container does not start", "容器未能启动"),
     "DISK-FULL": ("too little disk space", "节点的磁盘空间不足"),
     "DOCKER-API": ("Docker's API cannot be spoken", "节点的 Docker 接口不可用"),
+    "DOCKER-FOREIGN": ("docker is not the node's own Docker", "docker 命令不是本节点的 Docker"),
+    "DOCKER-MISSING": ("there is no Docker", "节点没有 Docker"),
     "DOCKER-PERM": ("the user may not use Docker", "没有使用 Docker 的权限"),
     "DOCKER-REFUSED": ("Docker refused a request, in its own words", "Docker 拒绝了请求"),
     "FOLDERS": ("working folders of nodes differ", "各节点的工作目录不同"),

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from orchestrator import errors
+from orchestrator.model.engine import REMEDIES, kind_of_silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ def refusal(text: str, node: str, otherwise: str) -> errors.DlperfError:
         otherwise: the code for a message that matches none of ``CAUSES``.
     """
     cause = _RLIMIT.sub(_with_name, " ".join(text.split()).rstrip("."))
+    if kind_of_silence(cause) == "DOWN":
+        return silence(cause, node, "", False)
     for entry in CAUSES:
         if re.search(entry.words, cause, re.IGNORECASE):
             return entry.kind(cause, code=entry.code, node=node, fix=entry.fix)
@@ -135,15 +138,11 @@ def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
         sudo: whether it was called by ``sudo -n``.
     """
     cause = " ".join(text.split()).rstrip(".")
-    if re.search(r"permission denied|^sudo:(?!.*not found)", cause, re.IGNORECASE):
-        fix = (
-            "let this user run docker by `sudo -n` without a password"
-            if sudo
-            else "add this user to the socket's group, or set `sudo: true` in the inventory"
-        )
-        return errors.UnfitError(f"{user}: {cause}", code="DOCKER-PERM", node=node, fix=fix)
-    if re.search(r"not found|(?<!connect: )no such file or directory$", cause, re.IGNORECASE):
-        fix = "install Docker on the node"
-        return errors.UnfitError(cause, code="DOCKER-DOWN", node=node, fix=fix)
-    fix = "start Docker on the node (systemctl start docker)"
-    return errors.UnfitError(cause or "no answer", code="DOCKER-DOWN", node=node, fix=fix)
+    kind = kind_of_silence(cause) or "DOWN"
+    code, fix = REMEDIES[kind]
+    if kind == "DENIED":
+        cause = f"{user}: {cause}"
+        fix = "let this user run docker by `sudo -n` without a password" if sudo else fix
+    return errors.UnfitError(
+        cause or "no answer", code=code, node=node, fix=fix.format(user="this user")
+    )

@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import requests
-import requests.adapters
 import urllib3
+from docker.transport import UnixHTTPAdapter
 
 from orchestrator import errors
+from orchestrator.deadlines import ENGINE_SILENCE_S
 from orchestrator.transports import Stream
 
 MOST_STREAMS = 3
@@ -19,15 +20,34 @@ class _Socket:
     """A stream with those methods of a socket that an HTTP client uses.
 
     An answer that is still being read keeps the stream open after the connection is closed.
+
+    Args:
+        check: called in each long silence; raises if the engine is the reason.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, check: Callable[[], None]) -> None:
         self._stream = stream
+        self._check = check
+        self._limit_s: float | None = None
         self._holders = 1
         self._closed = False
         self.sendall = stream.sendall
-        self.recv = stream.recv
-        self.settimeout = stream.settimeout
+
+    def settimeout(self, limit_s: float | None) -> None:
+        self._limit_s = limit_s
+        self._stream.settimeout(limit_s)
+
+    def recv(self, size: int) -> bytes:
+        left_s = self._limit_s
+        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
+            self._stream.settimeout(ENGINE_SILENCE_S)
+            try:
+                return self._stream.recv(size)
+            except TimeoutError:
+                left_s -= ENGINE_SILENCE_S
+                self._check()
+        self._stream.settimeout(left_s)
+        return self._stream.recv(size)
 
     def makefile(self, *_: object, **__: object) -> io.BufferedReader:
         self._holders += 1
@@ -74,12 +94,12 @@ class _SocketReader(io.RawIOBase):
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    def __init__(self, dial: Dial) -> None:
-        super().__init__("docker")
-        self._dial = dial
+    def __init__(self, dial: Dial, check: Callable[[], None], **of_pool: Any) -> None:
+        super().__init__(**of_pool)
+        self._dial, self._check = dial, check
 
     def connect(self) -> None:
-        self.sock: Any = _Socket(self._dial())
+        self.sock: Any = _Socket(self._dial(), self._check)
         self.sock.settimeout(self.timeout)
 
     @property
@@ -87,31 +107,18 @@ class _Connection(urllib3.connection.HTTPConnection):
         return self.sock is not None and self.sock.idles()
 
 
-class _Connections(urllib3.HTTPConnectionPool):
-    def __init__(self, dial: Dial) -> None:
-        super().__init__("docker", maxsize=MOST_STREAMS)
-        self._dial = dial
-
-    def _new_conn(self) -> Any:
-        return _Connection(self._dial)
-
-
-class DialAdapter(requests.adapters.HTTPAdapter):
+class DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no types
     """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
 
-    def __init__(self, dial: Dial) -> None:
-        self._streams = _Connections(dial)
-        super().__init__()
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
+        self._streams = urllib3.HTTPConnectionPool("docker", maxsize=MOST_STREAMS)
+        connected = partial(_Connection, dial, check)
+        self._streams.ConnectionCls = connected  # type: ignore[assignment] # pools only call it
+        super().__init__("")
 
-    def get_connection_with_tls_context(
-        self, *_: object, **__: object
-    ) -> urllib3.HTTPConnectionPool:
+    def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:
         """The node's own pool, whatever address the request has."""
         return self._streams
-
-    def request_url(self, request: Any, *_: object) -> str:
-        """The path alone; there is no proxy on the way."""
-        return str(request.path_url)
 
     def close(self) -> None:
         """Let go of the streams that wait for a next request."""

@@ -1,10 +1,11 @@
 """The files that a task's supervisor writes on its node."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
 from orchestrator import errors
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.processes import BOOT_ID
@@ -15,6 +16,23 @@ from orchestrator.transports import Transport
 def script() -> bytes:
     """The supervisor's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
+
+
+def supervised(
+    attempt: Attempt, task: Task, limits: Limits, argv: Sequence[str], observing: str = ""
+) -> tuple[str, ...]:
+    """Return the command line of a task's supervisor, whose program text lies in its folder.
+
+    Args:
+        argv: the program's.
+        observing: ``observer.arguments``; empty if another process starts the observer.
+    """
+    folder = attempt.folder(task)
+    return (
+        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), attempt.token(task)),
+        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes), observing),
+        *argv,
+    )
 
 
 class TaskFiles:

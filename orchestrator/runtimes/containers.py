@@ -1,7 +1,5 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
-import http.client
-import struct
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from orchestrator.runtimes.engine import Engine
 
 FINISHED = ("exited", "dead")
 MOST_EVENTS = 256  # what an engine remembers
-FRAME = struct.Struct(">B3xI")  # which stream, and how many bytes of it follow
-STDOUT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +127,6 @@ class Containers:
         except docker.errors.NotFound as error:
             raise self._engine.refusal(error) from error
 
-    def wait(self, name: str, within_s: float) -> None:
-        """Return when a container has ended or is gone, or after that time or a short answer's."""
-        limit_s = min(within_s, self._engine.patience.answer_s)
-        try:
-            self._engine.ask(lambda client: client.wait(name, timeout=limit_s))
-        except docker.errors.NotFound:
-            return
-        except errors.UnfitError as error:
-            if error.code != "DOCKER-HUNG":  # it may only run on: the next question tells
-                raise
-
     def signal(self, name: str, signal: str) -> None:
         """Send a signal to a container's first process; nothing happens if it does not run."""
         try:
@@ -178,7 +163,12 @@ class Containers:
             UnfitError: CONTAINER-GONE.
         """
         try:
-            return self._engine.ask(lambda client: streams(_logged(client, name)))
+            return self._engine.ask(
+                lambda client: (
+                    client.logs(name, stdout=True, stderr=False),
+                    client.logs(name, stdout=False, stderr=True),
+                )
+            )
         except docker.errors.NotFound as error:
             raise self.gone(name) from error
 
@@ -199,33 +189,6 @@ class Containers:
         events = self._engine.ask(_events)
         started = {event["Actor"]["ID"] for event in events if event.get("Action") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
-
-
-def _logged(client: Any, name: str) -> bytes:
-    url = client._url("/containers/{0}/logs", name)
-    answer = client._get(url, params={"stdout": 1, "stderr": 1})
-    client._raise_for_status(answer)
-    content: bytes = answer.content
-    return content
-
-
-def streams(frames: bytes) -> tuple[bytes, bytes]:
-    """Standard output in frames of both streams, and standard error with what the engine adds.
-
-    Source: Docker's API 1.41, "Stream format" of `POST /containers/{id}/attach`.
-
-    Raises:
-        IncompleteRead: they end within a frame.
-    """
-    out, err = bytearray(), bytearray()
-    rest = memoryview(frames)
-    while rest:  # too short for a head: as one whose bytes are not there
-        stream, size = FRAME.unpack_from(rest) if len(rest) >= FRAME.size else (0, len(rest))
-        frame, rest = rest[FRAME.size : FRAME.size + size], rest[FRAME.size + size :]
-        if len(frame) < size:
-            raise http.client.IncompleteRead(frames)
-        (out if stream == STDOUT else err).extend(frame)
-    return bytes(out), bytes(err)
 
 
 def _events(client: Any) -> list[Mapping[str, Any]]:

@@ -3,28 +3,31 @@
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator import errors
+from orchestrator.deadlines import ENGINE_LOOK_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._ends import verdict
-from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import Grants
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.once import Once
+from orchestrator.runtimes.process import kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 
+T = TypeVar("T")
 LABEL = "dlperf."
+SILENT = ("DOCKER-DOWN", "DOCKER-HUNG")
 LOOK_S = 0.2
 STARTS_S = 0.5  # after its start a supervisor may not be there yet; no engine is asked meanwhile
 OBSERVED_AFTER_S = 0.2  # of running: what ends sooner has no state that is worth a look
@@ -41,6 +44,7 @@ class _Seen:
         pid: of its supervisor on the node; empty until the engine was asked.
         went_at: when it was first seen running.
         fresh_until: so long it counts as alive; 0 until it was seen so, or taken for it.
+        heard_at: when the engine last answered about it while it ran.
         unobserved: of a task created here whose observer has not been started yet.
     """
 
@@ -49,6 +53,7 @@ class _Seen:
     pid: str = ""
     went_at: float | None = None
     fresh_until: float = 0.0
+    heard_at: float = 0.0
     unobserved: Limits | None = None
 
 
@@ -63,7 +68,6 @@ class DockerRuntime:
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
-        self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
         self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -73,7 +77,8 @@ class DockerRuntime:
             UnfitError: why it cannot run here; it was removed.
             NodeError, LocalError: it may or may not have been started.
         """
-        self._transport.put(script(), _script(attempt, task))
+        self._engine.check()  # a hung one would only start it once it goes on
+        self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
         host, config = self.request(attempt, task, limits)
         container = self._make(attempt, task, host, config)
         try:
@@ -98,6 +103,9 @@ class DockerRuntime:
             (folder, *task.mounts), gpus=gpus, capabilities=task.capabilities
         )
         env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
+        env["DLPERF_SUPERVISOR"] = attempt.token(task)  # by which it is ended without the engine
+        # When it must have ended, by the clock of this machine.
+        deadline = time.time() + limits.create_s + limits.time_s + limits.grace_s
         config = {
             "Image": self._image(attempt),
             "User": self._grants.user,
@@ -105,7 +113,7 @@ class DockerRuntime:
             "Env": _pairs(env),
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
-            "Labels": {**_labels(attempt, task), **_deadline(limits)},
+            "Labels": {**_labels(attempt, task), f"{LABEL}deadline": f"{deadline:.0f}"},
         }
         return host, config
 
@@ -118,7 +126,10 @@ class DockerRuntime:
         return heard
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """The state by the task's files and the process table; the engine is asked last.
+        """The state by the task's files and the process table.
+
+        A container may go on without its engine, but nobody could end it by that: so while it
+        runs, the engine is asked now and then whether it is there.
 
         Raises:
             NodeError: the engine does not answer.
@@ -132,6 +143,9 @@ class DockerRuntime:
             return TaskState("absent")
         came = seen.made_at and not seen.fresh_until  # since the last look, so it is alive
         if supervisor and (came or (seen.pid and files.alive(supervisor, seen.pid))):
+            if seen.pid and time.monotonic() > seen.heard_at + ENGINE_LOOK_S:
+                self._ask(partial(self._engine.check, seen.container or attempt.token(task)))
+                seen.heard_at = time.monotonic()
             seen.fresh_until = time.monotonic() + FRESH_S
             return self._lives(attempt, task, seen)  # also where looks are further apart
         return self._asked(attempt, task, supervisor, seen)
@@ -147,25 +161,28 @@ class DockerRuntime:
     def remove(self, attempt: Attempt, task: Task) -> None:
         """End and remove the task's container and its observer, and see that it is gone.
 
+        Where the engine is silent its processes are killed without it, and the container, in which
+        nothing runs, stays for the next ``remove``.
+
         Raises:
-            LeftoverError: UNKILLABLE.
+            LeftoverError: UNKILLABLE; or LEFTOVER, processes live on.
         """
         seen = self._seen.pop(attempt.token(task), _Seen())
-        self._remove(attempt, task, seen.container)
-        if seen.unobserved is None:
-            observer.end(self._transport, attempt, task)
+        token = attempt.token(task)
+        if not self._remove(attempt, task, seen.container):
+            kill(self._transport, token, node=task.node, trial=attempt.trial)
+        elif seen.unobserved is None:
+            with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
+                kill(self._transport, token)
 
     def _asked(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
     ) -> TaskState:
         """The state of a task that is not known to be alive, by the engine."""
-        container = self._found(attempt, task)
+        files = self._files(attempt, task)
+        container = self._ask(lambda: self._containers.find(attempt.token(task)))
         if container is None or container.finished:
-            try:
-                files = self._files(attempt, task)
-                return verdict(files, supervisor, container, self._containers)
-            except errors.UnfitError as error:
-                raise self._silent(error) from error
+            return self._ask(lambda: verdict(files, supervisor, container, self._containers))
         if supervisor is None:
             return TaskState("absent")
         seen.pid = str(container.pid)
@@ -182,7 +199,8 @@ class DockerRuntime:
         seen.went_at = seen.went_at or time.monotonic()
         if seen.unobserved is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
             return TaskState("running")
-        container = None if seen.pid else self._found(attempt, task)
+        name = attempt.token(task)
+        container = None if seen.pid else self._ask(lambda: self._containers.find(name))
         if container is not None and not container.finished:
             seen.pid = str(container.pid)
         if seen.pid:
@@ -190,35 +208,50 @@ class DockerRuntime:
             observer.start(self._transport, observer.command(attempt, task, limits, seen.pid))
         return TaskState("running")
 
-    def _found(self, attempt: Attempt, task: Task) -> ContainerState | None:
+    def _ask(self, question: Callable[[], T]) -> T:
+        """The answer of the engine, whose silence is an error of the node."""
         try:
-            return self._containers.find(attempt.token(task))
+            return question()
         except errors.UnfitError as error:
-            raise self._silent(error) from error
+            raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
 
-    def _silent(self, error: errors.UnfitError) -> errors.NodeError:
-        return errors.NodeError(error.cause, code=error.code, node=self._node)
+    def _remove(self, attempt: Attempt, task: Task, made: str) -> bool:
+        """Remove what was made here by its id, else what has the task's name if it is ours.
 
-    def _remove(self, attempt: Attempt, task: Task, made: str) -> None:
-        """Remove what was made here by its id, else what has the task's name if it is ours."""
+        Returns:
+            False if the engine is silent.
+        """
         name = attempt.token(task)
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
+            if self._is_silent():
+                return False
             try:
                 if not made and not self._is_ours(self._containers.find(name), attempt, task):
-                    return
+                    return True
                 if self._containers.remove(made or name):
-                    return
+                    return True
                 made = ""
             except errors.UnfitError as error:
-                # The engine does not even answer about a container that it cannot kill; and an
-                # engine that is being restarted will answer.
-                if error.code not in ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-REFUSED"):
+                # The engine does not even answer about a container that it cannot kill.
+                if error.code not in (*SILENT, "DOCKER-REFUSED"):
                     raise
                 reason = error.cause
                 time.sleep(LOOK_S)
-        raise _unkillable(name, reason, task)
+        raise errors.LeftoverError(
+            f"container {name} does not end: {reason}",
+            code="UNKILLABLE",
+            node=task.node,
+            fix=f"docker rm --force {name}",
+        )
+
+    def _is_silent(self) -> bool:
+        try:
+            self._engine.check()
+        except errors.UnfitError as error:
+            return error.code in SILENT
+        return False
 
     def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
         """Run a command in a container with the settings of tasks, and remove the container.
@@ -264,7 +297,12 @@ class DockerRuntime:
             if there is not None and self._is_ours(there, attempt, task):
                 return there.id
             if there is not None and f"{LABEL}sweep" not in there.labels:
-                raise _taken(name, task)
+                raise errors.UnfitError(
+                    f"a container {name} exists that this program did not create",
+                    code="NAME-TAKEN",
+                    node=task.node,
+                    fix=f"find out whose it is and rename it (docker rename {name} ...)",
+                )
             if there is not None:
                 self._containers.remove(name)
         raise errors.NodeError(
@@ -274,23 +312,16 @@ class DockerRuntime:
     def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
         """The supervisor with the image's entrypoint and the program; its stderr goes to a file."""
         files = self._files(attempt, task)
+        argv = (*self._entrypoint(self._image(attempt)), *task.argv)
         return [
             *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
-            *("sh", _script(attempt, task), attempt.folder(task), str(task.node_rank)),
-            *(attempt.token(task), f"{limits.time_s:g}", f"{limits.grace_s:g}"),
-            *(str(limits.log_bytes), ""),
-            *self._entrypoint(self._image(attempt)),
-            *task.argv,
+            *supervised(attempt, task, limits, argv),
         ]
 
     def _image(self, attempt: Attempt) -> str:
         return attempt.images.get(self._node) or attempt.image or self._settings.image
 
     def _entrypoint(self, image: str) -> tuple[str, ...]:
-        ask = Once(partial(self._image_entrypoint, image))
-        return self._entrypoints.setdefault(image, ask).get()
-
-    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
         facts = self._images.find(image)
         if facts is None:
             raise errors.ImageError(
@@ -302,13 +333,13 @@ class DockerRuntime:
         return facts.entrypoint
 
     def _finished(self, name: str, deadline: float) -> ContainerState | None:
-        while (left_s := deadline - time.monotonic()) > 0:
-            self._containers.wait(name, left_s)
+        while time.monotonic() < deadline:
             state = self._containers.find(name)
             if state is None:
                 raise self._containers.gone(name)
             if state.finished:
                 return state
+            time.sleep(LOOK_S)
         return None
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
@@ -330,33 +361,5 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
     return {f"{LABEL}{name}": value for name, value in labels.items()}
 
 
-def _deadline(limits: Limits) -> dict[str, str]:
-    """When the container must have ended, by the clock of this machine."""
-    seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
-    return {f"{LABEL}deadline": f"{seconds:.0f}"}
-
-
-def _script(attempt: Attempt, task: Task) -> str:
-    return f"{attempt.folder(task)}/supervise.sh"
-
-
 def _pairs(env: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in env.items()]
-
-
-def _taken(name: str, task: Task) -> errors.UnfitError:
-    return errors.UnfitError(
-        f"a container {name} exists that this program did not create",
-        code="NAME-TAKEN",
-        node=task.node,
-        fix=f"find out whose it is and rename it (docker rename {name} ...)",
-    )
-
-
-def _unkillable(name: str, reason: str, task: Task) -> errors.LeftoverError:
-    return errors.LeftoverError(
-        f"container {name} does not end: {reason}",
-        code="UNKILLABLE",
-        node=task.node,
-        fix=f"docker rm --force {name}",
-    )

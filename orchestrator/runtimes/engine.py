@@ -16,7 +16,8 @@ import requests
 import urllib3
 
 from orchestrator import errors
-from orchestrator.deadlines import PATIENCE, Patience
+from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
+from orchestrator.model.engine import REMEDIES, kind_of_silence
 from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
@@ -70,7 +71,7 @@ class Engine:
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
         self._connecting = threading.Lock()
-        self._adapter = DialAdapter(self._dial)
+        self._adapter = DialAdapter(self._dial, self._check_aside)
         self._version = ""
         self._clients: dict[float, Any] = {}
 
@@ -84,6 +85,25 @@ class Engine:
             cdi=bool(info.get("CDISpecDirs")),
         )
 
+    def check(self, container: str = "") -> None:
+        """See that the engine answers, and containerd behind it.
+
+        Args:
+            container: one that runs, whose own state is then asked for: it costs the node less.
+
+        Raises:
+            UnfitError, NodeError: as ``ask``.
+        """
+
+        def look(client: Any) -> None:
+            if container:  # any status will do, 404 as well
+                url = client._url("/containers/{0}/stats", container)
+                client._get(url, params={"stream": 0, "one-shot": 1})
+            else:
+                client.version(api_version=False)
+
+        self.ask(look, within_s=min(ENGINE_ANSWER_S, self.patience.answer_s))
+
     def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
         """Call ``question`` with the API client, twice if a kept stream turns out to be stale.
 
@@ -93,7 +113,7 @@ class Engine:
 
         Raises:
             UnfitError: the engine is down, hung, not accessible, or refuses.
-            NodeError: its connection was lost, twice.
+            NodeError: its connection was lost, twice; or the node does not answer either.
             docker.errors.NotFound: it has no such container or image.
         """
         return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
@@ -145,14 +165,15 @@ class Engine:
         """Close the streams; the engine and its containers go on."""
         with self._connecting:
             self._adapter.close()
-            self._adapter = DialAdapter(self._dial)
+            self._adapter = DialAdapter(self._dial, self._check_aside)
             self._clients.clear()
 
     def _connected(self, within_s: float) -> Any:
         """A client with that time limit; all clients share their streams."""
         with self._connecting:
             if not self._version:
-                first = _client(self._adapter, OLDEST_API, self.patience.answer_s)
+                first_s = min(within_s, self.patience.answer_s)
+                first = _client(self._adapter, OLDEST_API, first_s)
                 self._version = self._common_version(first)
             if within_s not in self._clients:
                 self._clients[within_s] = _client(self._adapter, self._version, within_s)
@@ -165,6 +186,9 @@ class Engine:
         ours = docker.constants.DEFAULT_DOCKER_API_VERSION
         pinged = client._get(client._url("/_ping", versioned_api=False))
         client._raise_for_status(pinged)
+        if "Libpod-Api-Version" in pinged.headers:
+            served = f"{pinged.headers.get('Server', 'podman')} serves Docker's API: podman"
+            raise _causes.silence(served, self.node, "", self._sudo)
         theirs = pinged.headers.get("Api-Version", "")
         if theirs and _number(OLDEST_API) <= _number(theirs) <= _number(ours):
             return str(theirs)
@@ -182,25 +206,41 @@ class Engine:
     def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
         if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
             return self._hung(limit_s)
-        prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
-        words = (*prefix, "version", "--format", "{{.Server.Version}}")
-        try:
-            done = self._transport.run(words, timeout_s=self.patience.answer_s)
-        except errors.CommandTimedOut:
-            return self._hung(self.patience.answer_s)
-        if done.exit_code != 0:
-            stderr = done.stderr.decode(errors="replace")
-            return _causes.silence(stderr, self.node, self._whose(), self._sudo)
+        self._check_aside()
         return errors.NodeError(
             f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
         )
 
+    def _check_aside(self) -> None:
+        """See that the engine answers, by a command of its own and not by our streams.
+
+        Raises:
+            UnfitError, NodeError: why it does not.
+        """
+        prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
+        words = (*prefix, "version", "--format", "{{.Server.Version}}")
+        limit_s = min(ENGINE_ANSWER_S, self.patience.answer_s)
+        try:
+            done = self._transport.run(words, timeout_s=limit_s)
+        except errors.CommandTimedOut as error:
+            raise self._hung(limit_s) from error
+        stderr = done.stderr.decode(errors="replace")
+        if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
+            raise _causes.silence(stderr, self.node, self._whose(), self._sudo)
+
     def _hung(self, limit_s: float) -> errors.UnfitError:
+        """The error for an engine that is silent on a node which is not.
+
+        Raises:
+            NodeError: the node is silent too.
+        """
+        self._transport.run(("true",), timeout_s=min(ENGINE_ANSWER_S, self.patience.answer_s))
+        code, fix = REMEDIES["HUNG"]
         return errors.UnfitError(
-            f"Docker accepts connections and does not answer within {limit_s:g} s",
-            code="DOCKER-HUNG",
+            f"Docker or containerd does not answer within {limit_s:g} s; the node does",
+            code=code,
             node=self.node,
-            fix="check its log (journalctl -u docker), or restart it",
+            fix=f"{fix}; its log: journalctl -u docker -u containerd",
         )
 
     def _whose(self) -> str:

@@ -6,13 +6,14 @@ Both share the node's processes, so a task is watched, ended and swept like one 
 import posixpath
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import errors
 from orchestrator.deadlines import PATIENCE
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import observer
+from orchestrator.runtimes._files import supervised
 from orchestrator.transports import Transport
 
 INSIDE = "/dlperf"
@@ -149,15 +150,14 @@ def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str
     env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
     # A supervisor counts from its own start, and others may unpack their image for long after it;
     # the controller, without which there is no step, counts from the gate.
-    limit_s = limits.create_s + limits.time_s
+    longer = replace(limits, time_s=limits.create_s + limits.time_s)
     observing = observer.command(attempt, task, limits, "")
-    supervised = (
+    words = (
+        *way.words(of_task(attempt, task)),
+        *proved(attempt.image),
         *("env", *(f"{name}={value}" for name, value in env.items())),
-        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
-        *(f"{limit_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes), ""),
-        *task.argv,
+        *supervised(attempt, task, longer, task.argv),
     )
-    words = (*way.words(of_task(attempt, task)), *proved(attempt.image), *supervised)
     return f"umask 077\n(\n{observing}) &\nexec {shlex.join(words)}\n"
 
 

@@ -195,12 +195,18 @@ class Images:
             ImageError: the engine could not take it.
         """
         # The first is for each piece that is sent: an engine that stalls takes none.
-        wait_s = (self._engine.patience.stall_s, self._engine.patience.work_s)
-        with self._words(
-            "/images/load", wait_s, params={"quiet": True}, data=iter(pieces)
-        ) as words:
-            for word in words:
-                self._heed(word)
+        stall_s = self._engine.patience.stall_s
+        wait_s = (stall_s, self._engine.patience.work_s)
+        try:
+            with self._words(
+                "/images/load", wait_s, params={"quiet": True}, data=iter(pieces)
+            ) as words:
+                for word in words:
+                    self._heed(word)
+        except errors.UnfitError as error:
+            if error.code == "DOCKER-HUNG" and error.where["node"] == self._engine.node:
+                error.cause = f"Docker took no byte of the image for {stall_s:g} s"
+            raise
 
     def save_file(self, reference: str, path: str) -> None:
         """Write the image to a file on the node.
@@ -253,6 +259,7 @@ class Images:
         except errors.UnfitError as error:
             if error.code != "DOCKER-HUNG":
                 raise
+            self._engine.check()  # else it is not the registry that is silent
             raise self._stalled(wait_s) from error
 
     # The SDK's own pull, load and get take no time-out, and keep their connection when they fail.

@@ -11,14 +11,6 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.transports import Transport
 
-# Its processes are known by their environment alone. $1: token.
-KILL = """
-for pid in $(grep -lszxF "DLPERF_OBSERVER=$1" /proc/[0-9]*/environ | cut -d/ -f3); do
-    kill -KILL "$pid" 2>/dev/null
-done
-true
-"""
-
 
 @cache
 def script() -> str:
@@ -50,12 +42,3 @@ def start(transport: Transport, starting: str) -> None:
     """Start an observer on a node; a node that cannot do it is measured all the same."""
     with contextlib.suppress(errors.DlperfError):
         transport.run(("sh", "-c", starting, "sh"), timeout_s=SUPERVISOR_S)
-
-
-def end(transport: Transport, attempt: Attempt, task: Task) -> None:
-    """See that the observer of an ended task has ended too, so that its files change no more."""
-    with contextlib.suppress(errors.DlperfError):
-        pid = transport.get_own(f"{attempt.folder(task)}/r{task.node_rank}.observer") or b""
-        if pid.strip().isdigit() and transport.get(f"/proc/{int(pid)}/stat") is None:
-            return
-        transport.run(("sh", "-c", KILL, "sh", attempt.token(task)), timeout_s=SUPERVISOR_S)

@@ -9,7 +9,7 @@ from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, observer
-from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.once import Once
 from orchestrator.transports import Transport
 
@@ -72,20 +72,16 @@ class ProcessRuntime:
         Raises:
             NodeError, LocalError: the task may or may not have been started.
         """
-        token = attempt.token(task)
-        path = f"{attempt.folder(task)}/supervise.sh"
-        self._transport.put(script(), path)
+        self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
         self._transport.put(observer.script().encode(), f"{attempt.folder(task)}/observe.sh")
-        env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": token}
+        env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": attempt.token(task)}
         err = shlex.quote(self._files(attempt, task).path("err"))
+        observing = observer.arguments(attempt, task, limits)
         detached = f'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>{err}'
         words = (
             *("sh", "-c", detached, "sh"),
             *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
-            *("sh", path, attempt.folder(task), str(task.node_rank), token),
-            *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
-            observer.arguments(attempt, task, limits),
-            *task.argv,
+            *supervised(attempt, task, limits, task.argv, observing),
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)
         if done.exit_code != 0:

@@ -8,7 +8,7 @@ from importlib import resources
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, observer
-from orchestrator.runtimes._files import TaskFiles, script
+from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.transports import Transport
 
 
@@ -56,13 +56,10 @@ class StepFiles:
 
 def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]) -> str:
     """The script that becomes a task's supervisor, on its node."""
-    folder, token = attempt.folder(task), attempt.token(task)
+    token, observing = attempt.token(task), observer.arguments(attempt, task, limits)
     env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
     words = (
         *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
-        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), token),
-        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
-        observer.arguments(attempt, task, limits),
-        *task.argv,
+        *supervised(attempt, task, limits, task.argv, observing),
     )
     return f"umask 077\nexec {shlex.join(words)}\n"

@@ -1,10 +1,14 @@
 """Checks of nodes before gangs are started there in containers."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from orchestrator import errors, nodeset
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.image import Program
+
+if TYPE_CHECKING:
+    from orchestrator.runtimes.images import ImageFacts
 
 
 def no_other_gang(fleet: Fleet, ours: Collection[str]) -> None:
@@ -47,12 +51,15 @@ def same_image(fleet: Fleet, name: str, program: Program) -> None:
 
     Raises:
         ImageError: IMAGE-MISSING, and where.
+        UnfitError: a node's engine does not answer.
         NodeError: a node does not answer.
     """
-    answers = ask_all(
-        list(fleet.images),
-        lambda node: fleet.images[node].find(program.ids.get(node, program.digest)),
-    )
+
+    def look(node: str) -> "ImageFacts | None":
+        fleet.engines[node].check()  # a hung one is given up sooner
+        return fleet.images[node].find(program.ids.get(node, program.digest))
+
+    answers = ask_all(list(fleet.engines), look)
     failed = [answer.error for answer in answers if answer.error]
     if failed:
         raise failed[0]

@@ -22,7 +22,6 @@ AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
-ENGINE_SILENT = ("DOCKER-DOWN", "DOCKER-HUNG", "DOCKER-LOST")
 
 
 @dataclass(slots=True)
@@ -104,17 +103,14 @@ class Wait:
             answer, watched.pending = watched.pending, None
             error = answer.exception()
             if error is None:
-                watched.unheard_since, watched.rests_until, watched.silence = (
-                    None,
-                    now + pause_s,
-                    "",
-                )
+                watched.unheard_since, watched.silence = None, ""
+                watched.rests_until = now + pause_s
                 self._take(watched, answer.result(), watch)
             elif not isinstance(error, errors.NodeError):
                 raise error
             else:
                 watched.rests_until = now + AGAIN_S
-                watched.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
+                watched.silence = _silence(error.code)
         since = watched.unheard_since
         if watched.end is None and since is not None and now - since > _patience_s(watched):
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
@@ -186,6 +182,13 @@ class Wait:
         for watched in self._watched:
             if watched.end is None:
                 self._pool.submit(partial(say, watched.task))
+
+
+def _silence(code: str) -> str:
+    """Return how a task ends whose node answers while its engine fails so; empty for the node's."""
+    if code == "DOCKER-HUNG":
+        return "docker-hung"
+    return "docker-down" if code.startswith("DOCKER-") else ""
 
 
 def _patience_s(watched: _Watched) -> float:

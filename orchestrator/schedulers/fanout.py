@@ -18,6 +18,7 @@ from orchestrator.model.plan import Seat, Task
 from orchestrator.retries import REPEATABLE
 from orchestrator.schedulers import Seen, Watch, _preflight, addresses, locks, strays
 from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers.strays import LABEL
 from orchestrator.transports import Completed
 
 SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")  # read as files, which starts no process there
@@ -159,8 +160,8 @@ class Fanout:
         return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt."""
-        self._gangs.clear(attempt)
+        """End every process of the attempt on nodes that the inventory has."""
+        self._gangs.clear(replace(attempt, tasks=tuple(self._reachable(attempt))))
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on any node, found by their ids."""
@@ -204,7 +205,7 @@ class Fanout:
         self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """The attempts with a folder on any node that answers."""
+        """The attempts with a folder or a container on any node that answers."""
         argv = {
             seat.node: ("sh", "-c", ATTEMPTS, "sh", f"{seat.root}/{sweep}/attempts")
             for seat in self._seats
@@ -215,7 +216,13 @@ class Fanout:
             answer.value.stdout.decode(errors="replace") for answer in answers if answer.value
         )
         names = (name.rpartition("/a") for text in outputs for name in text.split())
-        return {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
+        found = {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
+        label = f"{LABEL}={sweep}"
+        looks = ask_all(
+            [*self._fleet.engines], lambda at: self._fleet.containers[at].labelled(label)
+        )
+        labels = (container.labels for look in looks for container in look.value or ())
+        return found | {(of["dlperf.trial"], int(of["dlperf.attempt"])) for of in labels}
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         """Run commands on all nodes at once."""

@@ -83,8 +83,8 @@ class Gangs:
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first task that fails ends the others.
 
-        A node without an answer for 12 s is given up, and after 3 minutes one whose engine alone
-        is silent; what it runs is not known then.
+        A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
+        silent; what it runs is not known then.
         """
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 

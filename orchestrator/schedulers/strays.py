@@ -26,17 +26,9 @@ def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...
     ids = [sweep_id for sweep_id in sweep_ids if SWEEP_ID.fullmatch(sweep_id)]
     if not ids:
         return ()
-    names: set[str] = set()
-    if node in fleet.engines:
-        labelled = fleet.containers[node].labelled(LABEL)
-        names = {
-            container.name
-            for container in labelled
-            if container.labels[LABEL] in ids and container.state == "running"
-        }
     pattern = "|".join(sweep_id.replace(".", "[.]") for sweep_id in ids)
     done = fleet.transports[node].run(("sh", "-c", TASKS, "sh", pattern), timeout_s=COMMAND_S)
-    return tuple(sorted(names | set(done.stdout.decode(errors="replace").split())))
+    return tuple(done.stdout.decode(errors="replace").split())
 
 
 def end(fleet: Fleet, sweep_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
+from orchestrator.measuring.endings import LOST
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Adopted, Intent
@@ -177,7 +178,7 @@ def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tup
         may_pass = isinstance(error, errors.NodeError)
         gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
-        lost = Problem("START" if may_pass else error.code, words)
+        lost = Problem("START" if may_pass and error.code not in ATTEMPTS else error.code, words)
         closed = _close(campaign, trial, attempt, Judgement("infra-lost", (lost,)))
         if may_pass:
             return closed
@@ -200,9 +201,11 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     except BaseException:
         campaign.scheduler.clear(attempt)
         raise
-    silent = [end.node for end in gang.ends if end.why == "unreachable"]
-    if silent:  # before it is cleared, which asks these nodes once more and takes a while
-        campaign.voice.line(f"no answer from {nodeset.fold(silent)}; other tasks were ended")
+    for why in ("unreachable", "docker-down", "docker-hung"):
+        # Before it is cleared, which asks these nodes once more and takes a while.
+        if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
+            code, words = LOST[why]
+            campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
     missing = gather.clear_and_bring(campaign.sweep, campaign.scheduler, attempt, gang)
     campaign.scheduler.check()
     if gang.reason == "done" and missing:

@@ -135,11 +135,18 @@ def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
 
 
 def forget_closed(campaign: Campaign, whole: Plan) -> None:
-    """Remove the folders of ended attempts that a killed controller left on nodes."""
+    """Remove what ended attempts left on nodes.
+
+    A killed controller leaves their folders, an engine that was down their containers.
+
+    Raises:
+        LeftoverError: a container cannot be removed.
+    """
     trials = {trial.name: trial for trial in whole.trials}
     for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
         if name in trials and number in campaign.history(trials[name]).closed:
             attempt = campaign.sweep.attempt(name, number)
+            campaign.scheduler.clear(attempt)
             forget(campaign.sweep, campaign.scheduler, attempt)
 
 

@@ -42,6 +42,7 @@ IMAGENET = DataDigest("/data/image", "ab" * 32, 1331167, 10, 1281167, 1000, Fals
         ("HUNG", "DOCKER-HUNG"),
         ("DENIED", "DOCKER-PERM"),
         ("DOWN", "DOCKER-DOWN"),
+        ("FOREIGN", "DOCKER-FOREIGN"),
         ("REFUSED", "DOCKER-API"),
     ],
 )

@@ -146,26 +146,6 @@ def test_a_docker_that_restarts_is_not_the_programs_fault(desk: Desk) -> None:
     assert not desk.left()
 
 
-def test_a_docker_that_takes_long_to_restart_is_waited_for(desk: Desk) -> None:
-    """Its node answers all the while: it is not UNREACHABLE, and nothing of ours is left.
-
-    Meanwhile nobody can know how its task is.
-    """
-    process = desk.begun()
-    node = desk.cluster.node(1)
-    node.signal("dockerd", "TERM")  # it asks its containers to end, and goes
-    time.sleep(15)
-    said = desk.json("status", code=4)
-    assert [task["phase"] for task in said["tasks"] if task["node"] == "vs002"] == ["unknown"]
-    assert "DOCKER-DOWN" in [error["code"] for error in said["errors"]]
-    time.sleep(5)
-    assert process.poll() is None, process.communicate()[1]
-    node.revive("dockerd")
-    told(process, limit_s=120)
-    assert desk.states() == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
-    assert not desk.left()
-
-
 def test_connections_that_are_reset_cost_nothing(desk: Desk) -> None:
     """Resets by a firewall, and a killed sshd session: the trial goes on, and counts."""
     process = desk.begun(iteration_s=0.15)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator import errors, retries
-from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S, Patience
+from orchestrator.deadlines import Patience
 from orchestrator.retries import Policy
 
 QUICK = Policy({"SSH-LOST": 3, "SSH-RESET": 2}, 0.001, 2.0, within_s=10.0)
@@ -82,4 +82,3 @@ def test_slow_kinds_of_calls_have_more_time_than_a_short_question() -> None:
     patience = Patience()
     slow = (patience.create_s, patience.start_s, patience.untag_s, patience.registry_s)
     assert min(slow) >= 6 * patience.answer_s
-    assert ENGINE_LOST_S > 10 * NODE_LOST_S

@@ -37,6 +37,8 @@ DENIED = (
     " unix:///var/run/docker.sock\n"
 )
 
+PODMAN = "Emulate Docker CLI using podman. Create /etc/containers/nodocker to quiet msg.\n"
+
 BESIDE = """\
 free_kib 104857600
 hook nvidia-container-runtime-hook
@@ -143,6 +145,7 @@ def test_proxies_are_named_without_their_values() -> None:
         (Output(1, "", "sudo: docker: command not found\n"), "ABSENT"),
         (Output(127, "", "sh: 1: docker: not found\n"), "ABSENT"),
         (Output(None, "", ""), "HUNG"),
+        (Output(1, DOWN_INFO, DOWN.replace("unix:///var/run/docker.sock", "tcp://b:1")), "FOREIGN"),
         (Output(1, "", "client version 1.50 is too new. Maximum is 1.41\n"), "REFUSED"),
     ],
 )
@@ -234,3 +237,42 @@ def test_what_the_client_says_of_its_failure_is_the_answer(tmp_path: Path) -> No
     """Nothing else is looked at then; its status is the script's."""
     done = run(f"echo '{DOWN_INFO.strip()}'; echo down >&2; exit 3", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (3, DOWN_INFO, "down\n")
+
+
+@pytest.mark.parametrize("warning", [PODMAN, ""])
+def test_podman_behind_the_name_of_docker_is_told(warning: str, tmp_path: Path) -> None:
+    """By its version too, since `/etc/containers/nodocker` takes the warning away."""
+    info = SAMPLES / "podman_4.3.1_info.json"
+    client = f"printf %s '{warning}' >&2; [ $1 = --version ] && echo podman version 4.3.1 && exit"
+    done = run(f"{client}; cat {info}", tmp_path)
+    version = (SAMPLES / "podman_4.3.1_version.json").read_text()
+    assert parse(Output(done.returncode, done.stdout, done.stderr), version) == Silent(
+        "FOREIGN", "; ".join(filter(None, (warning.strip(), "podman version 4.3.1")))
+    )
+
+
+def test_podman_behind_the_socket_of_docker_is_told() -> None:
+    """Docker's own command line reaches it, and its answers look like Docker's."""
+    info = (SAMPLES / "podman_4.3.1_served_info.json").read_text()
+    version = (SAMPLES / "podman_4.3.1_served_version.json").read_text()
+    assert parse(info, version) == Silent("FOREIGN", "podman 4.3.1 serves Docker's API")
+
+
+@pytest.mark.parametrize("host", ["tcp://10.0.0.9:2375", "ssh://root@build", "unix:///run/d.sock"])
+def test_an_engine_of_another_machine_is_told(host: str, tmp_path: Path) -> None:
+    """By a context or DOCKER_HOST; a socket of the node's own may lie anywhere."""
+    asked = f"[ $1 = context ] && echo \"{host}\" || echo '{changed()}'"
+    info, _, beside = run(asked, tmp_path).stdout.partition("\n")
+    facts = parse(info, beside=beside)
+    if host.startswith("unix:"):
+        assert isinstance(facts, DockerFacts)
+    else:
+        words = f"the docker command reaches {host} (its context, or DOCKER_HOST)"
+        assert facts == Silent("FOREIGN", words)
+
+
+def test_rootless_docker_is_told() -> None:
+    """Its `--network host` is not the node's: ranks of other nodes cannot be met there."""
+    silent = parse(changed(SecurityOptions=["name=seccomp,profile=default", "name=rootless"]))
+    words = "Docker 20.10.24+dfsg1 is rootless: its containers lack the node's network"
+    assert silent == Silent("FOREIGN", words)

@@ -1,5 +1,6 @@
 """Docker as runtime where its engine hangs, restarts or is gone, which other tests do not share."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -12,7 +13,9 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.runtimes.containers import Containers
-from tests.dockerd import IMAGE, QUICK, Dockerd, running
+from orchestrator.runtimes.images import Images
+from tests import proc
+from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, running, unlike
 from tests.runtimes.docker_stage import ENDLESS, Stage
 from tests.waiting import wait_for
 
@@ -92,6 +95,91 @@ def test_an_engine_that_is_down_is_no_end(tmp_path: Path) -> None:
         with pytest.raises(errors.NodeError) as raised:
             runtime.inspect(attempt, task)
         assert raised.value.code == "DOCKER-DOWN"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, "DOCKER-DOWN"), (signal.SIGSTOP, "DOCKER-HUNG")]
+)
+def test_a_task_is_ended_without_its_engine(
+    number: signal.Signals, code: str, tmp_path: Path
+) -> None:
+    """It is seen that the engine has gone while the task runs on; nothing of it stays behind."""
+    with running() as dockerd:
+        stage = Stage(dockerd, dockerd.engine(replace(QUICK, answer_s=1.0)), tmp_path)
+        attempt, task = stage.attempt("sh", "-c", ENDLESS)
+        runtime = stage.begin(attempt, task)
+        token = attempt.token(task)
+        dockerd.kill(number)
+
+        def silent() -> bool:
+            try:
+                runtime.inspect(attempt, task)
+            except errors.NodeError as error:
+                return error.code == code
+            return False
+
+        wait_for(silent, "the engine's silence", 10)
+        assert marked(token)
+        runtime.remove(attempt, task)
+        assert not marked(token)
+        if number == signal.SIGKILL:
+            dockerd.start()
+        else:
+            dockerd.kill(signal.SIGCONT)
+        runtime.remove(attempt, task)
+        assert not stage.names()
+
+
+def marked(token: str) -> list[Path]:
+    """Processes of a task, by their environment."""
+    found = []
+    for path in proc.files("environ"):
+        with contextlib.suppress(OSError):
+            if f"={token}\0" in path.read_text():
+                found.append(path)
+    return found
+
+
+def test_an_engine_that_hangs_while_it_pulls_is_not_taken_for_a_slow_registry(
+    tmp_path: Path,
+) -> None:
+    """DOCKER-HUNG within 15 s and what a loaded machine needs, not REG-STALL after two minutes."""
+    registry = Registry(tmp_path / "registry")
+    front = Faults(registry)
+    try:
+        with running() as dockerd:
+            name = f"{front.address}/image:1"
+            unlike(dockerd, f"{registry.address}/image:1")
+            dockerd.docker("push", f"{registry.address}/image:1")
+            dockerd.docker("rmi", f"{registry.address}/image:1")
+            pulling = threading.Event()
+
+            def fault(path: str, body: bytes) -> Fault | None:
+                if "/blobs/" not in path:
+                    return None
+                pulling.set()
+                return Fault(body=body, sent=1000, silent=True)
+
+            front.fault = fault
+            engine = dockerd.engine(replace(QUICK, stall_s=100.0))
+
+            def stop() -> None:
+                pulling.wait(60)
+                dockerd.kill(signal.SIGSTOP)
+
+            stopping = threading.Thread(target=stop)
+            stopping.start()
+            try:
+                with pytest.raises(errors.UnfitError) as raised:
+                    Images(engine).pull(name, lambda *_: None, None)
+            finally:
+                stopping.join()
+                dockerd.kill(signal.SIGCONT)
+                front.done.set()
+            assert raised.value.code == "DOCKER-HUNG"
+    finally:
+        front.stop()
+        registry.stop()
 
 
 def test_a_question_to_an_engine_that_hangs_is_not_waited_out(tmp_path: Path) -> None:

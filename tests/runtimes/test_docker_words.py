@@ -1,11 +1,9 @@
 """What Docker and sudo print, and the codes that it becomes."""
 
-import http.client
-
 import pytest
 
 from orchestrator.runtimes import _causes
-from orchestrator.runtimes.containers import streams
+from tests import SAMPLES
 
 
 @pytest.mark.parametrize(
@@ -54,7 +52,7 @@ def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
     error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)
     assert (error.code, "sudo -n" in error.fix) == ("DOCKER-PERM", True)
     missing = _causes.silence("sudo: docker: command not found\n", "here", "user a", sudo=True)
-    assert (missing.code, missing.fix) == ("DOCKER-DOWN", "install Docker on the node")
+    assert (missing.code, "install Docker" in missing.fix) == ("DOCKER-MISSING", True)
 
 
 def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
@@ -69,15 +67,29 @@ def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
     )
     assert (error.code, "systemctl start docker" in error.fix) == ("DOCKER-DOWN", True)
     absent = _causes.silence("env: 'docker': No such file or directory\n", "here", "a", sudo=False)
-    assert absent.fix == "install Docker on the node"
+    assert (absent.code, "install Docker" in absent.fix) == ("DOCKER-MISSING", True)
 
 
-def test_frames_of_a_containers_streams_are_taken_apart() -> None:
-    """Four bytes say which stream, four how long: Docker's API 1.41. A cut answer is none."""
-    frames = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\3odd" + b"\1\0\0\0\0\0\0\1!"
-    assert streams(frames) == (b"hello!", b"odd")
-    assert streams(b"") == (b"", b"")
-    whole = {0, 13, 24, 33}
-    for size in set(range(len(frames))) - whole:
-        with pytest.raises(http.client.IncompleteRead):
-            streams(frames[:size])
+@pytest.mark.parametrize(
+    "said",
+    [
+        (SAMPLES / "docker" / "podman_4.3.1_dial_stdio_err.txt").read_text(),
+        "Cannot connect to the Docker daemon at tcp://10.0.0.9:2375. Is the docker daemon running?",
+        'error during connect: Get "http://docker.example.com/v1.24/info": command [ssh -l root --'
+        " h docker system dial-stdio] has exited with exit status 255, please make sure the URL is"
+        " valid, and Docker 18.09 or later is installed on the remote host",
+    ],
+)
+def test_an_engine_that_is_not_the_nodes_own_is_told(said: str) -> None:
+    """Starting Docker would help none of them: podman, and contexts of other machines."""
+    error = _causes.silence(said, "here", "user a", sudo=False)
+    assert (error.code, "podman-docker" in error.fix) == ("DOCKER-FOREIGN", True)
+
+
+def test_an_engine_that_dies_at_work_is_down() -> None:
+    """Also where the docker command says it of a request that it was to carry out."""
+    said = (
+        "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker"
+        " daemon running?\nSee 'docker run --help'.\n"
+    )
+    assert _causes.refusal(said, "here", "DOCKER-REFUSED").code == "DOCKER-DOWN"

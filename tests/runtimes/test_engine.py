@@ -16,7 +16,6 @@ from orchestrator import errors
 from orchestrator.deadlines import Patience
 from orchestrator.images import HeldImage, ImageRecipe, actions
 from orchestrator.model.image import Image
-from orchestrator.provisioning.apply import held
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
 from tests import proc
@@ -92,7 +91,7 @@ def test_facts_are_the_engines_own(dockerd: Dockerd, engine: Engine) -> None:
     ("command", "code", "said"),
     [
         (("docker", "-H", "unix:///nowhere/docker.sock"), "DOCKER-DOWN", "nowhere"),
-        (("sh", "-c", "exec no-such-docker"), "DOCKER-DOWN", "not found"),
+        (("sh", "-c", "exec no-such-docker"), "DOCKER-MISSING", "not found"),
     ],
 )
 def test_an_engine_that_is_not_there(
@@ -326,11 +325,17 @@ def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: 
     built = images.build([context(f"FROM {IMAGE}\n{line}\n")], tag, {}, labels, lambda _: None)
     found = images.find(built)
     assert found is not None
-    assert held(images, tag) == {tag: HeldImage(built, inputs, found.content)}
+
+    def held() -> dict[str, HeldImage]:
+        there = images.find(tag)
+        assert there is not None
+        return {tag: HeldImage(there.id, there.labels.get("dlperf.inputs"), there.content)}
+
+    assert held() == {tag: HeldImage(built, inputs, found.content)}
     assert images.tagged("dlperf.image=ours") == (tag,)
-    assert actions(recipe, {"here": held(images, tag)}) == ()
+    assert actions(recipe, {"here": held()}) == ()
     images.tag(IMAGE, tag)
-    assert [action.kind for action in actions(recipe, {"here": held(images, tag)})] == ["build"]
+    assert [action.kind for action in actions(recipe, {"here": held()})] == ["build"]
     assert images.tagged("dlperf.image=ours") == (built,)
     assert images.remove(tag)
     assert images.remove(built)

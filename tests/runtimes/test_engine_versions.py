@@ -21,21 +21,24 @@ class _Ancient(socketserver.StreamRequestHandler):
     """An engine of long ago, or of years to come: it says its versions and hangs up."""
 
     answer = b""
+    more = ""
 
     def handle(self) -> None:
         while self.rfile.readline().strip():
             pass
         version = json.loads(self.answer)["ApiVersion"]
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self.answer)}\r\n"
-        head += f"Api-Version: {version}\r\nConnection: close\r\n\r\n"
+        head += f"Api-Version: {version}\r\n{self.more}Connection: close\r\n\r\n"
         self.wfile.write(head.encode() + self.answer)
 
 
 @contextmanager
-def of_versions(least: str, most: str, dockerd: Dockerd, folder: Path) -> Iterator[Engine]:
-    """An engine that speaks these versions, and says no more than that."""
+def of_versions(
+    least: str, most: str, dockerd: Dockerd, folder: Path, more: str = ""
+) -> Iterator[Engine]:
+    """An engine that speaks these versions, and says no more than that and these headers."""
     answer = json.dumps({"ApiVersion": most, "MinAPIVersion": least}).encode()
-    handler = type("Ancient", (_Ancient,), {"answer": answer})
+    handler = type("Ancient", (_Ancient,), {"answer": answer, "more": more})
     with socketserver.ThreadingUnixStreamServer(str(folder / "s"), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -66,3 +69,16 @@ def test_a_newer_engine_is_spoken_to_in_the_latest_version_that_we_know(
     with of_versions("1.24", "9.90", dockerd, tmp_path) as engine:
         spoken = engine.ask(lambda client: client.api_version)
     assert spoken == DEFAULT_DOCKER_API_VERSION
+
+
+def test_podman_that_serves_the_api_is_not_taken_for_docker(
+    dockerd: Dockerd, tmp_path: Path
+) -> None:
+    """By headers of podman 4.3.1: Docker's API 1.41, as far as it goes."""
+    headers = "Libpod-Api-Version: 4.3.1\r\nServer: Libpod/4.3.1 (linux)\r\n"
+    with (
+        of_versions("1.24", "1.41", dockerd, tmp_path, headers) as engine,
+        pytest.raises(errors.UnfitError, match=r"Libpod/4\.3\.1 .*podman") as raised,
+    ):
+        engine.facts()
+    assert raised.value.code == "DOCKER-FOREIGN"
