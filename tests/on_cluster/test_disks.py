@@ -1,0 +1,82 @@
+"""Disks of the virtual cluster that are full, from the middle of a trial on."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.cluster import Node
+from tests.commands import told
+from tests.virtual import Desk
+
+pytestmark = pytest.mark.cluster
+
+FOLDER = "/var/tmp/dlperf-root"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system of memory on a node, with room enough when a sweep begins."""
+
+    node: Node
+    folder: str
+
+    def fill(self) -> None:
+        """Take all of its bytes: another program writes until there is no more room."""
+        self.node.must(f"mount -o remount,size=32m {self.folder}")
+        self.node.sh(f"dd if=/dev/zero of={self.folder}/of-somebody-else bs=4k")
+
+    def use_up_names(self) -> None:
+        """Take all of its inodes: its bytes stay free."""
+        count = self.node.must(f"df -Pi {self.folder} | tail -n 1").split()[2]
+        self.node.must(f"mount -o remount,nr_inodes={count} {self.folder}")
+
+    def empty(self) -> None:
+        """Give everything back."""
+        self.node.must(f"rm -rf {self.folder}/of-somebody-else")
+        self.node.must(f"mount -o remount,size=2g,nr_inodes=100000 {self.folder}")
+
+
+@contextlib.contextmanager
+def disk(node: Node, folder: str) -> Iterator[Disk]:
+    """Put a file system of its own at the folder of a node, within the block."""
+    node.must(f"mkdir -p {folder} && mount -t tmpfs -o size=2g,mode=1777 own {folder}")
+    try:
+        yield Disk(node, folder)
+    finally:
+        node.must(f"umount -l {folder}")
+
+
+def test_a_disk_that_fills_ends_the_sweep_before_a_retry(desk: Desk) -> None:
+    """One attempt, DISK-FULL with the folder and its free bytes; the same command goes on later."""
+    with disk(desk.cluster.node(1), FOLDER) as full:
+        process = desk.begun()
+        with desk.held():
+            full.fill()
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert f"{FOLDER} cannot take 4 MiB in 16 files: No space left on device" in said
+        assert f"`du -xah {FOLDER} | sort -h | tail`" in said
+        assert "`dlperf-orch clean`" in said
+        assert desk.states() == [("infra-lost", "DISK-FULL")]
+        full.empty()
+        desk.again()
+        assert desk.states()[-1] == ("valid", "")
+    assert not desk.left()
+
+
+def test_a_disk_without_inodes_is_full(desk: Desk) -> None:
+    """No file can be made although bytes are free: what is said counts both."""
+    with disk(desk.cluster.node(1), FOLDER) as full:
+        process = desk.begun()
+        with desk.held():
+            full.use_up_names()
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert "No space left on device; 2 GiB and" in said
+        assert desk.states() == [("infra-lost", "DISK-FULL")]
+        full.empty()
+        desk.again()
+        assert desk.states()[-1] == ("valid", "")
+    assert not desk.left()
