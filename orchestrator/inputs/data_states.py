@@ -10,14 +10,16 @@ from orchestrator.probes import first_look
 from orchestrator.transports import Transport
 
 
-def observed(transport: Transport, paths: Mapping[str, str]) -> dict[str, DataState]:
-    """What lies at paths of a node, by their names.
+def observed(
+    transport: Transport, paths: Mapping[str, str], *, contained: bool = False
+) -> dict[str, DataState]:
+    """What lies at paths of a node, by their names; ``contained`` as in ``first_look.section``.
 
     Raises:
         NodeError: no answer.
         UnfitError: the answer cannot be parsed.
     """
-    asked = [first_look.section(name, path) for name, path in paths.items()]
+    asked = [first_look.section(name, path, contained=contained) for name, path in paths.items()]
     outputs = probing.outputs(transport, "first look", asked)
     return {name: first_look.state(output) for name, output in outputs.items()}
 

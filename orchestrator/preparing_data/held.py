@@ -105,7 +105,8 @@ def _looked(
     like = datasets.find(dataset.like) if dataset.like else None
     names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
     paths = {name: node.data[name] for name in names}
-    observed = data_states.observed(fleet.transports[node.name], paths)
+    contained = fleet.cluster.confines(node)
+    observed = data_states.observed(fleet.transports[node.name], paths, contained=contained)
     findings = list(checks.states(node, observed))
     there = data_states.present(node, observed)
     if dataset.name not in there.data:

@@ -89,7 +89,7 @@ def _findings(
 ) -> list[Finding]:
     findings: list[Finding] = []
     for name in names:
-        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
+        answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], facts, looks))
         settled(answers)
         for answer in answers:
             node = next(member for member in fleet.cluster.members if member.name == answer.node)
@@ -103,14 +103,23 @@ def _findings(
     return findings
 
 
-def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> ContainerFacts:
+def _look(
+    fleet: Fleet,
+    record: ImageRecord,
+    facts: Mapping[str, NodeFacts],
+    looks: _Looks,
+    name: str,
+) -> ContainerFacts:
     node = next(member for member in fleet.cluster.members if member.name == name)
     runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, record.on(name)))
-    questions = container.questions(node)
+    states = facts[name].data if name in facts else {}
+    mounts = container.data_mounts(node, [key for key in states if states[key] == "present"])
+    questions = container.questions(node, mounts)
     question = container.probe(questions, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(questions)
     with looks:
         if looks.ended.is_set():
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
-        done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+        gpus = node.gpus is not None
+        done = runtime.run_once(question.argv, gpus=gpus, timeout_s=limit_s, mounts=mounts)
     return probing.understood(question, done, name)

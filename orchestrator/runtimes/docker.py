@@ -220,7 +220,14 @@ class DockerRuntime:
                 time.sleep(LOOK_S)
         raise _unkillable(name, reason, task)
 
-    def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
+    def run_once(
+        self,
+        argv: tuple[str, ...],
+        *,
+        gpus: bool,
+        timeout_s: float,
+        mounts: tuple[Mount, ...] = (),
+    ) -> Completed:
         """Run a command in a container with the settings of tasks, and remove the container.
 
         Raises:
@@ -236,7 +243,7 @@ class DockerRuntime:
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
         }
-        host = self._grants.host_config((), gpus=gpus)
+        host = self._grants.host_config(mounts, gpus=gpus)
         try:
             self._containers.create(name, host, config)
             self._containers.start(name)
