@@ -7,19 +7,16 @@ from importlib import resources
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.datasets import SOURCE, Tool, Way, judge, progress
+from orchestrator.datasets import Way, judge, progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import user_files
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
-from orchestrator.model.plan import Mount, Task
+from orchestrator.model.plan import Task
 from orchestrator.preparing_data import held, plan
 from orchestrator.preparing_data.plan import DataRequest, Planned
 from orchestrator.preparing_data.watch import RunningAttempt, Watch
-from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.runtimes.settings import ContainerSettings
 
 LIMITS = Limits(time_s=7 * 86400, stall_s=7 * 86400, grace_s=10, create_s=60)
 LOOK_S = 0.05
@@ -83,8 +80,7 @@ def begin(work: Work, planned: Planned, nonce: str, running: RunningAttempt | No
     node, dataset = planned.node, work.request.dataset
     way = "as it is"
     if running is None and planned.way is not None:
-        # A tool's unfinished output cannot be continued.
-        way = "anew" if planned.way.tool else str(dataset.ways.index(planned.way))
+        way = str(dataset.ways.index(planned.way))
     arguments = (_partial(planned), dataset.name, node.name, nonce, way)
     answer = _shell(work, planned, "begin.sh", arguments)
     if answer.startswith("shared "):
@@ -156,37 +152,13 @@ def _started(work: Work, planned: Planned) -> RunningAttempt:
 
 def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAttempt:
     node, dataset = planned.node, work.request.dataset
-    if way.tool is None:
-        arguments = (_partial(planned), work.request.source or "", *way.words)
-        argv = ("sh", "-c", script(way.script), way.script, *arguments)
-        task = Task(node.name, 0, argv, {}, (), ())
-        runtime: Runtime = ProcessRuntime(work.fleet.transports[node.name])
-    else:
-        task = _in_container(work, planned, way, way.tool)
-        record = work.request.images.get(way.tool.image)
-        access = work.fleet.cluster.container.gpu_access
-        settings = ContainerSettings(record.on(node.name) if record else "", gpu_access=access)
-        runtime = work.fleet.containers_on(node.name, settings)
+    arguments = (_partial(planned), work.request.source or "", *way.words)
+    argv = ("sh", "-c", script(way.script), way.script, *arguments)
+    task = Task(node.name, 0, argv, {}, (), ())
     folders = {node.name: f"{plan.home(node, dataset)}/a{number}"}
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))
+    runtime = ProcessRuntime(work.fleet.transports[node.name])
     return RunningAttempt(attempt, task, runtime, way)
-
-
-def _in_container(work: Work, planned: Planned, way: Way, tool: Tool) -> Task:
-    node = planned.node
-    code = user_files.image(tool.image)[0].code
-    places = tuple(place.format(code=code) for place in tool.places)
-    argv = (
-        *("sh", "-c", script(way.script), way.script, tool.target, str(tool.total)),
-        *(tool.program, *places, "--", *tool.argv),
-    )
-    mounts = [Mount(f"{_partial(planned)}/set", tool.target, read_only=False)]
-    if way.needs and work.request.source is not None:
-        mounts.append(Mount(work.request.source, SOURCE, read_only=True))
-    if way.after is not None:
-        mounts.append(Mount(node.data[way.after], way.after_at, read_only=True))
-    gpus = node.usable_gpus if tool.gpus else ()
-    return Task(node.name, 0, argv, {}, tuple(mounts), gpus)
 
 
 def _refuse_once_stopped(work: Work, node: str) -> None:
@@ -199,11 +171,10 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     if end.why == "stopped":
         raise errors.UnfitError("ended before it was done", code="STOPPED", node=node)
     script_problem = progress.problem(text)
-    tool_problem = running.way.tool.problem(text) if running.way.tool and end.status == 0 else ""
-    if (end.status, end.why) == (0, "exited") and not (script_problem or tool_problem):
+    if (end.status, end.why) == (0, "exited") and not script_problem:
         return
     last = [line for line in text.splitlines() if line and not line.startswith("dlperf ")]
-    last_line = tool_problem or (last[-1].strip()[:MOST_WORDS] if last else "no message")
+    last_line = last[-1].strip()[:MOST_WORDS] if last else "no message"
     ending = f"{running.way.script} ended with {end.status} ({end.why}): {last_line}"
     code, message = script_problem or ("DATA-TOOL", ending)
     fix = f"see {log}; run the same command to resume"

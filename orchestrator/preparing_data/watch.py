@@ -12,7 +12,7 @@ from orchestrator.deadlines import DATA_INSIST_S, DATA_SILENT_S
 from orchestrator.disk import on_disk
 from orchestrator.model.attempt import Attempt, TaskEnd
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import Runtime
+from orchestrator.runtimes.process import ProcessRuntime
 
 LOOK_S = 0.3
 
@@ -23,7 +23,7 @@ class RunningAttempt:
 
     attempt: Attempt
     task: Task
-    runtime: Runtime
+    runtime: ProcessRuntime
     way: Way
 
 

@@ -124,9 +124,7 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
     source = _source(options.source)
-    known_site = sites.of(store, whole)
-    images = known_site.images if known_site else {}
-    return DataRequest(dataset, cluster, source, images), whole
+    return DataRequest(dataset, cluster, source), whole
 
 
 def _source(named: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Data sets that root of a node may read, and root of a container may not."""
+"""Data sets of nodes: who may read them, and who prepares them while a sweep wants to begin."""
 
 import contextlib
 from collections.abc import Iterator
@@ -49,3 +49,25 @@ def test_a_link_out_of_a_data_set_leads_nowhere_in_a_container(desk: Desk) -> No
     finally:
         node.must("rm /data/image/val && mv /data/elsewhere /data/image/val")
     desk.must("provision", str(desk.cluster.inventory), "--lock")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "DLPERF_TASK={task} setsid -f sleep 120 >/dev/null 2>&1 </dev/null",
+        "docker run -d --network host --label dlperf.sweep=data --env DLPERF_TASK={task}"
+        " --entrypoint sleep $(docker images -q dlperf/ngc-pytorch-20.03) 120",
+    ],
+)
+def test_a_data_set_that_is_being_prepared_is_named(desk: Desk, start: str) -> None:
+    """PREPARING, also of work that nobody watches, in a container or not; and what to do."""
+    task = "dlp-data-imagenet-vs002-a1-r0"
+    node = desk.cluster.node(1)
+    node.must(start.format(task=task))
+    try:
+        said = desk.must("sweep", desk.playbook("quick", QUICK), *desk.on(), code=5).stderr
+        assert "ERROR PREPARING node=vs002: data set imagenet is being prepared" in said
+        assert "`dlperf-orch data prepare imagenet`" in said
+    finally:
+        node.must(f"kill -KILL $(grep -lszx DLPERF_TASK={task} /proc/[0-9]*/environ | cut -d/ -f3)")
+        node.must("docker rm -f $(docker ps -aq --filter label=dlperf.sweep=data) || true")
