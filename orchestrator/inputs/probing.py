@@ -2,11 +2,14 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator import errors, words
 from orchestrator.fleet import Answer
-from orchestrator.probes import Probe, sections
+from orchestrator.model.node import Node
+from orchestrator.model.site import DataState
+from orchestrator.probes import Probe, first_look, sections
 from orchestrator.probes.sections import Output, Section
 from orchestrator.transports import Completed, Transport
 
@@ -65,3 +68,23 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
         raise errors.UnfitError(
             f"{error.cause} ({detail})", code=error.code, node=node, phase=probe.name, fix=error.fix
         ) from error
+
+
+def data_states(
+    transport: Transport, paths: Mapping[str, str], *, contained: bool = False
+) -> dict[str, DataState]:
+    """What lies at paths of a node, by their names; ``contained`` as in ``first_look.section``.
+
+    Raises:
+        NodeError: no answer.
+        UnfitError: the answer cannot be parsed.
+    """
+    asked = [first_look.section(name, path, contained=contained) for name, path in paths.items()]
+    found = outputs(transport, "first look", asked)
+    return {name: first_look.state(output) for name, output in found.items()}
+
+
+def with_present_data(node: Node, states: Mapping[str, DataState]) -> Node:
+    """The node with those of its data sets only that are there: a count of others may hang."""
+    there = {name: path for name, path in node.data.items() if states.get(name) == "present"}
+    return replace(node, data=there)

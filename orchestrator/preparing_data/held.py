@@ -9,7 +9,7 @@ from orchestrator.datasets import Dataset, contents, judge
 from orchestrator.datasets.contents import Contents, FilesSeen
 from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
-from orchestrator.inputs import data_states, probing
+from orchestrator.inputs import probing
 from orchestrator.model.facts import JSON
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding
@@ -95,9 +95,9 @@ def _looked(
     names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
     paths = {name: node.data[name] for name in names}
     contained = fleet.cluster.confines(node)
-    observed = data_states.observed(fleet.transports[node.name], paths, contained=contained)
+    observed = probing.data_states(fleet.transports[node.name], paths, contained=contained)
     findings = list(checks.states(node, observed))
-    there = data_states.present(node, observed)
+    there = probing.with_present_data(node, observed)
     if dataset.name not in there.data:
         return None, tuple(findings)
     path = there.data[dataset.name]

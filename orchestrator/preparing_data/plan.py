@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from orchestrator import errors, words
-from orchestrator.datasets import Dataset, Way, look
+from orchestrator.datasets import Dataset, Way, labels, look
 from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
+from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import data_states, probing
+from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 from orchestrator.probes import first_look
+from orchestrator.transports import Transport
 
+MOST_LABEL_BYTES = 64 << 20
 State = Literal["there", "ready", "refused"]
 
 
@@ -115,7 +119,7 @@ def _refuse_hung(fleet: Fleet, request: DataRequest, node: Node) -> None:
     paths = {"target": node.data[request.dataset.name]}
     if request.source:
         paths["source"] = request.source
-    states = data_states.observed(fleet.transports[node.name], paths)
+    states = probing.data_states(fleet.transports[node.name], paths)
     for name, path in paths.items():
         if states[name] == "hung":
             raise errors.UnfitError(
@@ -124,3 +128,52 @@ def _refuse_hung(fleet: Fleet, request: DataRequest, node: Node) -> None:
                 node=node.name,
                 fix="remount the file system; its server may be gone",
             )
+
+
+def given_labels(path: Path | None) -> bytes | None:
+    """The user's labels file as lines ``FILE CLASS``; None if none is given.
+
+    Raises:
+        LocalError: it cannot be read.
+        UsageError: LABELS; it is in no known form.
+    """
+    if path is None:
+        return None
+    with on_disk(path, code="LABELS", fix="give a file that can be read"):
+        text = path.read_text(errors="replace")
+    try:
+        return labels.lines(labels.parse(text, str(path))).encode()
+    except errors.LogError as error:
+        raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
+
+
+def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes | Finding:
+    """The labels file among a node's sources, as lines ``FILE CLASS``; or a finding without one.
+
+    Raises:
+        NodeError: the node does not answer.
+    """
+    node, name = planned.node.name, planned.observed.labels
+    if not name:
+        return Finding(
+            "error",
+            "LABELS",
+            node,
+            f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}",
+            "the class of each validation image",
+            "give --labels with one of these files, which come with ImageNet's tools",
+        )
+    path = f"{request.source}/{name}"
+    try:
+        text = _whole(fleet.transports[node], path).decode(errors="replace")
+        return labels.lines(labels.parse(text, path)).encode()
+    except errors.LogError as error:
+        needed = "the class of each validation image"
+        return Finding("error", error.code, node, error.cause, needed, error.fix)
+
+
+def _whole(transport: Transport, path: str) -> bytes:
+    content = b""
+    while len(content) < MOST_LABEL_BYTES and (piece := transport.get(path, len(content))):
+        content += piece
+    return content

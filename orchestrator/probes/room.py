@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from orchestrator import words
 
-# `tmpfs   1048576 1048576 0 100% /var/tmp`; file systems that make inodes as needed have `0 0 0 -`.
-_DF = re.compile(r" (\d+) +(?:\d+%|-) +(/.*)$")
+# `tmpfs 1048576 1048576 0 100% /var/tmp`; where inodes are made as needed `- 0 0 0 - /data`.
+_DF = re.compile(r" (\d+) +\d+% +(/.*)$")
 FULL = ("No space left on device", "Disk quota exceeded")
 # Prints four lines for every folder that cannot take 4 MiB in 16 files: the folder, its bytes and
 # its inodes as `df` has them, and what `mktemp`, `touch` or `dd` printed first.
@@ -79,6 +79,6 @@ def parse(text: str) -> Iterator[NoRoom]:
     lines = iter(text.splitlines())
     for folder, disk, names, why in zip(lines, lines, lines, lines, strict=False):
         kib, inodes = _DF.search(disk), _DF.search(names)
-        size = words.size(int(kib[1]) << 10) if kib else "unknown space"
-        free = f"{size} and {inodes[1] if inodes else 'unknown'} inodes are free"
+        free = words.size(int(kib[1]) << 10) if kib else "unknown space"
+        free += f" and {inodes[1]} inodes are free" if inodes else " is free"
         yield NoRoom(folder, kib[2] if kib else folder, why.rpartition(": ")[2], free)

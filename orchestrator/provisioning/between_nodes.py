@@ -9,7 +9,7 @@ from orchestrator import checks, errors, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
-from orchestrator.inputs import data_states, probing
+from orchestrator.inputs import probing
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding, NodeFacts
 from orchestrator.probes import Probe, data, reach
@@ -41,7 +41,9 @@ def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recoun
         NodeError: a node stopped answering.
     """
     unreached = _unreached(fleet)
-    nodes = [data_states.present(node, facts[node.name].data) for node in fleet.cluster.members]
+    nodes = [
+        probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
+    ]
     digests, unreadable = _data(fleet, voice, nodes, fresh=recount)
     between = _judged(digests)
     if any(finding.severity == "error" for finding in between) and not recount:

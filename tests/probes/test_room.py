@@ -21,11 +21,11 @@ x                   2     2     0  100% /var/own
 mktemp: failed to create file via template '/var/own/.dlperf-room.XXXXXX': No space left on device
 """
 READ_ONLY = NO_INODES.replace("No space left on device", "Read-only file system")
-# On btrfs with a limit by `btrfs qgroup`, which makes inodes as it needs them.
+# On btrfs with `btrfs qgroup limit 2M`, which makes inodes as it needs them.
 QUOTA = """\
 /data/quota
-/dev/loop0       1048576  5888    915968       1% /data
-/dev/loop0       0     0     0     - /data
+-                   409600  8000    324640       3% /data/quota
+-                   0     0     0     - /data/quota
 dd: error writing '1': Disk quota exceeded
 """
 
@@ -36,7 +36,7 @@ dd: error writing '1': Disk quota exceeded
         (NO_BYTES, "DISK-FULL", "No space left on device; 1 MiB and 3085511 inodes", "`du -xah"),
         (NO_INODES, "DISK-FULL", "No space left on device; 100 MiB and 0 inodes", "`du -xah"),
         (READ_ONLY, "WRITE", "Read-only file system", "mend the file system at /var/own"),
-        (QUOTA, "DISK-FULL", "Disk quota exceeded; 894 MiB and 0 inodes", "quota of its user"),
+        (QUOTA, "DISK-FULL", "Disk quota exceeded; 317 MiB is free", "quota of its user"),
     ],
 )
 def test_a_folder_without_room_is_told_with_what_is_free(
@@ -53,7 +53,7 @@ def test_a_folder_without_room_is_told_with_what_is_free(
 def test_a_disk_that_df_knows_nothing_of_is_told_all_the_same() -> None:
     """Without a line of df the folder stands for its file system."""
     (found,) = room.parse("/a\n\n\ndd: error writing '1': No space left on device\n")
-    assert found.cause.endswith("; unknown space and unknown inodes are free")
+    assert found.cause.endswith("; unknown space is free")
     assert "`du -xah /a |" in found.fix
 
 
