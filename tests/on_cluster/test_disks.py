@@ -1,6 +1,8 @@
 """Disks of the virtual cluster that are full, from the middle of a trial on."""
 
 import contextlib
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,3 +82,38 @@ def test_a_disk_without_inodes_is_full(desk: Desk) -> None:
         desk.again()
         assert desk.states()[-1] == ("valid", "")
     assert not desk.left()
+
+
+def test_a_full_state_folder_loses_nothing(desk: Desk) -> None:
+    """STORE-FULL, exit 6; the nodes keep what was not copied, and the same command takes it."""
+    kept = desk.folder / "kept"
+    shutil.copytree(desk.state, kept)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64m", "own", desk.state), check=True)
+    try:
+        shutil.copytree(kept, desk.state, dirs_exist_ok=True)
+        process = desk.begun()
+        filler = desk.state / "of-somebody-else"
+        with desk.held():
+            subprocess.run(("dd", "if=/dev/zero", f"of={filler}", "bs=4k"), check=False)
+        assert "ERROR STORE-FULL: no space left to write" in told(process, 6)
+        assert [*desk.left()] == ["vs001", "vs002"]
+        assert "ERROR STORE-FULL" in desk.again(code=6).stderr
+        filler.unlink()
+        assert "adopted from an earlier run" in desk.again().stderr
+        assert desk.states() == [("valid", "")]
+        assert not desk.left()
+    finally:
+        subprocess.run(("umount", "-l", desk.state), check=True)
+
+
+def test_a_full_shared_memory_of_a_node_keeps_no_answer_back(desk: Desk) -> None:
+    """Questions to the node pass it over; a container has shared memory of its own."""
+    node = desk.cluster.node(1)
+    node.must("mount -o remount,size=4m /dev/shm")
+    try:
+        node.sh("dd if=/dev/zero of=/dev/shm/of-somebody-else bs=4k")
+        desk.must("provision", str(desk.cluster.inventory), "--lock")
+        desk.again()
+        assert desk.states() == [("valid", "")]
+    finally:
+        node.must("rm -f /dev/shm/of-somebody-else; mount -o remount,size=50% /dev/shm")
