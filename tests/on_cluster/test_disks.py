@@ -11,6 +11,7 @@ import pytest
 from tests.cluster import Node
 from tests.commands import told
 from tests.virtual import Desk
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -48,6 +49,24 @@ def disk(node: Node, folder: str) -> Iterator[Disk]:
         yield Disk(node, folder)
     finally:
         node.must(f"umount -l {folder}")
+
+
+@contextlib.contextmanager
+def docker_on_a_disk_of_its_own(node: Node, folder: str) -> Iterator[None]:
+    """Give Docker of a node an empty folder in memory, within the block."""
+
+    def restart(command: str) -> None:
+        pid = node.must("cat /run/testbed/dockerd.pid").strip()
+        node.signal("dockerd", "TERM")
+        wait_for(lambda: node.sh(f"kill -0 {pid}").returncode, "Docker has ended", 30)
+        node.must(command)
+        node.revive("dockerd")
+
+    restart(f"mount -t tmpfs -o size=3g own {folder}")
+    try:
+        yield
+    finally:
+        restart(f"umount -l {folder}")
 
 
 def test_a_disk_that_fills_ends_the_sweep_before_a_retry(desk: Desk) -> None:
@@ -117,3 +136,34 @@ def test_a_full_shared_memory_of_a_node_keeps_no_answer_back(desk: Desk) -> None
         assert desk.states() == [("valid", "")]
     finally:
         node.must("rm -f /dev/shm/of-somebody-else; mount -o remount,size=50% /dev/shm")
+
+
+@pytest.mark.long
+def test_a_container_that_finds_no_room_to_start_ends_the_sweep(desk: Desk) -> None:
+    """Docker's own folder fills during the first trial: the second is DISK-FULL, not tried thrice.
+
+    Somebody else takes every byte that comes free.
+    """
+    node, folder = desk.cluster.node(1), "/var/lib/docker"
+    with docker_on_a_disk_of_its_own(node, folder):
+        desk.must("provision", str(desk.cluster.inventory), "--lock")
+        process = desk.begun("--repeats", "2")
+        with desk.held():
+            node.must(
+                f"used=$(df -Pk {folder} | tail -n 1 | awk '{{ print $3 }}');"
+                f" mount -o remount,size=$((used + 30000))k {folder}"
+            )
+            node.must(
+                f"touch {folder}/on; dd if=/dev/zero of={folder}/filler bs=4k 2>/dev/null;"
+                f" (i=0; while [ -e {folder}/on ]; do echo x >{folder}/f.$i && i=$((i + 1)) ||"
+                " sleep 0.01; done) >/dev/null 2>&1 &"
+            )
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert "free space where the engine keeps images" in said
+        assert desk.states() == [("valid", ""), ("infra-lost", "DISK-FULL")]
+        assert not desk.left()
+        node.must(f"rm -f {folder}/on; sleep 0.2; rm -f {folder}/f*")
+        node.must(f"mount -o remount,size=3g {folder}")
+        desk.must("sweep", "quick", "--repeats", "2", *desk.on())
+        assert desk.states()[-1] == ("valid", "")
