@@ -11,8 +11,14 @@ from orchestrator.probes import first_look
 IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
 
 
-def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
-    """Findings for data sets that the node cannot read, by their names in ``data``."""
+def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterator[Finding]:
+    """Find data sets that cannot be read.
+
+    Args:
+        data: their states by name.
+        where: they were looked at, before the path.
+    """
+    confined = " without special rights, as in a container" if node.has_engine else ""
     for name, state in data.items():
         path = node.data.get(name, "?")
         if state == "hung":
@@ -20,7 +26,7 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
                 "error",
                 "MOUNT-HUNG",
                 node.name,
-                f"{path}: no answer in {first_look.LIMIT_S} s",
+                f"{where}{path}: no answer in {first_look.LIMIT_S} s",
                 f"data set {name}",
                 "remount the file system; its server may be gone",
             )
@@ -29,9 +35,11 @@ def states(node: Node, data: Mapping[str, DataState]) -> Iterator[Finding]:
                 "error",
                 "DATA-MISSING",
                 node.name,
-                f"{path}: {state}",
-                f"data set {name}, readable for user {node.user}",
-                "put the data set there, or correct the inventory",
+                f"{where}{path}: {state}",
+                f"data set {name}, readable for user {node.user}{confined}",
+                f"`find {path} ! -perm -o+r` lists what others cannot read; chmod -R o+rX {path}"
+                if state == "unreadable"
+                else "put the data set there, or correct the inventory",
             )
 
 

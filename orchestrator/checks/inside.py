@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from orchestrator import words
+from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
 from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
@@ -16,13 +17,14 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 def container(
     node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
 ) -> Iterator[Finding]:
-    """Findings about shared memory, GPUs, locked memory and InfiniBand inside a container.
+    """Find what is wrong with memory, data sets, GPUs and InfiniBand inside a container.
 
     Args:
         started: the container settings of the inventory.
         host_ofed: version of OFED on the node itself.
     """
     yield from _shm(node, facts, started)
+    yield from states(node, facts.data, where="in a container: ")
     if node.gpus is not None and started.gpu_access != "none":
         yield from _gpus(node, facts)
     if node.hcas:

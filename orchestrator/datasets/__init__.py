@@ -8,12 +8,9 @@ be prepared from, ``judge`` finds what is missing, ``labels`` reads classes of v
 
 import importlib
 import pkgutil
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.datasets import sets
-
-SOURCE, TARGET = "/data/source", "/data/target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +94,14 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """An upstream program that makes the data set, in a container of a workload's image.
-
-    Args:
-        program: a path that ``places`` are searched for, the first that has it counts; it is where
-            the command runs. ``{code}`` stands for the image's own folder of the program.
-        target: where the command finds the empty folder that it fills.
-        gpus: whether it loads libraries that need a driver.
-        total: how many files come out; 0 where that is not known.
-        problem: from the program's whole log, why its result cannot be trusted although it ended
-            with status 0; empty if it can.
-    """
-
-    image: str
-    program: str
-    places: tuple[str, ...]
-    argv: tuple[str, ...]
-    target: str = TARGET
-    gpus: bool = False
-    total: int = 0
-    problem: Callable[[str], str] = lambda _log: ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """One way to prepare a data set on a node; the first whose needs are met is taken.
 
     Args:
         title: what is done, in words.
         script: a file of this package, run on the node with the folder that is being filled, the
-            folder of sources, and ``words``; for a tool it runs in the container.
+            folder of sources, and ``words``.
         needs: in the folder that the user names.
-        after: another data set of the same node, seen by a tool at ``after_at``.
         labels: whether it needs to be told the classes of validation images.
         links: whether nothing is written where source and target share a file system.
         share: bytes that come out per byte of the sources, generously.
@@ -137,14 +109,11 @@ class Way:
 
     title: str
     script: str
-    needs: tuple[Need, ...] = ()
+    needs: tuple[Need, ...]
     words: tuple[str, ...] = ()
-    after: str | None = None
-    after_at: str = ""
     labels: bool = False
     links: bool = False
     share: float = 1.05
-    tool: Tool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@
 # usage: sh begin.sh PARTIAL DATASET NODE NONCE WAY
 #
 # NONCE is the same on all nodes of a run and new for each. What was begun in another WAY is thrown
-# away, and with WAY `anew` whatever was begun. In PARTIAL there are then: set/, what becomes the
-# data set; notes/, ours.
+# away. In PARTIAL there are then: set/, what becomes the data set; notes/, ours.
 umask 022
 partial=$1 dataset=$2 node=$3 nonce=$4 way=$5
 notes=$partial/notes
@@ -29,7 +28,7 @@ for claim in "$notes"/claim.*; do
 done
 printf '%s\n' "$dataset" >"$notes/dataset" || exit 1
 if [ "$way" != 'as it is' ]; then
-    if [ "$way" = anew ] || [ "$(cat "$notes/way" 2>/dev/null)" != "$way" ]; then
+    if [ "$(cat "$notes/way" 2>/dev/null)" != "$way" ]; then
         rm -rf "$partial/set" || exit 1
     fi
     printf '%s\n' "$way" >"$notes/way" || exit 1

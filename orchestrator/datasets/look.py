@@ -1,7 +1,7 @@
 """Whether a data set can be prepared on a node: the probe, its parser, and the findings."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors, words
@@ -147,14 +147,8 @@ def parse(text: str) -> Observed:
     )
 
 
-def ways(
-    dataset: Dataset, observed: Observed, beside: Mapping[str, int]
-) -> Sequence[tuple[Way, int]]:
-    """The ways whose needs are met, each with the bytes that it will still write.
-
-    Args:
-        beside: bytes of other data sets on the node, by name.
-    """
+def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
+    """Return the ways whose needs are met, each with the bytes that it will still write."""
     open_ways, at = [], 0
     for way in dataset.ways:
         needs = observed.needs[at : at + len(way.needs)]
@@ -162,9 +156,9 @@ def ways(
         met = len(needs) == len(way.needs) and all(
             count >= need.least for need, (count, _) in zip(way.needs, needs, strict=True)
         )
-        if not met or (way.after is not None and way.after not in beside):
+        if not met:
             continue
-        source = sum(size for _, size in needs) if way.after is None else beside[way.after]
+        source = sum(size for _, size in needs)
         whole = 0 if way.links and observed.linkable else round(source * way.share)
         open_ways.append((way, max(whole - observed.have_bytes, 0) + LEAST_BYTES))
     return open_ways
@@ -224,5 +218,4 @@ def _needs(dataset: Dataset) -> tuple[Need, ...]:
 
 def _needed(way: Way) -> str:
     words = [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
-    words += [f"data set {way.after} on the node"] if way.after else []
     return " and ".join(words)

@@ -44,14 +44,6 @@ def left_s(first: DataProgress, now: DataProgress, elapsed_s: float) -> float | 
     return elapsed_s / done * max(now.total - now.done, 0)
 
 
-def slowest(by_node: Mapping[str, DataProgress]) -> tuple[str, DataProgress] | None:
-    """The node with the least share done, and its progress; None without nodes."""
-    if not by_node:
-        return None
-    node = min(by_node, key=lambda name: _share(by_node[name]))
-    return node, by_node[node]
-
-
 def summary(by_node: Mapping[str, DataProgress], rate: float, left: str) -> str:
     """One line on all nodes at work.
 
@@ -59,10 +51,9 @@ def summary(by_node: Mapping[str, DataProgress], rate: float, left: str) -> str:
         rate: files per second, all nodes together.
         left: the time left in words; empty where it is not known.
     """
-    least = slowest(by_node)
-    if least is None:
+    if not by_node:
         return "beginning"
-    node, now = least
+    node, now = min(by_node.items(), key=lambda item: _share(item[1]))
     of = f" of {now.total}" if now.total else ""
     where = nodeset.fold(by_node) if len(by_node) > 1 else node
     behind = f" ({node} is least far)" if len(by_node) > 1 else ""

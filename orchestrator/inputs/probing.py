@@ -70,14 +70,16 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
         ) from error
 
 
-def data_states(transport: Transport, paths: Mapping[str, str]) -> dict[str, DataState]:
-    """What lies at paths of a node, by their names.
+def data_states(
+    transport: Transport, paths: Mapping[str, str], *, contained: bool = False
+) -> dict[str, DataState]:
+    """What lies at paths of a node, by their names; ``contained`` as in ``first_look.section``.
 
     Raises:
         NodeError: no answer.
         UnfitError: the answer cannot be parsed.
     """
-    asked = [first_look.section(name, path) for name, path in paths.items()]
+    asked = [first_look.section(name, path, contained=contained) for name, path in paths.items()]
     found = outputs(transport, "first look", asked)
     return {name: first_look.state(output) for name, output in found.items()}
 

@@ -55,6 +55,10 @@ class Cluster(Noun):
         """Whether tasks run in containers of image files, which all nodes see."""
         return self.in_containers and not self.members[0].has_engine
 
+    def confines(self, node: Node) -> bool:
+        """Return True if a container's root on the node may not pass over permissions of files."""
+        return node.has_engine and not self.container.privileged
+
     @property
     def shares_files(self) -> bool:
         """Whether every node sees this machine's files at the same paths."""

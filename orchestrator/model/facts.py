@@ -1,7 +1,7 @@
 """Facts: nodes' answers to probes, with problems where they could not be read safely."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from orchestrator.model.health import HealthFacts, NvlinkErrors
@@ -213,6 +213,7 @@ class ContainerFacts:
         gpus: how many GPUs ``nvidia-smi -L`` lists.
         devices: names in /dev/infiniband.
         memlock_kib, stack_kib: None is no limit.
+        data: by name of a data set, what a container sees of it.
     """
 
     uid: int
@@ -225,3 +226,4 @@ class ContainerFacts:
     memlock_kib: int | None
     stack_kib: int | None
     shm_mib: int
+    data: Mapping[str, DataState] = field(default_factory=dict)

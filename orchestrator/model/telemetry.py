@@ -40,11 +40,13 @@ class HostMoment:
     """A node at one moment; seconds are processor time since it was booted.
 
     Args:
+        all_s: of all kinds, also idle: it grows by one second a second for each processor.
         task_s: of the task, of processes that live; None where they were not counted.
         load: of the last minute.
     """
 
     at_s: float
+    all_s: float
     busy_s: float
     steal_s: float
     task_s: float | None

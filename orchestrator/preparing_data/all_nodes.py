@@ -14,9 +14,8 @@ from orchestrator.datasets import progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.fleet import Answer, ask_all
 from orchestrator.pool import Pool
-from orchestrator.preparing_data.one_node import Work, begin, left, prepare
+from orchestrator.preparing_data.one_node import RunningAttempt, Work, begin, left, prepare
 from orchestrator.preparing_data.plan import Planned, Plans
-from orchestrator.preparing_data.watch import RunningAttempt
 from orchestrator.words import duration
 
 MOST_AT_ONCE = 64

@@ -63,17 +63,6 @@ def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Conten
     return probing.ask(fleet.transports[node.name], question, DATA_COUNT_S)
 
 
-def size(fleet: Fleet, node: Node, name: str) -> DataDigest:
-    """Count, size and digest of a data set that is present, from the node's kept count if it holds.
-
-    Raises:
-        NodeError: no answer.
-        UnfitError: it cannot be read.
-    """
-    question = data.probe(node.data[name], node.folder, fresh=False)
-    return probing.ask(fleet.transports[node.name], question, DATA_COUNT_S)
-
-
 def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]:
     """Path, files, size, digest and parts for a table; blanks where ``held`` is None."""
     if holding is None:
@@ -105,7 +94,8 @@ def _looked(
     like = datasets.find(dataset.like) if dataset.like else None
     names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
     paths = {name: node.data[name] for name in names}
-    observed = probing.data_states(fleet.transports[node.name], paths)
+    contained = fleet.cluster.confines(node)
+    observed = probing.data_states(fleet.transports[node.name], paths, contained=contained)
     findings = list(checks.states(node, observed))
     there = probing.with_present_data(node, observed)
     if dataset.name not in there.data:

@@ -1,4 +1,4 @@
-"""One node's preparation of a data set: started or resumed, judged, and moved into place."""
+"""One node's preparation of a data set: started or resumed, watched, judged, moved into place."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,23 +7,35 @@ from importlib import resources
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.datasets import SOURCE, Tool, Way, judge, progress
+from orchestrator.datasets import Way, judge, progress
 from orchestrator.datasets.progress import DataProgress
-from orchestrator.deadlines import DATA_COMMAND_S, DATA_SETTLE_S
+from orchestrator.deadlines import (
+    DATA_COMMAND_S,
+    DATA_INSIST_S,
+    DATA_SETTLE_S,
+    DATA_SILENT_S,
+)
+from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import user_files
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
-from orchestrator.model.plan import Mount, Task
+from orchestrator.model.plan import Task
 from orchestrator.preparing_data import held, plan
 from orchestrator.preparing_data.plan import DataRequest, Planned
-from orchestrator.preparing_data.watch import RunningAttempt, Watch
-from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.runtimes.settings import ContainerSettings
 
 LIMITS = Limits(time_s=7 * 86400, stall_s=7 * 86400, grace_s=10, create_s=60)
-LOOK_S = 0.05
+LOOK_S, WATCH_S = 0.05, 0.3
 MOST_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAttempt:
+    """An attempt at a data set on a node."""
+
+    attempt: Attempt
+    task: Task
+    runtime: ProcessRuntime
+    way: Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,7 @@ def begin(work: Work, planned: Planned, nonce: str, running: RunningAttempt | No
     node, dataset = planned.node, work.request.dataset
     way = "as it is"
     if running is None and planned.way is not None:
-        # A tool's unfinished output cannot be continued.
-        way = "anew" if planned.way.tool else str(dataset.ways.index(planned.way))
+        way = str(dataset.ways.index(planned.way))
     arguments = (_partial(planned), dataset.name, node.name, nonce, way)
     answer = _shell(work, planned, "begin.sh", arguments)
     if answer.startswith("shared "):
@@ -114,7 +125,7 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
         work.progress[name] = now
 
     log = work.logs / f"{name}.log"
-    end = Watch(running, log, work.stopping, tell).end()
+    end = _Watch(running, log, work.stopping, tell).end()
     running.runtime.remove(running.attempt, running.task)
     try:
         _refuse_bad_end(running, end, log)
@@ -156,37 +167,13 @@ def _started(work: Work, planned: Planned) -> RunningAttempt:
 
 def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAttempt:
     node, dataset = planned.node, work.request.dataset
-    if way.tool is None:
-        arguments = (_partial(planned), work.request.source or "", *way.words)
-        argv = ("sh", "-c", script(way.script), way.script, *arguments)
-        task = Task(node.name, 0, argv, {}, (), ())
-        runtime: Runtime = ProcessRuntime(work.fleet.transports[node.name])
-    else:
-        task = _in_container(work, planned, way, way.tool)
-        record = work.request.images.get(way.tool.image)
-        access = work.fleet.cluster.container.gpu_access
-        settings = ContainerSettings(record.on(node.name) if record else "", gpu_access=access)
-        runtime = work.fleet.containers_on(node.name, settings)
+    arguments = (_partial(planned), work.request.source or "", *way.words)
+    argv = ("sh", "-c", script(way.script), way.script, *arguments)
+    task = Task(node.name, 0, argv, {}, (), ())
     folders = {node.name: f"{plan.home(node, dataset)}/a{number}"}
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))
+    runtime = ProcessRuntime(work.fleet.transports[node.name])
     return RunningAttempt(attempt, task, runtime, way)
-
-
-def _in_container(work: Work, planned: Planned, way: Way, tool: Tool) -> Task:
-    node = planned.node
-    code = user_files.image(tool.image)[0].code
-    places = tuple(place.format(code=code) for place in tool.places)
-    argv = (
-        *("sh", "-c", script(way.script), way.script, tool.target, str(tool.total)),
-        *(tool.program, *places, "--", *tool.argv),
-    )
-    mounts = [Mount(f"{_partial(planned)}/set", tool.target, read_only=False)]
-    if way.needs and work.request.source is not None:
-        mounts.append(Mount(work.request.source, SOURCE, read_only=True))
-    if way.after is not None:
-        mounts.append(Mount(node.data[way.after], way.after_at, read_only=True))
-    gpus = node.usable_gpus if tool.gpus else ()
-    return Task(node.name, 0, argv, {}, tuple(mounts), gpus)
 
 
 def _refuse_once_stopped(work: Work, node: str) -> None:
@@ -199,11 +186,10 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     if end.why == "stopped":
         raise errors.UnfitError("ended before it was done", code="STOPPED", node=node)
     script_problem = progress.problem(text)
-    tool_problem = running.way.tool.problem(text) if running.way.tool and end.status == 0 else ""
-    if (end.status, end.why) == (0, "exited") and not (script_problem or tool_problem):
+    if (end.status, end.why) == (0, "exited") and not script_problem:
         return
     last = [line for line in text.splitlines() if line and not line.startswith("dlperf ")]
-    last_line = tool_problem or (last[-1].strip()[:MOST_WORDS] if last else "no message")
+    last_line = last[-1].strip()[:MOST_WORDS] if last else "no message"
     ending = f"{running.way.script} ended with {end.status} ({end.why}): {last_line}"
     code, message = script_problem or ("DATA-TOOL", ending)
     fix = f"see {log}; run the same command to resume"
@@ -248,3 +234,93 @@ def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> s
 
 def _partial(planned: Planned) -> str:
     return f"{planned.observed.real}.partial"
+
+
+class _Watch:
+    """Follows one attempt.
+
+    Args:
+        log: this machine's copy of its raw log.
+        stopping: whether a signal asked for the end.
+        tell: called with each new progress line.
+    """
+
+    def __init__(
+        self,
+        running: RunningAttempt,
+        log: Path,
+        stopping: Callable[[], bool],
+        tell: Callable[[DataProgress], None],
+    ) -> None:
+        self._running, self._log = running, log
+        self._stopping, self._tell = stopping, tell
+        self._size = 0
+        self._heard = time.monotonic()
+        self._stopped_at: float | None = None
+
+    def end(self) -> TaskEnd:
+        """Wait for its end; after a signal, stop it first, then remove it.
+
+        Raises:
+            NodeError: the node is silent; the work goes on there.
+            UnfitError: it was removed while it ran.
+            StoreError, LocalError: its log cannot be written here; the work goes on there.
+        """
+        with on_disk(self._log):
+            self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._log.write_bytes(b"")
+        while True:
+            try:
+                seen = self._look()
+            except errors.NodeError as error:
+                self._bear(error)
+                seen = None
+            if isinstance(seen, TaskEnd):
+                return seen
+            if seen is None:
+                time.sleep(WATCH_S)
+
+    def _look(self) -> TaskEnd | bytes | None:
+        """The end, once the log is read whole; else the log's new bytes, or None."""
+        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
+        state = runtime.inspect(attempt, task)
+        piece = runtime.output(attempt, task, self._size)
+        self._heard = time.monotonic()
+        if piece:
+            self._keep(piece)
+            return piece
+        if state.end is not None:
+            return state.end
+        if state.phase == "absent":
+            raise errors.UnfitError(
+                "the work was removed while it ran",
+                code="STOPPED",
+                node=task.node,
+                fix="see who did it, and run the same command to resume",
+            )
+        self._stop_after_signal()
+        return None
+
+    def _stop_after_signal(self) -> None:
+        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
+        if not self._stopping():
+            return
+        if self._stopped_at is None:
+            self._stopped_at = time.monotonic()
+            runtime.stop(attempt, task)
+        elif time.monotonic() - self._stopped_at > DATA_INSIST_S:
+            self._stopped_at = time.monotonic()
+            runtime.remove(attempt, task)
+
+    def _keep(self, piece: bytes) -> None:
+        with on_disk(self._log), self._log.open("ab") as file:
+            file.write(piece)
+        self._size += len(piece)
+        if now := progress.last(piece.decode(errors="replace")):
+            self._tell(now)
+
+    def _bear(self, error: errors.NodeError) -> None:
+        """Raise the error once the node was silent too long, or a signal came."""
+        if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
+            error.fix = "it keeps running there; the same command finds it once the node answers"
+            raise error

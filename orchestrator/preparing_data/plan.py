@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from orchestrator import checks, errors, words
-from orchestrator.datasets import Dataset, Tool, Way, look
+from orchestrator import errors, words
+from orchestrator.datasets import Dataset, Way, labels, look
 from orchestrator.datasets.look import Observed, Paths
 from orchestrator.deadlines import DATA_LOOK_S
+from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
-from orchestrator.model.site import DataState, Finding, ImageRecord
-from orchestrator.preparing_data import held
+from orchestrator.model.site import Finding
 from orchestrator.probes import first_look
+from orchestrator.transports import Transport
 
-SOURCE = "--from"
+MOST_LABEL_BYTES = 64 << 20
 State = Literal["there", "ready", "refused"]
 
 
@@ -27,13 +29,11 @@ class DataRequest:
     Args:
         cluster: with the chosen nodes only.
         source: folder of sources on the nodes; None if none is named.
-        images: those that were provisioned, by name.
     """
 
     dataset: Dataset
     cluster: Cluster
     source: str | None
-    images: Mapping[str, ImageRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +74,17 @@ def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
         NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
     """
     node = next(member for member in request.cluster.members if member.name == name)
-    states = _states(fleet, request, node)
+    _refuse_hung(fleet, request, node)
     paths = Paths(node.data[request.dataset.name], request.source, home(node, request.dataset))
     question = look.probe(request.dataset, paths)
     observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
     if observed.target == "there":
         return Planned(node, observed, "there", None, 0, ())
     findings = list(look.findings(request.dataset, name, paths, observed))
-    beside = _beside(fleet, request.dataset, probing.with_present_data(node, states))
-    open_ways = look.ways(request.dataset, observed, beside)
-    fit = [way for way in open_ways if _lack(request, node, way[0]) is None]
+    open_ways = look.ways(request.dataset, observed)
     if not open_ways:
         findings.append(look.unmet(request.dataset, name, paths, observed))
-        hung = {other: state for other, state in states.items() if state == "hung"}
-        findings += checks.states(node, hung)
-    elif not fit:
-        findings += [lack for way, _ in open_ways if (lack := _lack(request, node, way))]
-    way, needed_bytes = fit[0] if fit else (None, 0)
+    way, needed_bytes = open_ways[0] if open_ways else (None, 0)
     if needed_bytes > observed.free_bytes:
         findings.append(look.full(name, observed, needed_bytes))
     state: State = "refused" if findings else "ready"
@@ -116,18 +110,17 @@ def summary(planned: Planned) -> str:
     return f"{planned.way.title}; needs {words.size(planned.needed_bytes)} of free disk{begun}"
 
 
-def _states(fleet: Fleet, request: DataRequest, node: Node) -> Mapping[str, DataState]:
-    """By name, what lies at the paths of the data set and of those that it can be made of.
+def _refuse_hung(fleet: Fleet, request: DataRequest, node: Node) -> None:
+    """Refuse a node on which the data set's path, or that of the sources, does not answer.
 
     Raises:
-        UnfitError: MOUNT-HUNG; the data set's path, or that of the sources, does not answer.
+        UnfitError: MOUNT-HUNG.
     """
-    own = request.dataset.name
-    names = [own, *(way.after for way in request.dataset.ways if way.after in node.data)]
-    paths = {name: node.data[name] for name in names if name}
-    source = {SOURCE: request.source} if request.source else {}
-    states = probing.data_states(fleet.transports[node.name], {**paths, **source})
-    for name, path in {own: paths[own], **source}.items():
+    paths = {"target": node.data[request.dataset.name]}
+    if request.source:
+        paths["source"] = request.source
+    states = probing.data_states(fleet.transports[node.name], paths)
+    for name, path in paths.items():
         if states[name] == "hung":
             raise errors.UnfitError(
                 f"{path}: no answer in {first_look.LIMIT_S} s",
@@ -135,43 +128,52 @@ def _states(fleet: Fleet, request: DataRequest, node: Node) -> Mapping[str, Data
                 node=node.name,
                 fix="remount the file system; its server may be gone",
             )
-    return {name: states[name] for name in paths}
 
 
-def _beside(fleet: Fleet, dataset: Dataset, node: Node) -> dict[str, int]:
-    """Bytes of the data sets that this one can be made of, where the node has them."""
-    sizes: dict[str, int] = {}
-    for way in dataset.ways:
-        if way.after is not None and way.after in node.data:
-            try:
-                sizes[way.after] = held.size(fleet, node, way.after).size_bytes
-            except errors.UnfitError:
-                continue  # not there, or not whole: the way is closed, and its need is named
-    return sizes
+def given_labels(path: Path | None) -> bytes | None:
+    """The user's labels file as lines ``FILE CLASS``; None if none is given.
 
-
-def _lack(request: DataRequest, node: Node, way: Way) -> Finding | None:
-    """What a node lacks to run a way's tool."""
-    if way.tool is None:
+    Raises:
+        LocalError: it cannot be read.
+        UsageError: LABELS; it is in no known form.
+    """
+    if path is None:
         return None
-    if not node.has_engine:
+    with on_disk(path, code="LABELS", fix="give a file that can be read"):
+        text = path.read_text(errors="replace")
+    try:
+        return labels.lines(labels.parse(text, str(path))).encode()
+    except errors.LogError as error:
+        raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
+
+
+def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes | Finding:
+    """The labels file among a node's sources, as lines ``FILE CLASS``; or a finding without one.
+
+    Raises:
+        NodeError: the node does not answer.
+    """
+    node, name = planned.node.name, planned.observed.labels
+    if not name:
         return Finding(
             "error",
-            "NO-DOCKER",
-            node.name,
-            f"runtime: {node.runtime}, where no container runs",
-            f"runtime: docker, since preparing {way.title}",
-            "set runtime: docker, or put ready-made files into --from",
+            "LABELS",
+            node,
+            f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}",
+            "the class of each validation image",
+            "give --labels with one of these files, which come with ImageNet's tools",
         )
-    return None if way.tool.image in request.images else _no_image(node, way.tool)
+    path = f"{request.source}/{name}"
+    try:
+        text = _whole(fleet.transports[node], path).decode(errors="replace")
+        return labels.lines(labels.parse(text, path)).encode()
+    except errors.LogError as error:
+        needed = "the class of each validation image"
+        return Finding("error", error.code, node, error.cause, needed, error.fix)
 
 
-def _no_image(node: Node, tool: Tool) -> Finding:
-    return Finding(
-        "error",
-        "IMAGE-MISSING",
-        node.name,
-        f"image {tool.image} was never prepared",
-        f"image {tool.image}, which has {tool.program}",
-        f"dlperf-orch provision INVENTORY --image {tool.image}",
-    )
+def _whole(transport: Transport, path: str) -> bytes:
+    content = b""
+    while len(content) < MOST_LABEL_BYTES and (piece := transport.get(path, len(content))):
+        content += piece
+    return content

@@ -1,13 +1,24 @@
 """Facts inside a container: GPUs, adapters, limits and shared memory, in one command."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
-from orchestrator.probes import Probe, gpu, ibverbs, infiniband, sections, topology
-from orchestrator.probes.node import ADAPTERS, GPU, IBSTAT, OFED, TOPOLOGY, VERBS, listing
+from orchestrator.model.plan import Mount
+from orchestrator.probes import Probe, first_look, gpu, ibverbs, infiniband, sections, topology
+from orchestrator.probes.node import (
+    ADAPTERS,
+    DATA,
+    GPU,
+    IBSTAT,
+    OFED,
+    TOPOLOGY,
+    VERBS,
+    data_states,
+    listing,
+)
 from orchestrator.probes.sections import Output, Section
 
 LIMITS = "limits"
@@ -36,15 +47,31 @@ def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
     return Probe("container", sections.argv(questions, nonce=nonce), parse)
 
 
-def questions(node: Node) -> tuple[Section, ...]:
-    """What a container on the node is asked."""
+def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
+    """Return what a container on the node is asked.
+
+    Args:
+        mounts: of data sets, as ``data_mounts`` has them.
+    """
     selected = [Section(LIMITS, ("sh", "-c", SCRIPT))]
     if node.gpus is not None:
         selected.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
     if node.hcas:
         selected += ADAPTERS
+    selected += (
+        first_look.section(mount.target.rpartition("/")[2], mount.target) for mount in mounts
+    )
     return tuple(selected)
+
+
+def data_mounts(node: Node, names: Collection[str]) -> tuple[Mount, ...]:
+    """Return these of the node's data sets as mounts of a container."""
+    return tuple(
+        Mount(path, f"/mnt/{DATA}{name}", read_only=True)
+        for name, path in node.data.items()
+        if name in names
+    )
 
 
 def count_gpus(text: str) -> int:
@@ -78,6 +105,7 @@ def _facts(outputs: Mapping[str, Output]) -> ContainerFacts:
         memlock_kib=_limit(limits, "memlock"),
         stack_kib=_limit(limits, "stack"),
         shm_mib=_shm_mib(limits),
+        data=data_states(outputs),
     )
 
 

@@ -17,6 +17,7 @@ from orchestrator.model.facts import (
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import (
+    DataState,
     GpuSummary,
     HcaSummary,
     NodeFacts,
@@ -57,11 +58,13 @@ class Needs:
         python: the interpreter whose modules are looked for.
         folder: where attempts will lie; its disk counts.
         modules: Python modules that must be importable, where tasks run as plain processes.
+        contained: whether data sets are read in containers, without the rights of the node's root.
     """
 
     python: str
     folder: str
     modules: tuple[str, ...] = ()
+    contained: bool = False
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
@@ -97,7 +100,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
-        selected.append(first_look.section(f"{DATA}{name}", path))
+        selected.append(first_look.section(f"{DATA}{name}", path, contained=needs.contained))
     return tuple(selected)
 
 
@@ -113,6 +116,15 @@ def facts(answer: NodeAnswer) -> NodeFacts:
         docker=None if isinstance(answer.docker, Silent) else answer.docker,
         data=answer.data,
     )
+
+
+def data_states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
+    """Return what lies at the paths of data sets, by their names."""
+    return {
+        name[len(DATA) :]: first_look.state(output)
+        for name, output in outputs.items()
+        if name.startswith(DATA)
+    }
 
 
 def listing(
@@ -171,11 +183,7 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
         nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
-        data={
-            name[len(DATA) :]: first_look.state(output)
-            for name, output in outputs.items()
-            if name.startswith(DATA)
-        },
+        data=data_states(outputs),
         gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
     )
 

@@ -20,8 +20,12 @@ nonce=$1 longest_s=$2; shift 2
 work= watch=
 trap 'rm -rf "$work"; [ -z "$watch" ] || kill "$watch"' EXIT
 trap 'exit 1' HUP INT TERM PIPE # dash runs no EXIT trap when one of these ends it
-work=$(mktemp -d "/dev/shm/.dlperf-$nonce.XXXXXX" 2>/dev/null) ||
-    work=$(mktemp -d "/tmp/.dlperf-$nonce.XXXXXX") || exit 1
+for place in /dev/shm /tmp; do # either may be full, by bytes or by inodes
+    work=$(mktemp -d "$place/.dlperf-$nonce.XXXXXX") && head -c 262144 /dev/zero >"$work/room" &&
+        rm "$work/room" && break
+    rm -rf "$work" && work=
+done 2>/dev/null
+[ -n "$work" ] || { printf '%s full -\n' "$nonce"; exit 1; }
 mkfifo "$work/over" && exec 3<>"$work/over" && # before it has the name of what may be stale
     mv "$work" "${work%/*}/${work##*/.}" && work=${work%/*}/${work##*/.} || exit 1
 start() {
@@ -141,8 +145,15 @@ def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
     """The outputs in the text that ``argv`` printed, byte for byte.
 
     Raises:
-        LogError: ANSWER-CUT; the text is not the whole answer to these sections.
+        LogError: ANSWER-CUT; the text is not the whole answer to these sections. DISK-FULL; the
+            node has no room for answers.
     """
+    if text == f"{nonce} full -\n":
+        raise errors.LogError(
+            "neither /dev/shm nor /tmp of the node can be written",
+            code="DISK-FULL",
+            fix="remove files there (see `df /dev/shm /tmp` and `df -i /dev/shm /tmp`)",
+        )
     marks = list(re.finditer(rf"^{re.escape(nonce)} (\S+) (\S+)$", text, re.MULTILINE))
     names = [name for section in sections for name in (section.name, section.name)]
     if [mark[1] for mark in marks] != [*names, "end"] or not _CLOCK.fullmatch(marks[-1][2]):

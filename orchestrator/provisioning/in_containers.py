@@ -48,7 +48,9 @@ def findings(
     members = {member.name: member for member in fleet.cluster.members}
     try:
         for name in names:
-            answers = ask_all(list(fleet.engines), partial(_look, fleet, records[name], looks))
+            answers = ask_all(
+                list(fleet.engines), partial(_look, fleet, records[name], facts, looks)
+            )
             settled(answers)
             for answer in answers:
                 seen, outside = answer.checked(), facts.get(answer.node)
@@ -75,17 +77,26 @@ def _forget(fleet: Fleet) -> None:
     ask_all(list(fleet.engines), remove)
 
 
-def _look(fleet: Fleet, record: ImageRecord, looks: _Looks, name: str) -> ContainerFacts:
+def _look(
+    fleet: Fleet,
+    record: ImageRecord,
+    facts: Mapping[str, NodeFacts],
+    looks: _Looks,
+    name: str,
+) -> ContainerFacts:
     node = next(member for member in fleet.cluster.members if member.name == name)
     runtime = fleet.containers_on(name, ContainerSettings.of(fleet.cluster, record.on(name)))
-    questions = container.questions(node)
+    states = facts[name].data if name in facts else {}
+    mounts = container.data_mounts(node, [key for key in states if states[key] == "present"])
+    questions = container.questions(node, mounts)
     question = container.probe(questions, nonce=secrets.token_hex(8))
     limit_s = INSIDE_S + sections.timeout_s(questions)
     looks.running.add(name)
     try:
         if looks.ended:
             raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=name)
-        done = runtime.run_once(question.argv, gpus=node.gpus is not None, timeout_s=limit_s)
+        gpus = node.gpus is not None
+        done = runtime.run_once(question.argv, gpus=gpus, timeout_s=limit_s, mounts=mounts)
     finally:
         looks.running.discard(name)
     return probing.understood(question, done, name)

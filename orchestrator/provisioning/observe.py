@@ -108,19 +108,22 @@ def _driver(images: Iterable[Image]) -> str | None:
     )
 
 
-def needs(node: Node, store: Store, image: Image | None = None) -> node_probe.Needs:
+def needs(
+    cluster: Cluster, node: Node, store: Store, image: Image | None = None
+) -> node_probe.Needs:
     """What a node must have that its inventory does not say."""
     if node.shares_files:
         folder, python = str(store.root.resolve()), sys.executable
     else:
         folder, python = node.folder, image.python if image else "python3"
-    return node_probe.Needs(python, folder, image.requires if image else ())
+    modules = image.requires if image else ()
+    return node_probe.Needs(python, folder, modules, contained=cluster.confines(node))
 
 
 def _answers(cluster: Cluster, ask: Ask, asking: Asking) -> list[Answer[NodeAnswer]]:
     """Every node's answer to its own questions, all nodes asked at once."""
     by_node = {
-        node.name: node_probe.questions(node, needs(node, asking.store, asking.plain))
+        node.name: node_probe.questions(node, needs(cluster, node, asking.store, asking.plain))
         for node in cluster.members
     }
     probes = {

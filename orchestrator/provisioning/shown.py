@@ -78,7 +78,7 @@ def asked(store: Store, cluster: Cluster) -> Iterator[str]:
     """The questions to the nodes, in a line for all that are asked the same."""
     alike: dict[str, list[str]] = {}
     for node in cluster.members:
-        questions = node_probe.questions(node, observe.needs(node, store))
+        questions = node_probe.questions(node, observe.needs(cluster, node, store))
         names = ", ".join(question.name for question in questions)
         same = f"({node.transport}, {node.runtime}): {names}"
         alike.setdefault(same, []).append(node.name)

@@ -253,7 +253,14 @@ class DockerRuntime:
             return error.code in SILENT
         return False
 
-    def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
+    def run_once(
+        self,
+        argv: tuple[str, ...],
+        *,
+        gpus: bool,
+        timeout_s: float,
+        mounts: tuple[Mount, ...] = (),
+    ) -> Completed:
         """Run a command in a container with the settings of tasks, and remove the container.
 
         Raises:
@@ -269,7 +276,7 @@ class DockerRuntime:
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
         }
-        host = self._grants.host_config((), gpus=gpus)
+        host = self._grants.host_config(mounts, gpus=gpus)
         try:
             self._containers.create(name, host, config)
             self._containers.start(name)

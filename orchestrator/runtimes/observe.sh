@@ -82,6 +82,10 @@ function uptime(    part) {
     split(first("/proc/uptime"), part, " ")
     return part[1]
 }
+function count() { # processor time of the node, and when that was
+    now = uptime()
+    split(first("/proc/stat"), cpu, " ")
+}
 function pressure(what,    text) { # microseconds in which some task waited, since boot
     text = first("/proc/pressure/" what)
     return sub(/.*total=/, "", text) ? text : ""
@@ -130,7 +134,7 @@ function marked(one, start) { # whether its environment says that it is of this 
             sweep "-\" /proc/" one "/environ")
     return known[one, start]
 }
-function scan(now,    text, n, part, one, used, rate, name, shown) { # who used the processors
+function scan(    text, n, part, one, used, rate, name, shown) { # who used the processors
     delete parent
     while ((look | getline text) > 0) {
         n = split(text, part, ") ")
@@ -146,6 +150,7 @@ function scan(now,    text, n, part, one, used, rate, name, shown) { # who used 
         waited[one] = part[14] + part[15]
     }
     close(look)
+    count() # before what takes its time on a loaded node
     task = 0
     shown = 0
     for (one in parent) {
@@ -188,11 +193,10 @@ BEGIN {
     printf "node,1,%s,%s,%d,%d,%s,%s\n", clock, uptime(), cpus - 1, hz, \
         first("/proc/sys/kernel/random/boot_id"), sight
     for (second = 0; begun != "" && born() == begun; second++) {
-        now = uptime()
         task = ""
-        if (second % 3 == 0) scan(now)
+        if (second % 3 == 0) scan()
+        else count()
         if (gpus != "" && second % 9 == 0) holders(now)
-        split(first("/proc/stat"), cpu, " ")
         split(first("/proc/loadavg"), load, " ")
         printf "host,%s", now
         for (n = 2; n <= 9; n++) printf ",%s", cpu[n]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.measuring.endings import LOST
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt
@@ -14,6 +15,7 @@ from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
+from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.state.files import now
 from orchestrator.sweeping import gather, lanes, outcomes, service_files
@@ -220,10 +222,47 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 def _close(
     campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judgement
 ) -> tuple[str, str]:
-    """Keep the outcome; only then remove what was copied here from the nodes."""
+    """Keep the outcome; only then remove what was copied here from the nodes.
+
+    Raises:
+        UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
+    """
+    no_room = None
+    if judgement.state not in ("valid", "interrupted"):
+        no_room = _no_room(campaign, attempt, judgement)
+    if no_room is not None:
+        problem = Problem(no_room.code, f"node {no_room.where['node']}: {no_room.cause}")
+        judgement = replace(judgement, state="infra-lost", problems=(problem, *judgement.problems))
     kept = outcomes.keep(campaign, trial, attempt, judgement)
     gather.forget(campaign.sweep, campaign.scheduler, attempt)
+    if no_room is not None:
+        raise no_room
     return kept
+
+
+def _no_room(
+    campaign: Campaign, attempt: Attempt, judgement: Judgement
+) -> errors.UnfitError | None:
+    """Return the error for the first node that has no room; None without one."""
+    ends = judgement.gang.ends if judgement.gang else ()
+    silent = {end.node for end in ends if end.why == "unreachable"}
+    contained = campaign.recipe.cluster.in_containers
+    asked = {
+        seat.node: room.argv(seat.root, in_container=contained)
+        for seat in attempt.seats
+        if seat.node not in silent
+    }
+    for answer in campaign.scheduler.ask(asked, COMMAND_S) if asked else ():
+        output = answer.value.stdout.decode(errors="replace") if answer.value else ""
+        for found in room.parse(output):
+            return errors.UnfitError(
+                found.cause,
+                code=found.code,
+                node=answer.node,
+                trial=attempt.trial,
+                fix=found.fix,
+            )
+    return None
 
 
 class _RowProgress:

@@ -73,7 +73,6 @@ def look(
         container
         for container in engine.labelled(SWEEP_LABEL)
         if container.labels[SWEEP_LABEL] in sweeps
-        or (container.labels[SWEEP_LABEL] == "data" and container.state != "running")
     ]
     # Of a provisioning that was killed; the lock says that none runs.
     probes = engine.labelled(in_containers.LABEL)

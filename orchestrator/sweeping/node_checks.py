@@ -15,8 +15,11 @@ from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.sweeping.requested import Requested
 
-# Exit 0 if some process belongs to the preparation of a data set.
-PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q ."
+# Prints the tasks of preparations of data sets, such as `dlp-data-imagenet-vs001-a1-r0`.
+PREPARING = (
+    "grep -hsoaz '^DLPERF_TASK=dlp-data-.*' /proc/[0-9]*/environ | tr '\\0' '\\n' |"
+    " sed 's/^DLPERF_TASK=//' | sort -u"
+)
 
 
 def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -29,12 +32,12 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     cluster, playbook = requested.cluster, requested.playbook
     observed = _observed(store, requested, scheduler, voice)
     ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
+    _refuse_preparing(cluster, scheduler)
     scheduler.preflight(playbook.image.name, requested.recipe.program, ours)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code
         scheduler.push(user_files.folder_files(playbook.image_folder), code)
-    _refuse_preparing(cluster, scheduler)
     _say_findings(observed, requested.known, voice)
     wrong = [finding for finding in observed.findings if finding.severity == "error"]
     if wrong:
@@ -110,11 +113,13 @@ def _refuse_preparing(cluster: Cluster, scheduler: Scheduler) -> None:
     argv = {node.name: ("sh", "-c", PREPARING) for node in cluster.members}
     answers = scheduler.ask(argv, PREPARING_S)
     settled(answers)
-    busy = [answer.node for answer in answers if answer.checked().exit_code == 0]
-    if busy:
+    busy = {answer.node: answer.checked().stdout.decode(errors="replace") for answer in answers}
+    names = sorted({task.split("-")[2] for tasks in busy.values() for task in tasks.split()})
+    if names:
         raise errors.UnfitError(
-            "a data set is being prepared on the node",
+            f"data set {', '.join(names)} is being prepared on the node",
             code="PREPARING",
-            node=nodeset.fold(busy),
-            fix="wait for `dlperf-orch data prepare` to end, or run it again and press Ctrl-C",
+            node=nodeset.fold(node for node, tasks in busy.items() if tasks),
+            fix=f"wait for its end; or run `dlperf-orch data prepare {names[0]}` again, which finds"
+            " the work, and press Ctrl-C",
         )

@@ -38,7 +38,7 @@ def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -
     Args:
         nodes: all that were seen of the gang.
     """
-    used = (_cpus(other.hosts, over) for other, over in nodes if _unseen(node, other))
+    used = (_cpus(other, over) for other, over in nodes if _unseen(node, other))
     return sum(task for _, task in filter(None, used))
 
 
@@ -74,7 +74,7 @@ def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Machin
             (slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None), default=None
         ),
         others_cpus=_others_cpus(node, over, beside_cpus),
-        steal=_steal(hosts, node.cpus),
+        steal=_steal(hosts),
         load=_median(moment.load for moment in hosts),
     )
 
@@ -94,8 +94,8 @@ def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterab
         seen, most = words.apart(now.others_cpus, bound)
         yield Problem(
             "CPU-LOADED",
-            f"node {node.node}: others than the task used {seen} of {node.cpus} CPUs; needed at"
-            f" most {most}",
+            f"node {node.node}: programs outside of the trial used {seen} of its {node.cpus} CPUs"
+            f" on average; needed at most {most}",
         )
     if now.steal is not None and now.steal > STEAL_SHARE:
         seen, most = words.apart(now.steal, STEAL_SHARE, "%")
@@ -193,28 +193,32 @@ def _larger(one: ProcessMoment, other: ProcessMoment) -> ProcessMoment:
 
 
 def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float | None:
-    used = _cpus(node.hosts, over)
+    used = _cpus(node, over)
     return None if used is None else max(0.0, used[0] - used[1] - beside_cpus)
 
 
-def _cpus(hosts: Sequence[HostMoment], over: Period) -> tuple[float, float] | None:
-    """CPUs that all of a node used over a period, and its task; None where it was not observed.
+def _cpus(node: NodeTelemetry, over: Period) -> tuple[float, float] | None:
+    """Return the CPUs that all of a node used over a period, and its task; None if not observed.
 
+    Seconds are those that the kernel counted itself: a look that is late on a busy node reads more
+    ticks than its time says, which would be more CPUs than the node has.
     The node is looked at once a second, its task every third time: in a window too short for two of
     these the task has used its CPUs evenly between the counts around it.
     """
-    counted = [at for at in hosts if at.task_s is not None]
+    counted = [at for at in node.hosts if at.task_s is not None]
     inside = [at for at in counted if over.holds(at.at_s)]
     if len(inside) < 2 or inside[-1].at_s - inside[0].at_s < LEAST_S:
         inside = [
             at
-            for at in hosts
+            for at in node.hosts
             if over.holds(at.at_s) and counted and counted[0].at_s <= at.at_s <= counted[-1].at_s
         ]
     if len(inside) < 2 or inside[-1].at_s - inside[0].at_s < LEAST_HOST_S:
         return None
     first, last = inside[0], inside[-1]
-    seconds = last.at_s - first.at_s
+    seconds = (last.all_s - first.all_s) / node.cpus
+    if seconds <= 0:
+        return None
     task_s = _task_s(counted, last.at_s) - _task_s(counted, first.at_s)
     return (last.busy_s - first.busy_s) / seconds, task_s / seconds
 
@@ -229,11 +233,11 @@ def _task_s(counted: Sequence[HostMoment], at_s: float) -> float:
     return first_s + (last_s - first_s) * (at_s - before.at_s) / (after.at_s - before.at_s)
 
 
-def _steal(hosts: Sequence[HostMoment], cpus: int) -> float | None:
+def _steal(hosts: Sequence[HostMoment]) -> float | None:
     if len(hosts) < LEAST_MOMENTS:
         return None
-    lasted_s = hosts[-1].at_s - hosts[0].at_s
-    return (hosts[-1].steal_s - hosts[0].steal_s) / lasted_s / cpus if lasted_s else None
+    all_s = hosts[-1].all_s - hosts[0].all_s
+    return (hosts[-1].steal_s - hosts[0].steal_s) / all_s if all_s else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -86,6 +86,7 @@ def _host(line: Sequence[str], boot_s: float, hz: float) -> HostMoment | None:
     task, _, _, load, available_kib = numbers[8:13]
     return HostMoment(
         at_s=boot_s + at_s,
+        all_s=sum(times) / hz,
         busy_s=(user + nice + system + irq + softirq) / hz,
         steal_s=steal / hz,
         task_s=_scaled(task, hz),

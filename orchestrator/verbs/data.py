@@ -10,7 +10,7 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
-from orchestrator.preparing_data import all_nodes, held, labels, plan, show
+from orchestrator.preparing_data import all_nodes, held, plan, show
 from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
 from orchestrator.preparing_data.one_node import Work
@@ -64,7 +64,7 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
 def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
     """Show what preparing would do on each node, and what prevents it; exit code."""
     request, _ = _request(store, options, voice)
-    given = labels.given(options.labels)
+    given = plan.given_labels(options.labels)
     with Fleet.of(request.cluster) as fleet:
         plans = _plans(fleet, request, given)
     return show.dry_run(voice, request, plans)
@@ -80,7 +80,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         LeftoverError: ended by a second signal; the work on the nodes goes on.
     """
     request, whole = _request(store, options, voice)
-    given = labels.given(options.labels)
+    given = plan.given_labels(options.labels)
     with (
         sites.way_out(request.cluster),
         store.lock(whole.name),
@@ -126,9 +126,7 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
     source = _source(options.source)
-    known_site = sites.of(store, whole)
-    images = known_site.images if known_site else {}
-    return DataRequest(dataset, cluster, source, images), whole
+    return DataRequest(dataset, cluster, source), whole
 
 
 def _source(named: str | None) -> str | None:
@@ -152,7 +150,7 @@ def _plans(fleet: Fleet, request: DataRequest, given: bytes | None) -> Plans:
     for name, planned in nodes.items():
         if planned.way is None or not planned.way.labels:
             continue
-        lines = given or labels.beside(fleet, request, planned)
+        lines = given or plan.labels_beside(fleet, request, planned)
         if isinstance(lines, Finding):
             findings = (*planned.findings, lines)
             nodes[name] = replace(planned, state="refused", findings=findings)

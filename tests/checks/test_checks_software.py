@@ -198,6 +198,16 @@ def test_data_set_that_cannot_be_read_is_found(state: DataState, code: list[str]
     assert all(finding.seen.startswith("/data/image: ") for finding in found)
 
 
+def test_data_set_is_judged_as_a_container_sees_it() -> None:
+    """With where it was looked at, for which user, and how to find what is not readable."""
+    fit = node(data={"imagenet": "/data/image"}, runtime="docker")
+    facts = replace(INSIDE, data={"imagenet": "unreadable"})
+    (found,) = checks.container(fit, facts, Container())
+    assert (found.code, found.seen) == ("DATA-MISSING", "in a container: /data/image: unreadable")
+    assert found.expected.endswith("for user root without special rights, as in a container")
+    assert "chmod -R o+rX /data/image" in found.fix
+
+
 def test_data_set_that_differs_on_one_node_is_found_there() -> None:
     """Count, size and names; most nodes are right."""
     other = replace(IMAGENET, digest="cd" * 32)

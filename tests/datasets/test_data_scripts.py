@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets import SOURCE, find, progress
+from orchestrator.datasets import progress
 from orchestrator.preparing_data.one_node import script
 from tests import commands
 from tests.datasets.stage import STEM, Stage, _quoted
@@ -205,9 +205,9 @@ def test_of_several_nodes_at_one_place_the_first_does_the_work(stage: Stage) -> 
 
 
 def test_what_was_begun_in_another_way_is_thrown_away(stage: Stage) -> None:
-    """The same way goes on; work that goes on is not touched; a tool always begins anew."""
+    """The same way goes on; work that goes on is not touched."""
     kept = stage.partial / "set/train/x"
-    for way, stays in (("0", True), ("as it is", True), ("1", False), ("1", True), ("anew", False)):
+    for way, stays in (("0", True), ("as it is", True), ("1", False), ("1", True)):
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text("x")
@@ -313,38 +313,3 @@ def test_the_sample_of_wikipedia_is_unpacked(stage: Stage) -> None:
     named = progress.problem(stage.run("unpack.sh", *words).stdout)
     assert named is not None
     assert named[0] == "SOURCE-ODD"
-
-
-# Tools.
-
-
-def test_a_tool_runs_where_it_lies_and_its_files_are_counted(stage: Stage) -> None:
-    """With its own exit status; what it makes can be read by everybody."""
-    target = stage.partial / "set"
-    (stage.folder / "code/utils").mkdir(parents=True)
-    (target / "train").mkdir()
-    (stage.folder / "code/utils/make.sh").write_text('echo made > "$1/train/part-0"; exit 7')
-    places = (str(stage.folder / "none"), str(stage.folder / "code"))
-    command = ("sh", "utils/make.sh", str(target))
-    done = stage.run("tool.sh", str(target), "3", "utils/make.sh", *places, "--", *command)
-    assert done.returncode == 7
-    assert done.stdout.splitlines()[-1] == "dlperf progress 1 3 1"
-    assert (target / "train/part-0").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_tool_that_the_image_lacks_is_named(stage: Stage) -> None:
-    """With the places where it was looked for."""
-    words = (str(stage.partial / "set"), "3", "utils/make.sh", "/one", "/two", "--", "true")
-    done = stage.run("tool.sh", *words)
-    assert (done.returncode, progress.problem(done.stdout)) == (
-        3,
-        ("TOOL-MISSING", "the image has no utils/make.sh in /one /two"),
-    )
-
-
-def test_sources_of_tools_are_seen_where_their_commands_look() -> None:
-    """GPT's text and Megatron's code come from the same folder."""
-    gpt = find("gpt")
-    assert gpt is not None
-    (tool,) = (way.tool for way in gpt.ways if way.tool)
-    assert tool.places == (f"{SOURCE}/Megatron-LM",)

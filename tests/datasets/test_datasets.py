@@ -11,7 +11,6 @@ from orchestrator.datasets import (
     Dataset,
     NamedFiles,
     Shards,
-    Way,
     contents,
     labels,
 )
@@ -51,39 +50,6 @@ def test_records_hold_the_numbers_of_the_published_sets() -> None:
     assert isinstance(of_bert, Shards)
     assert (of_rn50.folder, of_rn50.name(255, 256), of_rn50.count) == ("train", "part-00255", 256)
     assert (of_bert.name(31, 32), of_bert.count) == ("part-31", 32)
-
-
-def test_tools_are_upstreams_own_commands() -> None:
-    """Word for word, apart from where folders are mounted."""
-    tools = {way.tool for name in NAMES for way in known(name).ways if way.tool}
-    commands = {" ".join(tool.argv) for tool in tools}
-    assert commands == {
-        "bash utils/dali_index.sh /data/tfrecords /data/dali_idx",
-        "python3 imagenet_ofrecord.py --train_directory /data/imagenet/train"
-        " --output_directory /data/target/train --label_file imagenet_lsvrc_2015_synsets.txt"
-        " --shards 256 --num_threads 8 --name train"
-        " --bounding_box_file /data/source/imagenet_2012_bounding_boxes.csv"
-        " --height 224 --width 224",
-        "python3 tools/preprocess_data.py --input /data/source/openwebtext.json"
-        " --output-prefix /data/target/gpt_sample_dataset --vocab /data/source/gpt2-vocab.json"
-        " --dataset-impl mmap --tokenizer-type GPT2BPETokenizer"
-        " --merge-file /data/source/gpt2-merges.txt --append-eod",
-    }
-
-
-def test_a_tool_that_passes_over_images_is_found_out() -> None:
-    """imagenet_ofrecord.py ends with 0 whatever it could not read; its log tells."""
-    (tool,) = (way.tool for way in known("imagenet_ofrecord").ways if way.tool)
-    head = "Found 5 JPEG files across 1000 labels inside /data/imagenet/train.\n"
-    wrote = "2020-08-22 10:00:00 [thread 0]: Wrote {} images to /data/target/train/part-0000{}\n"
-    shards = "2020-08-22 10:00:01 [thread 0]: Wrote 5 images to 2 shards.\n"
-    assert tool.problem(head + wrote.format(3, 0) + wrote.format(2, 1) + shards) == ""
-    assert tool.problem(head + wrote.format(3, 0) + shards) == "it wrote 3 of 5 images"
-    assert tool.problem("Traceback\n") == "it names no image that it found"
-    none = head.replace("5 JPEG", "0 JPEG")
-    assert tool.problem(none) == "it names no image that it found"
-    other = next(way.tool for way in known("dali_idx").ways if way.tool)
-    assert other.problem("anything") == ""
 
 
 def test_valprep_and_a_list_by_order_say_the_same() -> None:
@@ -181,5 +147,3 @@ def test_an_answer_that_is_cut_is_refused(text: str) -> None:
 def test_a_named_file_is_matched_as_it_is() -> None:
     """A dot is a dot."""
     assert NamedFiles("", ("a.bin", "a.idx")).pattern == "a[.]bin|a[.]idx"
-    way = Way(title="t", script="s.sh")
-    assert (way.tool, way.needs) == (None, ())

@@ -96,7 +96,8 @@ def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -
         f"node vs002: process {holder} (python), which is not of the sweep, used 512 MiB" in aliens
     )
     assert any(
-        "node vs001: others than the task used" in message for message in found["CPU-LOADED"]
+        "node vs001: programs outside of the trial used" in message
+        for message in found["CPU-LOADED"]
     )
     machines = {state["node"]: state for state in case["trials"][0]["machines"]}
     assert machines["vs001"]["span"] == "window"

@@ -287,15 +287,6 @@ def test_files_with_a_gap_do_not_get_the_name(nodes: Nodes, tmp_path: Path) -> N
     assert files(nodes.folder / "node1/tf") == 5
 
 
-def test_a_tool_needs_containers_and_its_image(nodes: Nodes, tmp_path: Path) -> None:
-    """Where nodes run plain processes, that is said."""
-    records = tfrecords(tmp_path / "tf")
-    nodes.write("node1", imagenet_tfrecord=str(records), dali_idx=f"{nodes.folder}/idx")
-    said = nodes.json("prepare", "dali_idx", code=5)
-    assert codes(said) == {("error", "NO-DOCKER")}
-    assert "dali_index.sh" in said["findings"][0]["expected"]
-
-
 @pytest.mark.daemons
 @prepares
 def test_a_lost_connection_does_not_end_the_work(

@@ -57,6 +57,21 @@ def test_container_is_asked_for_what_its_node_declares() -> None:
     assert names == ["limits", "gpu", "topology", "ibstat", "verbs", "ofed"]
 
 
+def test_data_sets_that_are_mounted_are_looked_at() -> None:
+    """Each at a place of its own; those that the node itself cannot read are left out."""
+    node = member(data={"imagenet": "/data/image", "gpt": "/data/gpt"})
+    mounts = container.data_mounts(node, ["imagenet"])
+    assert [(it.source, it.target, it.read_only) for it in mounts] == [
+        ("/data/image", "/mnt/data.imagenet", True)
+    ]
+    questions = container.questions(node, mounts)
+    assert [question.name for question in questions] == ["limits", "data.imagenet"]
+    said = f"{NONCE} data.imagenet 0\nunreadable\n\n{NONCE} data.imagenet said\n\n"
+    text = f"{NONCE} limits 0\n{LIMITS}\n{NONCE} limits said\n\n{said}{NONCE} end 1.5\n"
+    facts = container.probe(questions, nonce=NONCE).parse(text)
+    assert facts.data == {"imagenet": "unreadable"}
+
+
 def test_real_script_answers_under_a_plain_shell(tmp_path: Path) -> None:
     """Limits are this machine's; programs of the image come first in its PATH."""
     stubs = {

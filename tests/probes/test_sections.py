@@ -204,3 +204,22 @@ def test_transport_waits_longer_than_the_slowest_question() -> None:
     """Also for a machine that is busy."""
     assert sections.timeout_s([]) == 12
     assert sections.timeout_s([shell("a", ":", 10), shell("b", ":", 20)]) == 42
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize(("full", "told"), [("/dev/shm", ""), ("/dev/shm /tmp", "DISK-FULL")])
+def test_answers_lie_where_there_is_room(full: str, told: str) -> None:
+    """A full /dev/shm is passed over; without room anywhere that is told, not a cut answer."""
+    asked = [shell("a", "echo whole")]
+    words = shlex.join(sections.argv(asked, nonce=NONCE))
+    fill = "for place in $full; do mount -t tmpfs -o size=4k own $place && echo >$place/x; done"
+    script = f"full='{full}'; {fill}; exec {words}"
+    argv = ("unshare", "--mount", "sh", "-c", script)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if not told:
+        assert sections.split(done.stdout, asked, nonce=NONCE).outputs["a"].out == "whole\n"
+        return
+    with pytest.raises(errors.LogError, match="neither /dev/shm nor /tmp") as raised:
+        sections.split(done.stdout, asked, nonce=NONCE)
+    assert raised.value.code == told
+    assert not done.stderr

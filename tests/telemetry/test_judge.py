@@ -15,14 +15,16 @@ from tests.telemetry.test_read import GPUS, STATE
 WINDOW = Period("window", 100.0, 110.0)
 
 
-def host(at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0) -> HostMoment:
+def host(
+    at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0, *, cpus: int = 8
+) -> HostMoment:
     """A moment of a node."""
-    return HostMoment(at_s, busy_s, steal_s, task_s, 1.5, None)
+    return HostMoment(at_s, cpus * at_s, busy_s, steal_s, task_s, 1.5, None)
 
 
 def quiet(*, cpus: int = 8) -> NodeTelemetry:
     """A node that its task has to itself."""
-    hosts = tuple(host(100 + at, 8.0 * at, 8.0 * at - 0.01 * at) for at in range(-5, 16))
+    hosts = tuple(host(100 + at, 8.0 * at, 8.0 * at - 0.01 * at, cpus=cpus) for at in range(-5, 16))
     return NodeTelemetry("vs001", cpus, (), hosts, ())
 
 
@@ -121,8 +123,9 @@ def test_others_and_a_hypervisor_load_a_node() -> None:
     loaded = replace(quiet(), hosts=tuple(host(100 + at, 6.0 * at, 5.0 * at) for at in range(11)))
     (mark,) = judge.marks(loaded, WINDOW)
     assert mark.code == "CPU-LOADED"
-    assert "node vs001: others than the task used 1.0 of 8 CPUs; needed at most 0.8" in mark.message
-    assert codes(replace(loaded, cpus=16)) == []
+    assert "node vs001: programs outside of the trial used 1.0 of its 8 CPUs" in mark.message
+    wide = tuple(host(100 + at, 6.0 * at, 5.0 * at, cpus=16) for at in range(11))
+    assert codes(replace(loaded, cpus=16, hosts=wide)) == []
     taken = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
     (mark,) = judge.marks(replace(quiet(), hosts=taken), WINDOW)
     assert (
@@ -145,7 +148,7 @@ def every_third(*, seconds: int, busy: float, task: float, missing: int = 0) -> 
     """A node that is looked at every second from its gate on, its task every third time."""
     last = seconds - missing
     hosts = tuple(
-        host(100.0 + at, busy * at, task * at if at % 3 == 0 and at <= last else None)
+        host(100.0 + at, busy * at, task * at if at % 3 == 0 and at <= last else None, cpus=2)
         for at in range(seconds + 1)
     )
     return NodeTelemetry("vs001", 2, (), hosts, ())
@@ -164,10 +167,22 @@ def test_a_load_that_came_within_the_window_is_of_its_seconds() -> None:
     """The node's own line is of every second: what was before and after is not in it."""
     busy_s = (0.0, 0.5, 1.0, 3.0, 5.0, 5.5, 6.0)
     hosts = tuple(
-        host(100.0 + at, busy, 0.5 * at if at % 6 == 0 else None) for at, busy in enumerate(busy_s)
+        host(100.0 + at, busy, 0.5 * at if at % 6 == 0 else None, cpus=2)
+        for at, busy in enumerate(busy_s)
     )
     node = NodeTelemetry("vs001", 2, (), hosts, ())
     assert judge.state(node, Period("window", 102.0, 104.0)).others_cpus == pytest.approx(1.5)
+
+
+def test_no_more_cpus_are_in_use_than_a_node_has() -> None:
+    """A look whose counters were read 1.5 s after its time saw 5.5 s of ticks in 4 s."""
+    first = HostMoment(100.0, 1000.0, 500.0, 0.0, 0.0, 1.5, None)
+    late = HostMoment(104.0, 1011.0, 511.0, 0.0, 0.5, 1.5, None)
+    node = NodeTelemetry("vs001", 2, (), (first, late), ())
+    found = judge.state(node, WINDOW).others_cpus
+    assert found == pytest.approx(2.0 - 0.5 / 5.5)
+    still = replace(late, all_s=first.all_s)
+    assert judge.state(replace(node, hosts=(first, still)), WINDOW).others_cpus is None
 
 
 def test_what_was_not_observed_is_not_told() -> None:

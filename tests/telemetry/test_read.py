@@ -19,6 +19,7 @@ def test_moments_of_a_node_are_those_of_the_recording() -> None:
     first, last = node.hosts[0], node.hosts[-1]
     assert first.at_s == pytest.approx(BOOT_S + 1615.13)
     assert first.busy_s == pytest.approx(1272.77 + 131.45 + 289.03 + 7.04)
+    assert first.all_s == pytest.approx(first.busy_s + 1504.73 + 13.11 + 2.75)  # 2 of 1610 s
     assert (first.steal_s, first.task_s, first.load) == (2.75, 0.0, 15.63)
     assert first.available_mib == pytest.approx(21973008 / 1024)
     assert (last.task_s, node.hosts[1].task_s) == (0.22, None)

@@ -1,0 +1,169 @@
+"""Disks of the virtual cluster that are full, from the middle of a trial on."""
+
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.cluster import Node
+from tests.commands import told
+from tests.virtual import Desk
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+
+FOLDER = "/var/tmp/dlperf-root"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system of memory on a node, with room enough when a sweep begins."""
+
+    node: Node
+    folder: str
+
+    def fill(self) -> None:
+        """Take all of its bytes: another program writes until there is no more room."""
+        self.node.must(f"mount -o remount,size=32m {self.folder}")
+        self.node.sh(f"dd if=/dev/zero of={self.folder}/of-somebody-else bs=4k")
+
+    def use_up_names(self) -> None:
+        """Take all of its inodes: its bytes stay free."""
+        count = self.node.must(f"df -Pi {self.folder} | tail -n 1").split()[2]
+        self.node.must(f"mount -o remount,nr_inodes={count} {self.folder}")
+
+    def empty(self) -> None:
+        """Give everything back."""
+        self.node.must(f"rm -rf {self.folder}/of-somebody-else")
+        self.node.must(f"mount -o remount,size=2g,nr_inodes=100000 {self.folder}")
+
+
+@contextlib.contextmanager
+def disk(node: Node, folder: str) -> Iterator[Disk]:
+    """Put a file system of its own at the folder of a node, within the block."""
+    node.must(f"mkdir -p {folder} && mount -t tmpfs -o size=2g,mode=1777 own {folder}")
+    try:
+        yield Disk(node, folder)
+    finally:
+        node.must(f"umount -l {folder}")
+
+
+@contextlib.contextmanager
+def docker_on_a_disk_of_its_own(node: Node, folder: str) -> Iterator[None]:
+    """Give Docker of a node an empty folder in memory, within the block."""
+
+    def restart(command: str) -> None:
+        pid = node.must("cat /run/testbed/dockerd.pid").strip()
+        node.signal("dockerd", "TERM")
+        wait_for(lambda: node.sh(f"kill -0 {pid}").returncode, "Docker has ended", 30)
+        node.must(command)
+        node.revive("dockerd")
+
+    restart(f"mount -t tmpfs -o size=3g own {folder}")
+    try:
+        yield
+    finally:
+        restart(f"umount -l {folder}")
+
+
+def test_a_disk_that_fills_ends_the_sweep_before_a_retry(desk: Desk) -> None:
+    """One attempt, DISK-FULL with the folder and its free bytes; the same command goes on later."""
+    with disk(desk.cluster.node(1), FOLDER) as full:
+        process = desk.begun()
+        with desk.held():
+            full.fill()
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert f"{FOLDER} cannot take 4 MiB in 16 files: No space left on device" in said
+        assert f"`du -xah {FOLDER} | sort -h | tail`" in said
+        assert "`dlperf-orch clean`" in said
+        assert desk.states() == [("infra-lost", "DISK-FULL")]
+        full.empty()
+        desk.again()
+        assert desk.states()[-1] == ("valid", "")
+    assert not desk.left()
+
+
+def test_a_disk_without_inodes_is_full(desk: Desk) -> None:
+    """No file can be made although bytes are free: what is said counts both."""
+    with disk(desk.cluster.node(1), FOLDER) as full:
+        process = desk.begun()
+        with desk.held():
+            full.use_up_names()
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert "No space left on device; 2 GiB and" in said
+        assert desk.states() == [("infra-lost", "DISK-FULL")]
+        full.empty()
+        desk.again()
+        assert desk.states()[-1] == ("valid", "")
+    assert not desk.left()
+
+
+def test_a_full_state_folder_loses_nothing(desk: Desk) -> None:
+    """STORE-FULL, exit 6; the nodes keep what was not copied, and the same command takes it."""
+    kept = desk.folder / "kept"
+    shutil.copytree(desk.state, kept)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64m", "own", desk.state), check=True)
+    try:
+        shutil.copytree(kept, desk.state, dirs_exist_ok=True)
+        process = desk.begun()
+        filler = desk.state / "of-somebody-else"
+        with desk.held():
+            subprocess.run(("dd", "if=/dev/zero", f"of={filler}", "bs=4k"), check=False)
+        assert "ERROR STORE-FULL: no space left to write" in told(process, 6)
+        assert [*desk.left()] == ["vs001", "vs002"]
+        assert "ERROR STORE-FULL" in desk.again(code=6).stderr
+        filler.unlink()
+        assert "adopted from an earlier run" in desk.again().stderr
+        assert desk.states() == [("valid", "")]
+        assert not desk.left()
+    finally:
+        subprocess.run(("umount", "-l", desk.state), check=True)
+
+
+def test_a_full_shared_memory_of_a_node_keeps_no_answer_back(desk: Desk) -> None:
+    """Questions to the node pass it over; a container has shared memory of its own."""
+    node = desk.cluster.node(1)
+    node.must("mount -o remount,size=4m /dev/shm")
+    try:
+        node.sh("dd if=/dev/zero of=/dev/shm/of-somebody-else bs=4k")
+        desk.must("provision", str(desk.cluster.inventory), "--lock")
+        desk.again()
+        assert desk.states() == [("valid", "")]
+    finally:
+        node.must("rm -f /dev/shm/of-somebody-else; mount -o remount,size=50% /dev/shm")
+
+
+@pytest.mark.long
+def test_a_container_that_finds_no_room_to_start_ends_the_sweep(desk: Desk) -> None:
+    """Docker's own folder fills during the first trial: the second is DISK-FULL, not tried thrice.
+
+    Somebody else takes every byte that comes free.
+    """
+    node, folder = desk.cluster.node(1), "/var/lib/docker"
+    with docker_on_a_disk_of_its_own(node, folder):
+        desk.must("provision", str(desk.cluster.inventory), "--lock")
+        process = desk.begun("--repeats", "2")
+        with desk.held():
+            node.must(
+                f"used=$(df -Pk {folder} | tail -n 1 | awk '{{ print $3 }}');"
+                f" mount -o remount,size=$((used + 30000))k {folder}"
+            )
+            node.must(
+                f"touch {folder}/on; dd if=/dev/zero of={folder}/filler bs=4k 2>/dev/null;"
+                f" (i=0; while [ -e {folder}/on ]; do echo x >{folder}/f.$i && i=$((i + 1)) ||"
+                " sleep 0.01; done) >/dev/null 2>&1 &"
+            )
+        said = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in said
+        assert "free space where the engine keeps images" in said
+        assert desk.states() == [("valid", ""), ("infra-lost", "DISK-FULL")]
+        assert not desk.left()
+        node.must(f"rm -f {folder}/on; sleep 0.2; rm -f {folder}/f*")
+        node.must(f"mount -o remount,size=3g {folder}")
+        desk.must("sweep", "quick", "--repeats", "2", *desk.on())
+        assert desk.states()[-1] == ("valid", "")
