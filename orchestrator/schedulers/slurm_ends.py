@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from orchestrator import errors
 from orchestrator.schedulers import slurm_queue
 
-UNNAMED = "allocation"  # what slurmdbd calls a job for a while whose end reached it first
 _BY_STEPD = b"DUE TO PREEMPTION"
 _OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
 
@@ -36,22 +35,6 @@ def short_of_memory(said: bytes) -> frozenset[str]:
     """
     folded = _OOM.findall(said.decode(errors="replace"))
     return frozenset(name for part in folded for name in slurm_queue.names(part))
-
-
-def recorded(job: slurm_queue.Job) -> str:
-    """Return how a job ended, by the site's accounting, such as ``CANCELLED by 1000``.
-
-    Empty where it does not say: a site may have none, and what it has comes late.
-    """
-    asked = ("sacct", "-n", "-X", "-P", "-j", job.id, "-o", "State,JobName")
-    try:
-        said = slurm_queue.call(*asked, patience_s=0.0)
-    except (errors.UnfitError, errors.LocalError):
-        return ""
-    states = dict(line.partition("|")[::-2] for line in said.splitlines())
-    # Ids are given anew where slurmctld has lost its state.
-    state = states.get(job.name) or states.get(UNNAMED, "")
-    return state if state.partition(" ")[0] in slurm_queue.ENDED else ""
 
 
 def is_preempted(job: Mapping[str, str]) -> bool:

@@ -1,6 +1,5 @@
 """Slurm's queue as its own commands tell it: jobs, steps, states of nodes, the allocation."""
 
-import contextlib
 import os
 import subprocess
 import time
@@ -44,6 +43,7 @@ class Job:
 
     Args:
         reason: why it waits or how it ended; ``None`` in Slurm's own words for nothing.
+        batch_host: the node that runs its script.
     """
 
     id: str
@@ -52,11 +52,32 @@ class Job:
     name: str
     comment: str
     nodes: str
+    batch_host: str = ""
 
     @property
     def ended(self) -> bool:
-        """Whether it is over for good."""
+        """Return True if the job is over for good."""
         return self.state in ENDED
+
+    @property
+    def lost_host(self) -> str:
+        """Return the node that ran the job's script, if Slurm has taken it from the job.
+
+        With ``--no-kill`` such a job stays RUNNING on its other nodes until its time limit, and
+        jobs of the same name wait behind it.
+        """
+        left = self.state == "RUNNING" and self.batch_host and self.nodes
+        return self.batch_host if left and self.batch_host not in names(self.nodes) else ""
+
+    @property
+    def summary(self) -> str:
+        """Return the job in a line: its state, or why it waits in Slurm's own words."""
+        if self.state == "PENDING":
+            why = "" if self.reason == "None" else f": {self.reason}"
+            return f"job {self.id} waits{why}"
+        on = f" on {self.nodes}" if self.nodes else ""
+        lost = f", without {self.lost_host}, which ran its script" if self.lost_host else ""
+        return f"job {self.id} is {self.state.lower()}{on}{lost}"
 
 
 def call(*argv: str, patience_s: float = QUEUE_S) -> str:
@@ -109,12 +130,12 @@ def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
     chosen = ("--jobs", ",".join(ids)) if ids else ("--me",)
     named = ("--name", name) if name else ()
     try:
-        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%j|%k")
+        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     except errors.UnfitError as error:
         if UNKNOWN_JOB in error.cause:
             return []
         raise
-    found = [_job(line) for line in said.splitlines() if line.count("|") >= 5]
+    found = [_job(line) for line in said.splitlines() if line.count("|") >= 6]
     return [job for job in found if not ids or job.id in ids]
 
 
@@ -141,13 +162,6 @@ def steps(job: str) -> dict[str, str]:
         raise
     lines = (line.partition("|") for line in said.splitlines())
     return {step.strip(): name.strip() for step, _, name in lines}
-
-
-def batch_host(job: str) -> str:
-    """The node on which a job's script runs; empty where there is none."""
-    with contextlib.suppress(errors.UnfitError):
-        return shown(job).get("BatchHost", "")
-    return ""
 
 
 def is_over(job: str) -> bool:
@@ -222,8 +236,8 @@ def _address(line: str) -> tuple[str, str]:
 
 
 def _job(line: str) -> Job:
-    id_, state, reason, nodes, name, comment = line.split("|", 5)
-    return Job(id_.strip(), state, reason, name, comment, nodes)
+    id_, state, reason, nodes, host, name, comment = line.split("|", 6)
+    return Job(id_.strip(), state, reason, name, comment, nodes, host)
 
 
 def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:

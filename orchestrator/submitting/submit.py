@@ -13,7 +13,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import follow, jobs, one_step, script, waits
+from orchestrator.submitting import follow, jobs, one_step, script
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -78,6 +78,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         UnfitError: Slurm refuses it, or it can never start.
     """
     new = submission(store, cluster, job_options, _gpus(cluster))
+    jobs.cancel_headless(store, voice)
     job = _alive(new)
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
@@ -87,7 +88,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
     if job_options.detach:
-        voice.result(waits.told(job))
+        voice.result(job.summary)
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id]})
         return 0
@@ -111,8 +112,8 @@ def _settings(cluster: Cluster) -> Slurm:
 
 
 def _alive(submission: script.Submission) -> slurm_queue.Job | None:
-    jobs = slurm_queue.jobs(name=submission.name)
-    mine = (job for job in jobs if job.comment == submission.comment and not job.ended)
+    found = slurm_queue.jobs(name=submission.name)
+    mine = (job for job in found if job.comment == submission.comment and not job.ended)
     return next(mine, None)
 
 

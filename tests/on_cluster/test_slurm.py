@@ -4,17 +4,21 @@ What a sweep says of itself is compared with what the nodes' process tables, Slu
 raw logs say.
 """
 
+import contextlib
 import json
 import os
 import re
 import signal
 import statistics
 import subprocess
+import time
+from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.submitting import follow
 from tests.cluster.place import STUBS
-from tests.cluster.slurm import PREEMPTING
+from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import state_files
 from tests.login import PROGRAM, SLOW, Login
@@ -132,6 +136,55 @@ def test_a_controller_that_is_killed_is_followed_by_another(login: Login) -> Non
     login.nothing_left()
 
 
+@contextlib.contextmanager
+def without_batch_host(login: Login) -> Iterator[tuple[str, str]]:
+    """Have the node of the job's script crash, and Slurm give it up at once; the job and the node.
+
+    Slurm alone would do it after SlurmdTimeout. Afterwards the node is up again.
+    """
+    job = login.running_job()
+    host = login.slurm.ask("squeue", "-h", "-j", job, "-o", "%B").strip()
+    (node,) = (node for node in login.cluster.nodes if node.name == host)
+    node.power_off()
+    try:
+        login.slurm.ask("scontrol", "update", f"NodeName={host}", "State=DOWN", "Reason=crash")
+        yield job, host
+    finally:
+        node.power_on()
+        idle = ("sinfo", "-h", "-t", "idle", "-n", host, "-o", "%D")
+        wait_for(lambda: call(login.cluster.place, *idle).stdout.strip(), f"{host} back")
+
+
+def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:
+    """Its follower says so within a few looks; the same command goes on on nodes that are up."""
+    running = login.sweeping("toy")
+    with without_batch_host(login) as (job, host):
+        begin = time.monotonic()
+        code, said = ended(running)
+        assert time.monotonic() - begin < 4 * follow.QUEUE_EVERY_S
+        assert (code, f"ERROR NODE-DOWN node={host}: Slurm gave up the node" in said) == (4, True)
+        assert login.slurm.jobs()[job] == "CANCELLED"
+        login.must("sweep", "toy")
+        login.whole(1)
+    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
+    login.nothing_left()
+
+
+@pytest.mark.parametrize("words", [("stop",), ("provision", "queue")])
+def test_a_job_without_its_batch_host_holds_nobody_up(login: Login, words: tuple[str, ...]) -> None:
+    """Where nobody follows it: status tells it from a job that runs, and other commands end it."""
+    login.sweeping("toy").kill()
+    with without_batch_host(login) as (job, host):
+        shown = f"job {job} is running on vs002, without {host}, which ran its script"
+        assert shown in login.must("status").stdout
+        begin = time.monotonic()
+        done = login.must(*words)
+        assert time.monotonic() - begin < 30
+        assert f"{shown}; it is cancelled" in done.stderr
+        assert login.slurm.jobs()[job] == "CANCELLED"
+    login.nothing_left()
+
+
 def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     """Both leave nothing; Ctrl-C on the login node leaves the job, which is found again."""
     first = login.sweeping("toy")
@@ -161,7 +214,7 @@ def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     held = login.slurm.ask("sbatch", "--parsable", "--hold", "-J", OTHERS, "--wrap=:").strip()
     login.must("sweep", "toy", "--detach")
     shown = login.run("status")
-    assert (shown.returncode, "it is held" in shown.stdout) == (0, True), shown.stderr
+    assert (shown.returncode, "waits: JobHeldUser" in shown.stdout) == (0, True), shown.stderr
     stopped = login.must("stop")
     (job,) = re.findall(r"job (\d+), which had not begun, is cancelled", stopped.stdout)
     assert login.slurm.jobs()[job] == "CANCELLED"

@@ -1,4 +1,4 @@
-"""The batch script, word for word, and what Slurm's reasons for waiting mean."""
+"""The batch script, word for word, and how a job is shown."""
 
 import subprocess
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.model.slurm import Slurm
 from orchestrator.schedulers import slurm_queue
-from orchestrator.submitting import one_step, script, waits
+from orchestrator.submitting import one_step, script
 from tests import commands
 
 SLURM = Slurm(partition="gpu", account="perf", time="04:00:00", nodes=4, extra=("--qos=high day",))
@@ -104,28 +104,21 @@ def test_one_command_has_one_comment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "fix"), [("Resources", ""), ("PartitionTimeLimit", "slurm.time"), ("(Priority)", "")]
-)
-def test_reasons_that_never_pass_say_what_to_do(reason: str, fix: str) -> None:
-    """Only those; a maintenance window passes."""
-    assert (fix in waits.never(reason)) if fix else waits.never(reason) == ""
-    assert waits.words(reason)
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "words"),
+    ("state", "reason", "nodes", "words"),
     [
-        ("PENDING", "None", "job 7 waits: Slurm has not looked at it yet"),
-        ("PENDING", "Resources", "job 7 waits: Resources: its nodes are in use"),
-        ("PENDING", "QOSMaxNodePerUserLimit", "QOSMaxNodePerUserLimit: a limit of the account or"),
-        ("PENDING", "Licenses", "job 7 waits: Licenses"),
-        ("RUNNING", "None", "job 7 is running on n[1-2]"),
+        ("PENDING", "None", "", "job 7 waits"),
+        ("PENDING", "ReqNodeNotAvail, May be", "", "job 7 waits: ReqNodeNotAvail, May be"),
+        ("RUNNING", "None", "n[1-2]", "job 7 is running on n[1-2]"),
+        ("RUNNING", "None", "n[2,4]", "job 7 is running on n[2,4], without n1, which ran its"),
+        ("COMPLETING", "None", "n2", "job 7 is completing on n2"),
+        ("CONFIGURING", "None", "", "job 7 is configuring"),
     ],
 )
-def test_a_job_is_told_in_a_line(state: str, reason: str, words: str) -> None:
-    """Its state, or why it waits, with the name that Slurm's own manual explains."""
-    job = slurm_queue.Job("7", state, reason, "name", "comment", "n[1-2]" * (state == "RUNNING"))
-    assert words in waits.told(job)
+def test_a_job_is_shown_in_a_line(state: str, reason: str, nodes: str, words: str) -> None:
+    """Its state, or why it waits, as Slurm's own manual explains it."""
+    job = slurm_queue.Job("7", state, reason, "name", "comment", nodes, "n1")
+    assert job.summary.startswith(words)
+    assert bool(job.lost_host) == ("without" in words)
 
 
 @pytest.mark.parametrize(
