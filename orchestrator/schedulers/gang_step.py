@@ -16,9 +16,9 @@ from orchestrator.transports.steps import Steps
 LOOK_S = 1.0
 # Answers of squeue without a step until it counts as gone: one may be wrong.
 ABSENT = 3
-# After its step has gone, until a task without an end file counts as lost: on a healthy node after
-# the silent one, so that the trial names the node that is to blame.
-BLAME_S = 1.5
+# From the end of its step until a task without an end file counts as lost: on a healthy node later
+# than on one that is down, at once, so that the trial names the latter.
+LAST_WORDS_S = 1.5
 # From the end of a task's program to that of its step: Docker removes the container in between.
 ENDING_S = 2.0
 HEARD_S = 0.2  # between two looks at what tasks print when they end
@@ -158,6 +158,8 @@ class GangStep:
         while ids := self._ids():
             for step in ids:
                 slurm_queue.cancel(step)
+            if self.any_down():
+                break  # Slurm shows the step until its silent node answers, or the job ends
             if time.monotonic() > deadline:
                 raise errors.LeftoverError(
                     f"step {ids[0]} of Slurm's does not end",
@@ -181,7 +183,7 @@ class GangStep:
         if self._srun is None and not self._is_absent():
             return None
         # One that was found may have gone long ago: nobody's last words are waited for.
-        self._gone_at = time.monotonic() - (0.0 if self._srun is not None else 2 * BLAME_S)
+        self._gone_at = time.monotonic() - (0.0 if self._srun is not None else LAST_WORDS_S)
         return time.monotonic() - self._gone_at
 
     def state(self, node: str) -> str:
@@ -202,7 +204,7 @@ class GangStep:
         return slurm_nodes.is_down(self.state(node))
 
     def holds_back(self, end: TaskEnd | None) -> bool:
-        """Whether a task's failure is to be told after that of a node which Slurm gave up just now.
+        """Return True for a failure that must be reported after that of a node which is down.
 
         Ranks that lost a peer fail at once, and Slurm may stop the other tasks of the step; the
         trial should name the node.
@@ -211,7 +213,7 @@ class GangStep:
             return False
         if not self._failed_at:
             self._failed_at, self._states_at = time.monotonic(), 0.0
-        return self.any_down() and time.monotonic() - self._failed_at < BLAME_S
+        return self.any_down() and time.monotonic() - self._failed_at < LAST_WORDS_S
 
     def was_preempted(self) -> bool:
         """Whether its tasks were told to end to make room for another job; asked once."""

@@ -17,6 +17,7 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import (
     Seen,
     Watch,
@@ -31,8 +32,6 @@ from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
-
-LEFT_S = 90  # of the job's time, beside what an attempt may take
 
 
 class Slurm:
@@ -53,6 +52,7 @@ class Slurm:
         self._lock = threading.Lock()
         self._taken: set[str] = set()
         self._lost: set[str] = set()
+        self._has_given = False
         self._looks = slurm_nodes.Looks()
 
     def __enter__(self) -> "Slurm":
@@ -106,6 +106,7 @@ class Slurm:
             if len(given) < request.nodes:
                 return None
             self._taken |= {seat.node for seat in given}
+            self._has_given = True
         names = [seat.node for seat in given]
         try:
             busy = self._looks.take(names)
@@ -215,14 +216,13 @@ class Slurm:
                 fix="run the same command again: it goes on in another job",
             )
         left_s = slurm_queue.time_left_s(job)
-        needed_s = request.time_s + LEFT_S
+        needed_s = request.time_s + END_S
         if left_s is None or left_s >= needed_s:
             return
-        needed = f"an attempt may take {words.limit(request.time_s)}, and {LEFT_S} s are for ending"
-        limit_s = slurm_queue.time_limit_s(job)
-        if limit_s is not None and limit_s < needed_s:
+        needed = f"an attempt may take {words.limit(request.time_s)}, and {END_S} s are for ending"
+        if not self._has_given:  # another job like this one would not suffice either
             raise errors.UnfitError(
-                f"jobs have {words.limit(limit_s)}; {needed}",
+                f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
                 code="WALLTIME",
                 trial=request.trial,
                 fix="allow more with slurm.time, or less with method.time_limit_s",

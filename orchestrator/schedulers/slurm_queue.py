@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
+from orchestrator.model.slurm import SlurmNode, records
 
 AGAIN_S = 1.0
 # States in which a job is over for good; every other one, also one not known here, is not.
@@ -191,10 +192,19 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     Raises:
         LocalError, UnfitError: Slurm does not say.
     """
-    nodes = environ.get("SLURM_JOB_NODELIST", "")
-    said = call("scontrol", "-o", "show", "node", nodes)
-    found = dict(_address(line) for line in said.splitlines() if line.strip())
-    return {name: found.get(name, name) for name in names(nodes)}
+    listed = environ.get("SLURM_JOB_NODELIST", "")
+    found = {node.name: node.address for node in nodes(listed)}
+    return {name: found.get(name, name) for name in names(listed)}
+
+
+def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
+    """Return what Slurm knows of these nodes, listed as it writes them; of all without a list.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say.
+    """
+    said = call("scontrol", "-o", "show", "nodes", *filter(None, [listed]), patience_s=patience_s)
+    return [SlurmNode.of(record) for record in records(said, "nodename")]
 
 
 def names(listed: str) -> tuple[str, ...]:
@@ -207,14 +217,9 @@ def job_id(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get("SLURM_JOB_ID", "")
 
 
-def time_limit_s(job: Mapping[str, str]) -> int | None:
-    """Seconds that a job, by its fields, may take in all; None where there is no limit."""
-    return seconds(job.get("TimeLimit", ""))
-
-
 def time_left_s(job: Mapping[str, str]) -> int | None:
     """Seconds until a job's time limit; None where there is none."""
-    limit_s, run_s = time_limit_s(job), seconds(job.get("RunTime", ""))
+    limit_s, run_s = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
     return None if limit_s is None or run_s is None else limit_s - run_s
 
 
@@ -228,11 +233,6 @@ def seconds(words: str) -> int | None:
     for part in parts:
         total = total * 60 + int(part) if part is not parts[0] else total + int(part)
     return total
-
-
-def _address(line: str) -> tuple[str, str]:
-    words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
-    return words["NodeName"], words.get("NodeAddr", words["NodeName"])
 
 
 def _job(line: str) -> Job:

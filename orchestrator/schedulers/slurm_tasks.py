@@ -17,7 +17,7 @@ from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_nodes, slurm_queue
-from orchestrator.schedulers.gang_step import BLAME_S, ENDING_S, GangStep
+from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, GangStep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
 
@@ -80,7 +80,7 @@ class SlurmTasks:
             return self._lost(attempt, task, "node-down")
         if refusal := self.refusal(attempt, task):
             raise refusal
-        if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
+        if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._lost(attempt, task, "lost")
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from orchestrator import disk, errors, words
 from orchestrator.console import Voice
-from orchestrator.deadlines import QUEUE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import OF_GPUS, OF_QOS, Slurm, walltime
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script
@@ -60,13 +59,20 @@ def is_again() -> bool:
 
 
 def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
-    """Print the script that would be submitted; also for programs."""
+    """Print the script that would be submitted; also for programs.
+
+    Raises:
+        UnfitError: Slurm would never start it.
+    """
+    gpus, slurm = 0, _settings(cluster)
     try:
-        gpus = _gpus(cluster, patience_s=0.0)
-    except errors.DlperfError as error:
-        gpus = 0
-        voice.line(f"not known whether Slurm gives GPUs: {error}")
-    text = script.batch(_settings(cluster), submission(store, cluster, job_options, gpus))
+        partition = one_step.partition(slurm.partition, patience_s=0.0)
+    except errors.LocalError as error:
+        voice.line(f"not known what Slurm has: {error}")
+    else:
+        gpus = _gpus(cluster, partition)
+        refuse_never(slurm, partition, voice)
+    text = script.batch(slurm, submission(store, cluster, job_options, gpus))
     voice.result(f"would be submitted by sbatch:\n{text}")
     return [text]
 
@@ -77,13 +83,14 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    new = submission(store, cluster, job_options, _gpus(cluster))
+    partition = one_step.partition(_settings(cluster).partition)
+    new = submission(store, cluster, job_options, _gpus(cluster, partition))
     jobs.cancel_headless(store, voice)
     job = _alive(new)
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
-        _suffices(_settings(cluster), new)
+        refuse_never(_settings(cluster), partition, voice)
         job = _submitted(_settings(cluster), new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
@@ -96,13 +103,12 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
     return code if code in errors.PRECEDENCE else 1
 
 
-def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
+def _gpus(cluster: Cluster, partition: one_step.Partition) -> int:
     """Return how many GPUs of a node a job asks for: the inventory's, if Slurm gives any."""
     slurm, said = _settings(cluster), cluster.defaults.gpus
-    if said is None or slurm.asks_gpus:
+    if said is None or slurm.asks(OF_GPUS):
         return 0
-    given = one_step.gpus(slurm.partition, patience_s)
-    return (said.count or given) if given else 0
+    return (said.count or partition.gpus) if partition.gpus else 0
 
 
 def _settings(cluster: Cluster) -> Slurm:
@@ -113,27 +119,34 @@ def _settings(cluster: Cluster) -> Slurm:
 
 def _alive(submission: script.Submission) -> slurm_queue.Job | None:
     found = slurm_queue.jobs(name=submission.name)
-    mine = (job for job in found if job.comment == submission.comment and not job.ended)
-    return next(mine, None)
+    lives = (job for job in found if not job.ended and job.state != "COMPLETING")
+    return next((job for job in lives if job.comment == submission.comment), None)
 
 
-def _suffices(slurm: Slurm, submission: script.Submission) -> None:
-    """Refuse what Slurm would take and never start."""
-    chosen = ("-p", slurm.partition) if slurm.partition else ()
-    counts = slurm_queue.call("sinfo", "-h", "-o", "%P %D", *chosen).splitlines()
-    by_partition: dict[str, int] = {}
-    for line in counts:
-        name, _, count = line.rpartition(" ")
-        by_partition[name.strip()] = by_partition.get(name.strip(), 0) + int(count)
-    if slurm.partition and not by_partition:
-        raise one_step.no_partition(slurm.partition, "name one of them under slurm.partition")
-    default = [count for name, count in by_partition.items() if slurm.partition or "*" in name]
-    most = max(default, default=0)
-    if most and submission.nodes > most:
-        raise errors.UnfitError(
-            f"{submission.nodes} nodes are needed; the partition has {most}",
-            code="QUEUE-NEVER",
-            fix="ask for fewer with slurm.nodes, or name another partition",
+def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> None:
+    """Refuse what Slurm would take and never start; name nodes that a job has to wait for.
+
+    Raises:
+        UnfitError: QUEUE-NEVER.
+    """
+    name, by_qos = partition.name, slurm.asks(OF_QOS)
+    most, limit_s = len(partition.nodes) if by_qos else partition.most, partition.limit_s
+    wrong = fix = ""
+    if slurm.nodes > most:
+        wrong = f"{slurm.nodes} nodes are needed; partition {name} has {most} for a job"
+        fix = "ask for fewer with slurm.nodes"
+    elif limit_s is not None and slurm.time_s > limit_s and not by_qos:
+        wrong = f"slurm.time is {slurm.time}; partition {name} allows {walltime(limit_s)}"
+        fix = f'write slurm.time: "{walltime(limit_s)}" or less'
+    if wrong:
+        fix = f"{fix}, or name another partition"
+        raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
+    up = len(partition.up)
+    if slurm.nodes > up:
+        voice.line(
+            f"warning NODE-DOWN: {words.count(slurm.nodes, 'node')} are needed, and {up} of"
+            f" partition {name} are up: {partition.down}. Fix: ask for {up} with slurm.nodes,"
+            " or let the job wait until more are up."
         )
 
 

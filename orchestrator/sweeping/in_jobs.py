@@ -8,9 +8,14 @@ from orchestrator.sweeping.requested import Requested
 
 
 def show(store: Store, request: Requested, voice: Voice) -> dict[str, list[str]]:
-    """Print the scripts that would be submitted; by their name in documents, if there are some."""
+    """Print the scripts that would be submitted; by their name in documents, if there are some.
+
+    Raises:
+        UnfitError: WALLTIME; no trial fits into a job's time.
+    """
     if not submit.is_needed(request.cluster):
         return {}
+    _refuse_short(request)
     options = submit.JobOptions(request.options.detach, request.options.requeue)
     return {"scripts": submit.show(store, request.cluster, options, voice)}
 
@@ -20,9 +25,11 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
 
     Raises:
         UnfitError: its image was not prepared, and no job that may be preparing it lives.
+            WALLTIME; no trial fits into a job's time.
     """
     if not submit.is_needed(request.cluster):
         return None
+    _refuse_short(request)
     try:
         request.refuse_unprepared()
     except errors.UnfitError:
@@ -30,3 +37,10 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
             raise
     options = submit.JobOptions(request.options.detach, request.options.requeue)
     return submit.run(store, request.cluster, options, voice)
+
+
+def _refuse_short(request: Requested) -> None:
+    limit_s = request.playbook.experiment.method.time_limit_s
+    shortage = request.cluster.slurm.shortage(limit_s) if request.cluster.slurm else None
+    if shortage:
+        raise errors.UnfitError(shortage[0], code="WALLTIME", fix=shortage[1])

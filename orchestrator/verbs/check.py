@@ -43,6 +43,7 @@ def check(paths: list[str], voice: Voice) -> int:
     for line in _unprepared(valid):
         voice.line(line)
     mistakes += _unmeetable(valid)
+    mistakes += _too_long(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
     voice.document({"exit_code": 0, "files": kinds})
@@ -97,6 +98,18 @@ def _unmeetable(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[err
         for cluster in clusters:
             for conflict in matrix.families(playbook.experiment, playbook.workload, cluster):
                 yield playbook.document.mistake(conflict.path, conflict.text)
+
+
+def _too_long(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
+    """Yield the playbooks none of whose trials fits into a job of an inventory beside them."""
+    playbooks = [noun for noun in valid.values() if isinstance(noun, Playbook)]
+    for path, noun in valid.items():
+        if not isinstance(noun, Cluster) or noun.slurm is None:
+            continue
+        for playbook in playbooks:
+            if shortage := noun.slurm.shortage(playbook.experiment.method.time_limit_s):
+                text = f"WALLTIME with {path}: {'; '.join(shortage)}"
+                yield playbook.document.mistake(("method", "time_limit_s"), text)
 
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:

@@ -97,6 +97,60 @@ def test_init_asks_a_node_of_a_partition(login: Login) -> None:
     login.nothing_left()
 
 
+@pytest.fixture
+def drained(login: Login) -> Iterator[str]:
+    """A node that an administrator took out of service."""
+    words = ("scontrol", "update", "NodeName=vs003")
+    login.slurm.ask(*words, "State=DRAIN", "Reason=fan 3 broken")
+    yield "vs003 is IDLE+DRAIN (fan 3 broken)"
+    call(login.cluster.place, *words, "State=RESUME")
+
+
+def test_a_node_that_is_out_of_service_is_named_before_a_job_waits_for_it(
+    login: Login, drained: str
+) -> None:
+    """By sweep and its dry run, with what to write; a job that fits is not held up."""
+    login.inventory(nodes=4)
+    fix = "Fix: ask for 3 with slurm.nodes, or let the job wait until more are up."
+    for words in ("--dry-run", "--detach"):
+        said = login.must("sweep", "toy", words).stderr
+        assert f"4 nodes are needed, and 3 of partition main are up: {drained}. {fix}" in said
+    assert "PENDING" in login.slurm.jobs().values()
+    login.must("stop")
+    login.inventory(nodes=3)
+    assert "NODE-DOWN" not in login.must("sweep", "toy", "--dry-run").stderr
+
+
+def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
+    """Its GPUs, the address by which Slurm reaches the node, its reasons and limits."""
+    words = ("scontrol", "update", "PartitionName=main")
+    login.slurm.ask(*words, "MaxTime=30:00", "MaxNodes=2")
+    try:
+        done = login.must("init", "--slurm", "main", "--json")
+        text = json.loads(done.stdout)["inventory"]
+        login.inventory(nodes=2, time="00:30:01")
+        refused = login.must("sweep", "toy", "--dry-run", code=5).stderr
+    finally:
+        login.slurm.ask(*words, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
+    assert 'slurm: {partition: main, time: "00:30:00", nodes: 2}' in text
+    assert "  gpus: {count: 8}\n" in text
+    assert "  interface: eth0\n" in text
+    assert f"# Not counted in `nodes`: {drained}\n" in text
+    assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
+
+
+def test_a_job_has_all_memory_of_its_nodes(login: Login) -> None:
+    """Also where a site's default is a part for each CPU; a limit that the user asks for counts."""
+    words = ("scontrol", "update", "PartitionName=main")
+    login.slurm.ask(*words, "DefMemPerCPU=10")
+    try:
+        login.must("sweep", "toy", "--detach")
+        shown = login.slurm.ask("squeue", "-h", "-o", "%m")
+    finally:
+        login.slurm.ask(*words, "DefMemPerCPU=0")
+    assert shown.strip() == "62.50G"
+
+
 def test_a_job_has_the_gpus_of_its_nodes(login: Login) -> None:
     """Where Slurm gives them and the inventory has them; steps see none that were not asked for."""
     path = login.folder / "inventory" / "queue.yaml"
