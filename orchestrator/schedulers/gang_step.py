@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt
 from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
 from orchestrator.transports.steps import Steps
 
@@ -42,7 +42,7 @@ class GangStep:
         self._over_at = 0.0
         self._lines: list[tuple[float, str]] = []
         self._opened = self._told = False
-        self._gone_at = self._failed_at = 0.0
+        self._gone_at = 0.0
         self._looked_at = self._states_at = 0.0
         self._absent = 0
         self._states: Mapping[str, str] = {}
@@ -198,22 +198,12 @@ class GangStep:
                     self._states = slurm_nodes.health(job, self._attempt.nodes)
         return self._states.get(node, "")
 
-    def lost(self, node: str) -> bool:
-        """Whether Slurm has given up a node by now, or taken it from the job."""
+    def down(self) -> frozenset[str]:
+        """Return the nodes of the gang that Slurm has given up by now, or taken from the job."""
         self._states_at = 0.0
-        return slurm_nodes.is_down(self.state(node))
-
-    def holds_back(self, end: TaskEnd | None) -> bool:
-        """Return True for a failure that must be reported after that of a node which is down.
-
-        Ranks that lost a peer fail at once, and Slurm may stop the other tasks of the step; the
-        trial should name the node.
-        """
-        if end is None or end.why not in ("exited", "stopped") or end.status == 0 or self._told:
-            return False
-        if not self._failed_at:
-            self._failed_at, self._states_at = time.monotonic(), 0.0
-        return self.any_down() and time.monotonic() - self._failed_at < LAST_WORDS_S
+        return frozenset(
+            node for node in self._attempt.nodes if slurm_nodes.is_down(self.state(node))
+        )
 
     def was_preempted(self) -> bool:
         """Whether its tasks were told to end to make room for another job; asked once."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import SlurmNode, records
 
 AGAIN_S = 1.0
@@ -197,6 +198,20 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: found.get(name, name) for name in names(listed)}
 
 
+def given(cluster: Cluster) -> Cluster:
+    """Return the cluster with the nodes of the job that this program runs in.
+
+    Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say which.
+    """
+    if cluster.slurm is None:
+        return cluster
+    names_ = (f"node{number}" for number in range(1, cluster.slurm.nodes + 1))
+    return cluster.given(allocated() if job_id() else {name: name for name in names_})
+
+
 def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
     """Return what Slurm knows of these nodes, listed as it writes them; of all without a list.
 
@@ -252,11 +267,8 @@ def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
 
 
 _FIXES = {
-    "nvalid partition": "name a partition that `sinfo -s` shows under slurm.partition",
     "nvalid account": "name one that `sacctmgr show assoc user=$USER` has under slurm.account",
     "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
     "node configuration is not available": "ask for no more than a node has, of GPUs by gpus.count;"
     " `sinfo -o '%N %G %c %m'` shows it",
-    "ode count specification": "ask for fewer nodes with slurm.nodes",
-    "time limit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows each partition's limit",
 }

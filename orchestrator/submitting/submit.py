@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import disk, errors, words
@@ -18,27 +17,12 @@ KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """How a command wants its job.
-
-    Args:
-        detach: return once it is submitted.
-        requeue: queue it again when its time is over.
-    """
-
-    detach: bool = False
-    requeue: bool = False
-
-
 def is_needed(cluster: Cluster) -> bool:
     """Return True if a command on this cluster must be submitted: outside of a job of Slurm's."""
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submission(
-    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int
-) -> script.Submission:
+def submission(store: Store, cluster: Cluster, gpus: int, *, requeue: bool) -> script.Submission:
     """Return the job of this very command line, with so many GPUs of every node."""
     state = store.root.resolve()
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
@@ -48,7 +32,7 @@ def submission(
         folder=str(state / jobs.FOLDER),
         cwd=str(Path.cwd()),
         nodes=_settings(cluster).nodes,
-        requeue=job_options.requeue,
+        requeue=requeue,
         gpus=gpus,
     )
 
@@ -58,8 +42,11 @@ def is_again() -> bool:
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
-def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
+def show(store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False) -> list[str]:
     """Print the script that would be submitted; also for programs.
+
+    Args:
+        requeue: the job is queued again when its time is over.
 
     Raises:
         UnfitError: Slurm would never start it.
@@ -72,19 +59,25 @@ def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) 
     else:
         gpus = _gpus(cluster, partition)
         refuse_never(slurm, partition, voice)
-    text = script.batch(slurm, submission(store, cluster, job_options, gpus))
+    text = script.batch(slurm, submission(store, cluster, gpus, requeue=requeue))
     voice.result(f"would be submitted by sbatch:\n{text}")
     return [text]
 
 
-def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
+def run(
+    store: Store, cluster: Cluster, voice: Voice, *, detach: bool = False, requeue: bool = False
+) -> int:
     """Submit this command line, or find the job that runs it already, and follow it; exit code.
+
+    Args:
+        detach: return once it is submitted.
+        requeue: the job is queued again when its time is over.
 
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
     partition = one_step.partition(_settings(cluster).partition)
-    new = submission(store, cluster, job_options, _gpus(cluster, partition))
+    new = submission(store, cluster, _gpus(cluster, partition), requeue=requeue)
     jobs.cancel_headless(store, voice)
     job = _alive(new)
     if job is not None:
@@ -94,7 +87,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         job = _submitted(_settings(cluster), new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
-    if job_options.detach:
+    if detach:
         voice.result(job.summary)
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id]})

@@ -16,8 +16,8 @@ def show(store: Store, request: Requested, voice: Voice) -> dict[str, list[str]]
     if not submit.is_needed(request.cluster):
         return {}
     _refuse_short(request)
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    return {"scripts": submit.show(store, request.cluster, options, voice)}
+    requeue = request.options.requeue
+    return {"scripts": submit.show(store, request.cluster, voice, requeue=requeue)}
 
 
 def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
@@ -35,8 +35,8 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
     except errors.UnfitError:
         if not jobs.alive(store, request.cluster):
             raise
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    return submit.run(store, request.cluster, options, voice)
+    detach, requeue = request.options.detach, request.options.requeue
+    return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
 
 
 def _refuse_short(request: Requested) -> None:

@@ -289,7 +289,8 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     The default route is that of another interface, or there is none.
     """
     found = without({})
-    (interface, addresses), *_ = [(name, at) for name, at in found.host.addresses.items() if at]
+    known = found.host.addresses or {}
+    (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
     asked = DraftNode("gpu07", addresses[0], "", 0, None, False, found, claimed_gpus=8)
     jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
     text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs=jobs))
