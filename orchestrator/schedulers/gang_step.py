@@ -1,6 +1,7 @@
 """A gang as one step of a Slurm job: its gate and its end are lines on srun's standard input."""
 
 import contextlib
+import re
 import subprocess
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
 from orchestrator.model.attempt import Attempt
-from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.transports.steps import Steps
 
 LOOK_S = 1.0
@@ -21,7 +22,19 @@ ABSENT = 3
 LAST_WORDS_S = 1.5
 # From the end of a task's program to that of its step: Docker removes the container in between.
 ENDING_S = 2.0
+_BY_STEPD = b"DUE TO PREEMPTION"
+_OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
 HEARD_S = 0.2  # between two looks at what tasks print when they end
+
+
+def short_of_memory(said: bytes) -> frozenset[str]:
+    """Return the nodes where Slurm's limit of memory ended a process of a step that is over.
+
+    Args:
+        said: what its srun printed, at its end: of tasks by node, however the tasks exited.
+    """
+    folded = _OOM.findall(said.decode(errors="replace"))
+    return frozenset(name for part in folded for name in slurm_queue.names(part))
 
 
 def name_of(attempt: Attempt) -> str:
@@ -206,19 +219,21 @@ class GangStep:
         )
 
     def was_preempted(self) -> bool:
-        """Whether its tasks were told to end to make room for another job; asked once."""
+        """Return True if its tasks were told to end to make room for another job; asked once."""
         with self._lock:
             if self._preempted is None:
-                self._preempted = False
-                with contextlib.suppress(errors.LocalError):
-                    self._preempted = slurm_ends.was_preempted(self._attempt.handle, self.printed())
+                # srun's output is the one place that tells of a job that was queued again.
+                self._preempted = _BY_STEPD in self.printed()
+                with contextlib.suppress(errors.LocalError, errors.UnfitError):
+                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    self._preempted |= slurm_queue.is_preempted(job)
             return self._preempted
 
     def short_of_memory(self) -> frozenset[str]:
         """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
         if self._srun is not None:
             self._over.wait(ENDING_S)
-        return slurm_ends.short_of_memory(self.printed())
+        return short_of_memory(self.printed())
 
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
@@ -241,7 +256,8 @@ class GangStep:
             self._looked_at = now
             with contextlib.suppress(errors.LocalError):
                 self._absent = 0 if self._ids() else self._absent + 1
-                if self._absent and slurm_queue.is_over(self._attempt.handle):
+                jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
+                if self._absent and all(job.ended for job in jobs):
                     self._absent = ABSENT
             return self._absent >= ABSENT
 

@@ -23,7 +23,6 @@ from orchestrator.schedulers import (
     Watch,
     _preflight,
     addresses,
-    slurm_ends,
     slurm_nodes,
     slurm_queue,
     strays,
@@ -79,7 +78,12 @@ class Slurm:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """The allocation itself keeps others off."""
-        self._inside()
+        if not self._job:
+            raise errors.UnfitError(
+                "this is not inside a job of Slurm's; needed one, whose nodes are used",
+                code="NO-ALLOCATION",
+                fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
+            )
         yield
 
     def check(self) -> None:
@@ -194,21 +198,13 @@ class Slurm:
             free = [seat for seat in healthy if seat.node not in self._taken]
         return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
 
-    def _inside(self) -> None:
-        if not self._job:
-            raise errors.UnfitError(
-                "this is not inside a job of Slurm's; needed one, whose nodes are used",
-                code="NO-ALLOCATION",
-                fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
-            )
-
     def _of(self, attempt: Attempt) -> Gangs:
         """The gangs, also of nodes that an earlier job had."""
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
     def _suffices(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
-        if slurm_ends.is_preempted(job):
+        if slurm_queue.is_preempted(job):
             raise errors.TimeOver(
                 "Slurm ends the job soon, to make room for one of higher priority",
                 code="PREEMPTED",

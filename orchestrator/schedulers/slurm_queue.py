@@ -166,16 +166,12 @@ def steps(job: str) -> dict[str, str]:
     return {step.strip(): name.strip() for step, _, name in lines}
 
 
-def is_over(job: str) -> bool:
-    """Whether Slurm says for certain that a job runs no more, or knows no such job."""
-    found = jobs(ids=(job,))
-    return not found or found[0].ended
+def is_preempted(job: Mapping[str, str]) -> bool:
+    """Return True if a job, by its fields, must make room for another when its grace ends.
 
-
-def runs(job: str) -> bool:
-    """Whether steps of a job may be started: it is neither over nor waiting."""
-    found = jobs(ids=(job,))
-    return bool(found) and found[0].state == "RUNNING"
+    Its steps are told at once, its script and its time limit are not.
+    """
+    return job.get("PreemptTime", "")[:1].isdigit()
 
 
 def cancel(target: str, *more: str) -> None:

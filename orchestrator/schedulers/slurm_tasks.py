@@ -132,7 +132,8 @@ class SlurmTasks:
                     steps = slurm_queue.steps(self._job)
                     image_files.remove_left(self._way, transport, self._job, steps, **where)
         except errors.NodeUnreachable:
-            if slurm_queue.runs(self._job) and task.node not in gang.down():
+            states = [job.state for job in slurm_queue.jobs(ids=(self._job,))]
+            if states == ["RUNNING"] and task.node not in gang.down():
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 

@@ -32,22 +32,6 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 
 @dataclass(slots=True)
-class _Tail:
-    """A file that grows, copied as it comes."""
-
-    path: Path
-    to: int
-    offset: int = 0
-
-    def copy(self) -> None:
-        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
-            file.seek(self.offset)
-            while piece := file.read(1 << 16):
-                self.offset += len(piece)
-                os.write(self.to, piece)
-
-
-@dataclass(slots=True)
 class _Seen:
     """What was last heard of the job."""
 
@@ -67,12 +51,11 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
-    tails = (_Tail(folder / f"{job.id}.log", 2), _Tail(folder / f"{job.id}.out", 1))
+    offsets: dict[str, int] = {}
     seen = _Seen(job)
     try:
         while not _over(seen, folder, voice):
-            for tail in tails:
-                tail.copy()
+            _copy(folder / job.id, offsets)
             time.sleep(LOOK_S)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
@@ -81,9 +64,18 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
             job, str(folder), "work in a folder that all nodes see, or name one with --state"
         )
     code = _code(folder / f"{job.id}.code")
-    for tail in tails:
-        tail.copy()
+    _copy(folder / job.id, offsets)
     return _told(seen.job, code, voice)
+
+
+def _copy(job: Path, offsets: dict[str, int]) -> None:
+    """Copy what the job has printed since the last time to this program's own streams."""
+    for ending, to in ((".log", 2), (".out", 1)):
+        with contextlib.suppress(FileNotFoundError), open(f"{job}{ending}", "rb") as file:
+            file.seek(offsets.get(ending, 0))
+            while piece := file.read(1 << 16):
+                os.write(to, piece)
+            offsets[ending] = file.tell()
 
 
 def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:

@@ -18,36 +18,30 @@ AGAIN_S = 0.5
 
 
 def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
-    """The jobs of this state folder on a cluster that are not over; none where Slurm is silent."""
-    if cluster.slurm is None:
-        return []
+    """Return the jobs of this state folder on a cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
-    with contextlib.suppress(errors.DlperfError):
-        return [job for job in slurm_queue.jobs(name=name) if not job.ended]
-    return []
+    return [job for job in _of_state(store) if job.name == name and not job.ended]
 
 
 def waiting(store: Store) -> list[slurm_queue.Job]:
-    """The jobs of this state folder that have not begun, on any cluster; none without Slurm."""
-    return _in_state(store, "PENDING")
+    """Return the jobs of this state folder that have not begun, on any cluster."""
+    return [job for job in _of_state(store) if job.state == "PENDING"]
 
 
 def begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
-    """The jobs of this state folder that have begun, and whose script runs on none of the hosts."""
-    jobs = _in_state(store, "CONFIGURING", "RUNNING")
-    return [job for job in jobs if _host(job.batch_host) not in map(_host, hosts)]
+    """Return the jobs that have begun, and whose script runs on none of the hosts."""
+    others = [job for job in _of_state(store) if job.state in ("CONFIGURING", "RUNNING")]
+    return [job for job in others if _host(job.batch_host) not in map(_host, hosts)]
 
 
-def _in_state(store: Store, *states: str) -> list[slurm_queue.Job]:
+def _of_state(store: Store) -> list[slurm_queue.Job]:
+    """Return the jobs of this state folder; none without Slurm, or where it does not answer."""
     state = store.root.resolve()
     if not (state / FOLDER).is_dir():
         return []
     with contextlib.suppress(errors.DlperfError):
-        return [
-            job
-            for job in slurm_queue.jobs()
-            if job.state in states and script.is_of(str(state), job.name, job.comment)
-        ]
+        found = slurm_queue.jobs()
+        return [job for job in found if script.is_of(str(state), job.name, job.comment)]
     return []
 
 
@@ -75,7 +69,7 @@ def cancel_headless(store: Store, voice: Voice) -> list[str]:
     Raises:
         LocalError, UnfitError: Slurm does not cancel them.
     """
-    found = [job for job in _in_state(store, "RUNNING") if job.lost_host]
+    found = [job for job in _of_state(store) if job.lost_host]
     for job in found:
         slurm_queue.cancel(job.id, f"--name={job.name}")
         voice.line(f"{job.summary}; it is cancelled")
