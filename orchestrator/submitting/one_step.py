@@ -61,9 +61,10 @@ def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
     chosen = name or next(iter(default), "")
     if chosen not in found:
         raise errors.UnfitError(
-            f"there is no partition {chosen}" if chosen else "there is no default partition",
+            f"there is no {f'partition {chosen}' if chosen else 'default partition'}; there are"
+            f" {', '.join(found)}",
             code="NO-PARTITION",
-            fix=f"name one of {', '.join(found)}",
+            fix="name one of them",
         )
     nodes = [
         node

@@ -134,7 +134,7 @@ def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
         login.slurm.ask(*words, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
     assert 'slurm: {partition: main, time: "00:30:00", nodes: 2}' in text
     assert "  gpus: {count: 8}\n" in text
-    assert "  interface: eth0\n" in text
+    assert "  interface: ib0\n" in text
     assert f"# Not counted in `nodes`: {drained}\n" in text
     assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
 
@@ -145,10 +145,11 @@ def test_a_job_has_all_memory_of_its_nodes(login: Login) -> None:
     login.slurm.ask(*words, "DefMemPerCPU=10")
     try:
         login.must("sweep", "toy", "--detach")
-        shown = login.slurm.ask("squeue", "-h", "-o", "%m")
+        job = max(login.slurm.jobs(), key=int)
+        shown = login.slurm.ask("scontrol", "-o", "show", "job", job)
     finally:
         login.slurm.ask(*words, "DefMemPerCPU=0")
-    assert shown.strip() == "62.50G"
+    assert ",mem=125G,node=2," in shown, shown
 
 
 def test_a_job_has_the_gpus_of_its_nodes(login: Login) -> None:
