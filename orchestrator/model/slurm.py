@@ -156,8 +156,10 @@ class SlurmNode:
         """Return True if Slurm may start jobs on the node, now or once others have ended."""
         return "*" not in self.state and not _UNUSABLE & set(self.state.split("+"))
 
-    def __str__(self) -> str:
-        return f"{self.name} is {self.state}{f' ({self.reason})' if self.reason else ''}"
+    @property
+    def condition(self) -> str:
+        """Return its state, and why it is out of service."""
+        return f"{self.state}, {self.reason}" if self.reason else self.state
 
 
 _PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')

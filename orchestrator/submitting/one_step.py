@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.deadlines import QUEUE_S
 from orchestrator.model.slurm import SlurmNode, records
 from orchestrator.schedulers import slurm_queue
@@ -45,7 +45,11 @@ class Partition:
     @property
     def down(self) -> str:
         """Return the other nodes, with what Slurm says of them."""
-        return ", ".join(str(node) for node in self.nodes if not node.is_up)
+        alike: dict[str, list[str]] = {}
+        for node in self.nodes:
+            if not node.is_up:
+                alike.setdefault(node.condition, []).append(node.name)
+        return ", ".join(f"{nodeset.fold(names)} ({words})" for words, names in alike.items())
 
 
 def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:

@@ -102,7 +102,7 @@ def drained(login: Login) -> Iterator[str]:
     """A node that an administrator took out of service."""
     words = ("scontrol", "update", "NodeName=vs003")
     login.slurm.ask(*words, "State=DRAIN", "Reason=fan 3 broken")
-    yield "vs003 is IDLE+DRAIN (fan 3 broken)"
+    yield "vs003 (IDLE+DRAIN, fan 3 broken)"
     call(login.cluster.place, *words, "State=RESUME")
 
 
@@ -198,16 +198,10 @@ def without_batch_host(login: Login) -> Iterator[tuple[str, str]]:
     Slurm alone would do it after SlurmdTimeout. Afterwards the node is up again.
     """
     job = login.running_job()
-    host = login.slurm.ask("squeue", "-h", "-j", job, "-o", "%B").strip()
-    (node,) = (node for node in login.cluster.nodes if node.name == host)
-    node.power_off()
-    try:
+    host = login.batch_host(job)
+    with login.crashed(host):
         login.slurm.ask("scontrol", "update", f"NodeName={host}", "State=DOWN", "Reason=crash")
         yield job, host
-    finally:
-        node.power_on()
-        idle = ("sinfo", "-h", "-t", "idle", "-n", host, "-o", "%D")
-        wait_for(lambda: call(login.cluster.place, *idle).stdout.strip(), f"{host} back")
 
 
 def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import Slurm, SlurmNode
 from orchestrator.submitting import one_step, submit
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
@@ -27,9 +27,15 @@ def test_a_partition_has_its_own_nodes_and_limits() -> None:
     assert [node.name for node in debug.nodes] == ["vs001", "vs002"]
     assert [node.name for node in debug.up] == ["vs001"]
     assert (debug.limit_s, debug.most, debug.gpus) == (1800, 1, 8)
-    assert debug.down == "vs002 is DOWN+NOT_RESPONDING (Not responding)"
+    assert debug.down == "vs002 (DOWN+NOT_RESPONDING, Not responding)"
     default = one_step.partition(None)
     assert (default.name, default.limit_s, default.most) == ("main", None, 4)
+
+
+def test_nodes_that_are_down_alike_are_folded() -> None:
+    """On large clusters dozens are."""
+    nodes = tuple(SlurmNode(f"n{n}", f"n{n}", 0, "DOWN*", "power", ("p",)) for n in range(10, 60))
+    assert one_step.Partition("p", nodes, None, 50).down == "n[10-59] (DOWN*, power)"
 
 
 def test_a_partition_that_is_not_there_is_told_from_the_others() -> None:
@@ -72,7 +78,7 @@ def test_nodes_that_a_job_waits_for_are_named(capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr().err == ""
     submit.refuse_never(Slurm(time="01:00:00", nodes=3), main, Voice(as_json=False))
     assert capfd.readouterr().err == (
-        "warning NODE-DOWN: 3 nodes are needed, and 2 of partition main are up: vs002 is"
-        " DOWN+NOT_RESPONDING (Not responding), vs004 is ALLOCATED+DRAIN (fan 3 broken, see"
+        "warning NODE-DOWN: 3 nodes are needed, and 2 of partition main are up: vs002"
+        " (DOWN+NOT_RESPONDING, Not responding), vs004 (ALLOCATED+DRAIN, fan 3 broken, see"
         " ticket=77). Fix: ask for 2 with slurm.nodes, or let the job wait until more are up.\n"
     )
