@@ -212,7 +212,7 @@ def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:
         code, said = ended(running)
         assert time.monotonic() - begin < 4 * follow.QUEUE_EVERY_S
         assert (code, f"ERROR NODE-DOWN node={host}: Slurm gave up the node" in said) == (4, True)
-        assert login.slurm.jobs()[job] == "CANCELLED"
+        wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
         login.must("sweep", "toy")
         login.whole(1)
     assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
@@ -230,7 +230,7 @@ def test_a_job_without_its_batch_host_holds_nobody_up(login: Login, words: tuple
         done = login.must(*words)
         assert time.monotonic() - begin < 30
         assert f"{shown}; it is cancelled" in done.stderr
-        assert login.slurm.jobs()[job] == "CANCELLED"
+        wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
     login.nothing_left()
 
 
